@@ -1,0 +1,1 @@
+"""Studies, the runner, published reference data, reports and performance benchmarks."""

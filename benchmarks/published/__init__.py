@@ -1,0 +1,1 @@
+"""Published numbers of the three scenarios, as data with their sources."""

@@ -1,0 +1,1 @@
+"""Price competition: rules, text, environment and metrics."""

@@ -1,0 +1,1 @@
+"""Emergency evacuation: rules, text, environment and metrics."""

@@ -1,0 +1,1 @@
+"""The beauty contest: rules, text, environment and metrics."""

@@ -1,0 +1,1 @@
+"""Who decides: the policy contract and the policies that fulfil it."""

@@ -1,0 +1,1 @@
+"""Rules that play without a model: baselines, called scripted everywhere."""

@@ -1,0 +1,1 @@
+"""Drawing: scenes, figures and pages, from plain data."""
