@@ -25,7 +25,7 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
 
@@ -88,7 +88,9 @@ class Spot:
         """The value as a name that can be part of a file's name everywhere."""
         name = self.text()
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
-            self.fail(f"'{name}' must be made of letters, digits, '_' and '-', start with a letter or digit, at most 64")
+            self.fail(
+                f"'{name}' must be made of letters, digits, '_' and '-', start with a letter or digit, at most 64"
+            )
         return name
 
     def integer(self, low: int, high: int) -> int:
@@ -178,7 +180,7 @@ class _Reader:
             items = [self.read(child, f"{field}[{index}]", below) for index, child in enumerate(node.value)]
             return Spot(items, self._source, line, field)
         try:
-            value = self._loader.construct_object(node)  # type: ignore[no-untyped-call]
+            value = self._loader.construct_object(node)
         except ValueError as error:
             here.fail(f"cannot be read: {error}")
         return Spot(value, self._source, line, field)

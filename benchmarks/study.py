@@ -1,8 +1,9 @@
 """Study files: conditions x seeds, who plays, and what is measured.
 
-A study is YAML. `policies` says who sits where: a policy's name for everyone, or a mapping from seats (`firm_0`, a pattern
-such as `firm_*`, or `all`) to policies. A seat named exactly goes before patterns, patterns in their order, `all` last. In
-place of a name there may be `{name: ..., options: {...}}`, or `{mix: [...]}` of such entries with a `share` each.
+A study is YAML. `policies` says who sits where: a policy's name for everyone, or a mapping from seats (`firm_0`, a
+pattern such as `firm_*`, or `all`) to policies. A seat named exactly goes before patterns, patterns in their order,
+`all` last. In place of a name there may be `{name: ..., options: {...}}`, or `{mix: [...]}` of such entries with a
+`share` each.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import fnmatch
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.located import Spot, read_yaml, read_yaml_file
 from llm_coop_envs.benchmarks.registry import SCENARIOS, Scenario
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 
 if TYPE_CHECKING:
@@ -82,17 +83,23 @@ class Condition:
         return tuple(dict.fromkeys(player.policy for _, players in self.seats for player in players))
 
     def to_json(self) -> dict[str, Any]:
-        """What decides the condition's results, as plain data."""
+        """The condition as plain data."""
         return {
             "name": self.name,
+            "title": self.title,
             "scenario": self.scenario,
-            "settings": dict(self.settings),
-            "seats": [
-                [pattern, [{"policy": p.policy, "options": dict(p.options), "share": p.share} for p in players]]
-                for pattern, players in self.seats
-            ],
+            "preset": self.preset,
+            "changed": plain(self.changed),
+            "settings": plain(self.settings),
+            "seats": [[pattern, [asdict(player) for player in players]] for pattern, players in self.seats],
             "seeds": list(self.seeds),
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Condition:
+        """The condition that `to_json` made."""
+        seats = tuple((pattern, tuple(Player(**player) for player in players)) for pattern, players in data["seats"])
+        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +125,9 @@ class Study:
     @property
     def digest(self) -> str:
         """A hash of everything that decides the results."""
-        content = {"seed": self.seed, "conditions": [c.to_json() for c in self.conditions]}
+        told = ("title", "preset", "changed")  # how a condition is described does not change what is played
+        conditions = [{k: v for k, v in c.to_json().items() if k not in told} for c in self.conditions]
+        content = {"seed": self.seed, "conditions": conditions}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -177,14 +186,14 @@ def assign_seats(condition: Condition, agents: Sequence[str], rng: np.random.Gen
         if len(players) == 1:
             result.update(dict.fromkeys(mine, players[0]))
             continue
-        dealt = [p for p, count in zip(players, divide(len(mine), [p.share for p in players]), strict=True) for _ in range(count)]
-        rng.shuffle(dealt)  # type: ignore[arg-type]
-        result.update(zip(mine, dealt, strict=True))
+        counts = divide(len(mine), [player.share for player in players])
+        dealt = [player for player, count in zip(players, counts, strict=True) for _ in range(count)]
+        result.update({agent: dealt[i] for agent, i in zip(mine, rng.permutation(len(mine)).tolist(), strict=True)})
     return {agent: result[agent] for agent in agents if agent in result}
 
 
 def divide(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole numbers that add up to `total`, in proportion to `shares`, by largest remainders (earlier ones win ties)."""
+    """Whole numbers that add up to `total`, in proportion to `shares`, by largest remainders; earlier ones win ties."""
     exact = [total * share / sum(shares) for share in shares]
     counts = [int(value) for value in exact]
     order = sorted(range(len(shares)), key=lambda i: (counts[i] - exact[i], i))
@@ -299,7 +308,9 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str,
     rest: list[tuple[str, tuple[Player, ...]]] = []
     for pattern, item in spot.mapping().items():
         if pattern != EVERYONE and not any(_fits(pattern, agent) for agent in agents):
-            span = f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
+            span = (
+                f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
+            )
             item.fail(f"'{pattern}' is no seat; {span}")
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
