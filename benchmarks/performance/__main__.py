@@ -49,7 +49,8 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def line(name: str, figures: dict[str, float], target: object, ratio: str = "") -> str:
     """One row of the printed table."""
-    return f"{name:62} {figures['min']:9.3f} {figures['median']:9.3f} {figures['max']:9.3f} {target or '':>7}  {ratio}".rstrip()
+    low, middle, high = figures["min"], figures["median"], figures["max"]
+    return f"{name:62} {low:9.3f} {middle:9.3f} {high:9.3f} {target or '':>7}  {ratio}".rstrip()
 
 
 def steps(repeats: int, seconds: float) -> dict[str, Any]:

@@ -134,10 +134,15 @@ GARBAGE = [
 
 def test_nothing_submitted_raises_and_everything_mended_is_flagged(make):
     env = make()
-    observations, infos = env.reset(seed=1)
+    expected = {"missing_action", "illegal_choice"}
+    if env.settings.talk:
+        expected |= {"message_cut", "message_cleaned"}
     flags_seen = set()
-    turn = 0
-    while env.agents and turn < 200:
+    observations = {}
+    # Episodes can be short and few may be on turn: play until every kind of rubbish had its turn.
+    for turn in range(1500):
+        if not env.agents:
+            observations, infos = env.reset(seed=turn)
         acting = observations
         phase = env.phase
         actions = {agent: GARBAGE[(turn + i) % len(GARBAGE)] for i, agent in enumerate(env.agents)}
@@ -148,10 +153,9 @@ def test_nothing_submitted_raises_and_everything_mended_is_flagged(make):
                 assert info["flags"] == ()
             elif phase != "talk" and (not isinstance(actions[agent], dict) or "choice" not in actions[agent]):
                 assert "missing_action" in info["flags"]
-        turn += 1
-    assert {"missing_action", "illegal_choice"} <= flags_seen
-    if env.settings.talk:
-        assert {"message_cut", "message_cleaned"} <= flags_seen
+        if flags_seen >= expected:
+            break
+    assert flags_seen >= expected
 
 
 def test_players_off_turn_may_be_left_out(make):

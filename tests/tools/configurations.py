@@ -16,7 +16,7 @@ CONFIGURATIONS = {
     "kbc-single": (kbc_v0, {"players": 4, "session": "single"}),
     "kbc-repeated-real": (
         kbc_v0,
-        {"players": 6, "session": "repeated", "rounds": 6, "integer": False, "talk": False},
+        {"players": 6, "session": "repeated", "rounds": 6, "choices": "real", "talk": False},
     ),
     "kbc-groups": (kbc_v0, {"players": 6, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False}),
     "bertrand": (bertrand_v0, {"rounds": 8}),
