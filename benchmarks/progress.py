@@ -57,6 +57,7 @@ class RichWatcher:
             f"Study [bold]{run.manifest['study']}[/]: {len(run.conditions)} conditions, {run.total} episodes{there}; "
             f"{_processes(workers)}; run folder {run.folder}",
             highlight=False,
+            soft_wrap=True,
         )
         self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
@@ -76,6 +77,7 @@ class RichWatcher:
             "Stopping: running episodes are being finished. Press Ctrl-C again to stop at once; nothing that is "
             "written gets lost.",
             highlight=False,
+            soft_wrap=True,
         )
 
     def tables(self) -> None:

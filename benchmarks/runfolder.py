@@ -57,7 +57,7 @@ class Run:
     @property
     def complete(self) -> bool:
         """Whether every episode and table is there."""
-        return self.manifest["status"] == COMPLETE
+        return bool(self.manifest["status"] == COMPLETE)
 
     @property
     def total(self) -> int:
@@ -106,13 +106,9 @@ class Run:
 
 def is_episode(header: Any, events: list[Any]) -> bool:
     """Whether records are a whole episode."""
-    return bool(
-        isinstance(header, dict)
-        and header.get("type") == EPISODE
-        and events
-        and isinstance(events[-1], dict)
-        and events[-1].get("type") == "end"
-    )
+    if not isinstance(header, dict) or not events or not isinstance(events[-1], dict):
+        return False
+    return (header.get("type"), events[-1].get("type")) == (EPISODE, "end")
 
 
 def open_run(folder: Path) -> Run:

@@ -125,7 +125,7 @@ def write_tables(run: Run) -> list[Path]:
         MissingExtra: pyarrow is not installed.
     """
     need_arrow()
-    parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: []}
+    parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     for episode in read_episodes(run):
         parts[EPISODES].append(_table([episode.metrics]))
         if episode.messages:
@@ -133,6 +133,29 @@ def write_tables(run: Run) -> list[Path]:
         if episode.rounds:
             parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
     return [_write(run.folder / f"{name}.parquet", tables) for name, tables in parts.items() if tables]
+
+
+def _no_messages() -> pa.Table:
+    """The messages' columns, so that the table is there when nobody spoke."""
+    import pyarrow as pa
+
+    text, whole = pa.string(), pa.int64()
+    return pa.schema(
+        {
+            "condition": text,
+            "seed": whole,
+            "scenario": text,
+            "round": whole,
+            "step": whole,
+            "talk": whole,
+            "position": whole,
+            "speaker": text,
+            "policy": text,
+            "text": text,
+            "hearers": text,
+            "flags": text,
+        }.items()
+    ).empty_table()
 
 
 def _table(rows: Sequence[Row]) -> pa.Table:

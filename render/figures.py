@@ -59,6 +59,7 @@ class Curve:
         high: the upper end.
         color: its colour.
         published: drawn dashed with open markers, to be told apart from what was measured here.
+        marker: the marker's shape, in matplotlib's letters.
         thin: one of many, drawn in the background.
         marked: drawn with a marker at each point.
         whiskers: draw the band as a whisker at each point, for few points.
@@ -72,6 +73,7 @@ class Curve:
     high: Sequence[float] | None = None
     color: str = BLUE
     published: bool = False
+    marker: str = "o"
     thin: bool = False
     marked: bool = False
     whiskers: bool = False
@@ -84,7 +86,7 @@ class Level:
 
     Attributes:
         value: where.
-        label: its name, written at its right end.
+        label: its name, written to the right of the axes.
     """
 
     value: float
@@ -137,10 +139,10 @@ def draw_curves(
                 level.label,
                 (1.0, level.value),
                 xycoords=("axes fraction", "data"),
-                xytext=(-2, 2),
+                xytext=(4, 0),
                 textcoords="offset points",
-                ha="right",
-                va="bottom",
+                ha="left",
+                va="center",
                 fontsize=8.5,
                 color=FAINT,
             )
@@ -186,12 +188,12 @@ def _draw(axes: Axes, curve: Curve) -> None:
         else:
             axes.fill_between(x, curve.low, curve.high, color=curve.color, alpha=0.18, linewidth=0)
     if curve.published:
-        marker = {"marker": "o", "markersize": 4.5, "markerfacecolor": "white", "markeredgewidth": 1.2}
+        marker = {"marker": curve.marker, "markersize": 4.5, "markerfacecolor": "white", "markeredgewidth": 1.2}
         axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=1.4, zorder=2.5, **marker, **line)  # type: ignore[arg-type]
     elif curve.thin:
         axes.plot(x, curve.y, linewidth=0.7, alpha=0.35, zorder=2, **line)  # type: ignore[arg-type]
     else:
-        marker = {"marker": "o", "markersize": 4.5} if curve.marked else {}
+        marker = {"marker": curve.marker, "markersize": 4.5} if curve.marked else {}
         axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)  # type: ignore[arg-type]
 
 

@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+PAPER = (
+    "Zengqing Wu, Run Peng, Shuyuan Zheng, Qianying Liu, Xu Han, Brian I. Kwon, Makoto Onizuka, Shaojie Tang, Chuan "
+    "Xiao (2024). Shall We Team Up: Exploring Spontaneous Cooperation of Competing LLM Agents. Findings of the "
+    "Association for Computational Linguistics: EMNLP 2024, 5163-5186. arXiv 2402.12327."
+)
+"""What the sources below call Wu et al. 2024."""
+
 _HERE = Path(__file__).parent
 
 

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.benchmarks.published.load import PricePath, price_levels, price_paths
-from llm_coop_envs.benchmarks.report.parts import Cell, Picture, Section, Table, TableRow, colours, fixed, interval_cell
+from llm_coop_envs.benchmarks.report.parts import (
+    NOTHING,
+    Cell,
+    Picture,
+    Section,
+    Table,
+    TableRow,
+    colours,
+    fixed,
+    interval_cell,
+)
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
@@ -17,6 +27,7 @@ from llm_coop_envs.render.figures import Curve, Level, draw_curves, png
 
 WINDOW = 20
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)
+_PUBLISHED = "#4b5563"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,34 +61,44 @@ class BertrandSection:
 
     def fill(self, section: Section) -> None:
         """Write the section."""
-        published = price_levels()
+        rounds = price_levels().collusion_rounds
         section.intro = [
-            "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives in a "
-            "single round, the cartel price what would be best for all firms together. The paper speaks of collusion when prices "
-            f"stay close to each other between the two for {published.collusion_rounds} rounds."
+            "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
+            "in a single round, the cartel price what would be best for all firms together. The paper speaks of "
+            f"collusion when prices stay close to each other between the two for {rounds} rounds."
         ]
-        section.pictures = [self._picture(c) for c in self._conditions if self._paths[c.name]]
-        if any(not path.truncated for paths in self._paths.values() for path in paths):
+        played = [c for c in self._conditions if self._paths[c.name]]
+        everything = [path for c in played for path in self._paths[c.name]]
+        horizon = max(len(path.prices) for path in everything)
+        span = _span(played, everything)
+        section.pictures = [self._picture(c, horizon, span) for c in played]
+        section.picture_notes = [
+            "Thin lines are single episodes (mean of the firms), the thick line and the band their mean and its 95 % "
+            "bootstrap interval."
+        ]
+        if any(not path.truncated for path in everything):
             section.picture_notes.append(
-                "Episodes that ended because prices had held together are continued at their last price."
+                "A dot marks where an episode ended because prices had been held together long enough; in means it "
+                "counts from there on with its last price."
             )
-        section.picture_notes.append(
-            "Thin lines: single episodes, mean of the firms. Thick line and band: their mean with its 95 % bootstrap interval."
-        )
-        section.tables = [self._table()]
+        section.tables = [self._table(played, horizon)]
 
-    def _picture(self, condition: Condition) -> Picture:
+    def _picture(self, condition: Condition, horizon: int, span: tuple[float, float]) -> Picture:
         paths = self._paths[condition.name]
-        matrix = _aligned(paths)
-        rounds = list(range(1, matrix.shape[1] + 1))
+        matrix = _aligned(paths, horizon)
         colour = colours(self._conditions)[condition.name]
-        curves = [Curve(label="", x=rounds, y=row.tolist(), color=colour, thin=True) for row in matrix]
+        curves = [_thin(path, colour) for path in paths]
+        curves += [
+            Curve(label="", x=[len(path.prices)], y=[path.prices[-1]], color=colour, marked=True)
+            for path in paths
+            if not path.truncated
+        ]
         mean, low, high = bootstrap_means(matrix)
         banded = len(matrix) > 1
         curves.append(
             Curve(
-                label=f"here, scripted: mean of {_firms(condition)} (n = {len(matrix)})",
-                x=rounds,
+                label=f"here, scripted: mean of {condition.settings['firms']} firms (n = {len(matrix)})",
+                x=range(1, horizon + 1),
                 y=mean.tolist(),
                 low=low.tolist() if banded else None,
                 high=high.tolist() if banded else None,
@@ -85,63 +106,78 @@ class BertrandSection:
             )
         )
         for path in _alike(condition, paths[0]):
+            what = "each firm" if len(path.prices) > 1 else "mean"
+            label = f"published: GPT-4, {path.title}, one run, {what}"
             for i, series in enumerate(path.prices):
-                label = f"published: GPT-4, {path.title}" + (", one run, each firm" if len(path.prices) > 1 else ", one run, mean")
                 curves.append(
-                    Curve(label=label if i == 0 else "", x=path.rounds, y=series, color="#4b5563", published=True)
+                    Curve(label="" if i else label, x=path.rounds, y=series, color=_PUBLISHED, published=True)
                 )
+        nash, joint = paths[0].nash, paths[0].joint
         figure = draw_curves(
             curves,
             title=condition.title,
             x_label="round",
             y_label="price",
-            levels=[Level(value=paths[0].nash, label="Nash price"), Level(value=paths[0].joint, label="cartel price")],
+            y_range=span,
+            levels=[Level(value=nash, label="Nash"), Level(value=joint, label="cartel")],
         )
         return Picture(
             name=f"bertrand_prices_{condition.name}",
-            alt=f"Line chart: price by round in the condition '{condition.title}', with the Nash price {fixed(paths[0].nash, 2)} and "
-            f"the cartel price {fixed(paths[0].joint, 2)} as dotted lines and the published prices dashed. Prices at chosen rounds are in the "
-            "table below.",
+            alt=f"Line chart: price by round in the condition '{condition.title}', with the Nash price "
+            f"{fixed(nash, 2)} and the cartel price {fixed(joint, 2)} as dotted lines and published prices dashed. "
+            "Prices at chosen rounds are in the table below.",
             png=png(figure),
         )
 
-    def _table(self) -> Table:
-        aligned = {c.name: _aligned(self._paths[c.name]) for c in self._conditions if self._paths[c.name]}
-        longest = max(matrix.shape[1] for matrix in aligned.values())
-        marks = [mark for mark in _MARKS if mark <= max(longest, max(max(p.rounds) for p in price_paths()))]
+    def _table(self, played: Sequence[Condition], horizon: int) -> Table:
+        paths = price_paths()
+        last = max(horizon, *(path.rounds[-1] for path in paths))
+        marks = [mark for mark in _MARKS if mark <= last]
         rows = []
-        for condition in self._conditions:
-            if condition.name not in aligned:
-                continue
-            matrix = aligned[condition.name]
-            cells = []
-            for mark in marks:
-                inside = mark <= matrix.shape[1]
-                values = matrix[:, max(0, mark - WINDOW) : mark].mean(axis=1).tolist() if inside else []
-                cells.append(interval_cell(bootstrap_mean(values), 2))
+        for condition in played:
+            matrix = _aligned(self._paths[condition.name], horizon)
+            cells = [
+                interval_cell(bootstrap_mean(matrix[:, max(0, mark - WINDOW) : mark].mean(axis=1).tolist()), 2)
+                if mark <= horizon
+                else NOTHING
+                for mark in marks
+            ]
             rows.append(TableRow(name=condition.title, below=f"scripted, n = {len(matrix)}", cells=cells))
-        for path in price_paths():
+        for path in paths:
             cells = [_published(path, mark) for mark in marks]
-            rows.append(
-                TableRow(name=f"GPT-4, {path.title}", below="published, one run", cells=cells, published=True)
-            )
+            rows.append(TableRow(name=f"GPT-4, {path.title}", below="published, one run", cells=cells, published=True))
         levels = price_levels()
-        sources = dict.fromkeys([f"Nash and cartel price: {levels.source}", *(path.source for path in price_paths())])
         return Table(
             title=f"Mean price in the {WINDOW} rounds up to a round",
             head=["", *(f"round {mark}" for mark in marks)],
             rows=rows,
             notes=[
-                f"Here: mean over firms and the {WINDOW} rounds up to the one named, then over episodes, with 95 % bootstrap interval.",
-                "Published: the price read off at that round, mean of the firms. " + ". ".join(sources) + ".",
+                f"Here: mean over the firms and the {WINDOW} rounds up to the one named, then over episodes, with 95 % "
+                "bootstrap interval.",
+                "Published: the price at that round, mean of the firms. " + " ".join(f"{p.source}." for p in paths),
+                f"Published Nash and cartel price: {levels.nash:g} and {levels.cartel:g} ({levels.source}).",
             ],
         )
 
 
-def _aligned(paths: Sequence[_Path]) -> NDArray[np.float64]:
+def _span(played: Sequence[Condition], everything: Sequence[_Path]) -> tuple[float, float]:
+    """Ends of the price axis that hold every picture, so that the pictures can be compared."""
+    shown = [price for path in everything for price in (*path.prices, path.nash, path.joint)]
+    for condition in played:
+        for published in _alike(condition, everything[0]):
+            shown += [price for series in published.prices for price in series]
+    low, high = float(min(shown)), float(max(shown))
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _thin(path: _Path, colour: str) -> Curve:
+    return Curve(label="", x=range(1, len(path.prices) + 1), y=path.prices.tolist(), color=colour, thin=True)
+
+
+def _aligned(paths: Sequence[_Path], horizon: int) -> NDArray[np.float64]:
     """All paths as one array (episodes, rounds), shorter ones continued at their last price."""
-    longest = max(len(path.prices) for path in paths)
-    return np.stack([np.pad(path.prices, (0, longest - len(path.prices)), mode="edge") for path in paths])
+    return np.stack([np.pad(path.prices, (0, horizon - len(path.prices)), mode="edge") for path in paths])
 
 
 def _alike(condition: Condition, ours: _Path) -> list[PricePath]:
@@ -152,12 +188,8 @@ def _alike(condition: Condition, ours: _Path) -> list[PricePath]:
     return [path for path in price_paths() if path.talk == condition.settings["talk"]]
 
 
-def _firms(condition: Condition) -> str:
-    return f"{condition.settings['firms']} firms"
-
-
 def _published(path: PricePath, mark: int) -> Cell:
     if mark not in path.rounds:
-        return Cell(text="–")
+        return NOTHING
     at = path.rounds.index(mark)
     return Cell(text=fixed(float(np.mean([series[at] for series in path.prices])), 2))

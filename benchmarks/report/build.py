@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import jinja2
 
 from llm_coop_envs.benchmarks.files import write_whole
+from llm_coop_envs.benchmarks.published.load import PAPER
 from llm_coop_envs.benchmarks.registry import Row
 from llm_coop_envs.benchmarks.report.bertrand import BertrandSection
 from llm_coop_envs.benchmarks.report.evacuation import EvacuationSection
@@ -58,7 +59,8 @@ def write_report(folder: Path, out: Path | None = None, *, partial: bool = False
     run = open_run(folder)
     there = len(run.finished())
     if not run.complete and not partial:
-        again = shlex.join(["llm-coop", "run", run.manifest["study"], "-o", str(folder)])
+        started = [session["command"] for session in run.manifest["sessions"] if session["command"]]
+        again = f"{started[0] if started else 'llm-coop run STUDY'} {shlex.join(['-o', str(folder)])}"
         raise RunError(
             f"{folder}: is not complete ({there} of {run.total} episodes); continue it with '{again}', "
             "or report on what is there with --partial"
@@ -119,6 +121,8 @@ def render_page(run: Run, sections: Sequence[Section]) -> str:
         there=len(run.finished()),
         conditions=[_condition_row(c) for c in run.conditions],
         versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
+        seeds=_seeds(run.conditions),
+        paper=PAPER,
         study_text=_study_text(run),
         style=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
     )
@@ -135,8 +139,15 @@ def _condition_row(condition: Condition) -> dict[str, str]:
         "settings": ", ".join(settings) or "the defaults",
         "policies": "; ".join(_seat_text(pattern, players) for pattern, players in condition.seats),
         "episodes": episodes_text(len(condition.seeds)),
-        "seeds": _seeds_text(condition.seeds),
     }
+
+
+def _seeds(conditions: Sequence[Condition]) -> list[tuple[str, str]]:
+    """The seeds in words, each with the names of the conditions that share them."""
+    names: dict[tuple[int, ...], list[str]] = {}
+    for condition in conditions:
+        names.setdefault(condition.seeds, []).append(condition.name)
+    return [(_seeds_text(seeds), ", ".join(who)) for seeds, who in names.items()]
 
 
 def _seat_text(pattern: str, players: Sequence[Any]) -> str:

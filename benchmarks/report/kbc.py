@@ -8,6 +8,7 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.published.load import VarianceArm, variance_arms
 from llm_coop_envs.benchmarks.report.parts import (
+    NOTHING,
     Cell,
     Picture,
     Section,
@@ -22,8 +23,9 @@ from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
 from llm_coop_envs.render.figures import Curve, draw_curves, png
 
-# The two arms that played like ours: no instruction either way, and told to work together.
-_DRAWN = ("gpt_4", "gpt_4_uncooperative", "gpt_4_cooperate")
+# The arms of the paper's main figure; the table holds all.
+_DRAWN = ("gpt_4", "gpt_4_cooperate", "gpt_4_uncooperative")
+_LOOKS = (("#374151", "o"), ("#6b7280", "s"), ("#9aa3af", "^"))
 
 
 class KbcSection:
@@ -41,9 +43,9 @@ class KbcSection:
         """Write the section."""
         arms = variance_arms()
         section.intro = [
-            "Players name a whole number from 0 to 100; the nearest to two thirds of the mean wins. In a nested session they "
-            "decide without talk at k = 0, then talk and decide again at k = 1, 2, 3. The smaller the variance of the 24 numbers, "
-            "the more the players agree."
+            "Players name a number; the nearest to a target made from the mean (two thirds of it) wins. In a nested "
+            "session they decide without talk at k = 0, then talk and decide again at k = 1, 2, 3. The smaller the "
+            "variance of the numbers, the more the players agree."
         ]
         section.pictures = [self._picture(arms)]
         section.tables = [self._table(arms)]
@@ -56,8 +58,9 @@ class KbcSection:
                 y=arm.mean,
                 color=colour,
                 published=True,
+                marker=marker,
             )
-            for arm, colour in zip((a for a in arms if a.arm in _DRAWN), ("#4b5563", "#8b93a1", "#b3bac4"), strict=True)
+            for arm, (colour, marker) in zip((a for a in arms if a.arm in _DRAWN), _LOOKS, strict=True)
         ]
         shades = colours(self._conditions)
         last = max(arms[0].k)
@@ -89,7 +92,7 @@ class KbcSection:
             y_label="variance of the players' numbers",
             x_ticks=range(last + 1) if last <= 10 else None,
             y_range=(0, None),
-            size=(6.4, 3.9),
+            size=(5.4, 3.8),
         )
         return Picture(
             name="kbc_variance",
@@ -108,7 +111,7 @@ class KbcSection:
             rows.append(TableRow(name=condition.title, below=f"scripted, n = {len(episodes)}", cells=cells))
         for arm in arms:
             known = {k: (m, b) for k, m, b in zip(arm.k, arm.mean, arm.band, strict=True)}
-            cells = [_published(*known[k]) if k in known else Cell(text="–") for k in ks]
+            cells = [_published(*known[k]) if k in known else NOTHING for k in ks]
             rows.append(TableRow(name=arm.title, below=f"published, {arm.runs} runs", cells=cells, published=True))
         return Table(
             title="Variance by k",
@@ -129,5 +132,5 @@ def _common(episodes: Sequence[dict[int, float]]) -> list[int]:
 
 
 def _published(mean: float, band: tuple[float, float] | None) -> Cell:
-    below = "" if band is None else f"{fixed(band[0], 0)} – {fixed(band[1], 0)}"
+    below = "" if band is None else f"{fixed(band[0], 0)} to {fixed(band[1], 0)}"
     return Cell(text=fixed(mean, 0), below=below)

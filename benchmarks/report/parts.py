@@ -29,6 +29,10 @@ class Cell:
     below: str = ""
 
 
+NOTHING = Cell(text="\N{EN DASH}")
+"""Where there is no number."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
     """A row of a table.
@@ -158,18 +162,22 @@ def fixed(value: float, decimals: int = 1) -> str:
 def interval_cell(found: Interval | None, decimals: int | None = None) -> Cell:
     """A mean with its interval below; `decimals` fixes the decimals."""
     if found is None:
-        return Cell(text="–")
+        return NOTHING
     show = number if decimals is None else (lambda value: fixed(value, decimals))
     if found.low is None or found.high is None:
         return Cell(text=show(found.mean))
-    return Cell(text=show(found.mean), below=f"{show(found.low)} – {show(found.high)}")
+    return Cell(text=show(found.mean), below=f"{show(found.low)} to {show(found.high)}")
 
 
 def colours(conditions: Sequence[Condition]) -> dict[str, str]:
     """A colour for each condition: blue for the first without talk, vermilion for the first with, others in turn."""
     rest = cycle(color for color in PALETTE if color not in (BLUE, VERMILION))
     first = {False: BLUE, True: VERMILION}
-    return {c.name: first.pop(bool(c.settings["talk"]), None) or next(rest) for c in conditions}
+    chosen: dict[str, str] = {}
+    for condition in conditions:
+        talk = bool(condition.settings["talk"])
+        chosen[condition.name] = first.pop(talk) if talk in first else next(rest)
+    return chosen
 
 
 def episodes_text(n: int) -> str:
@@ -178,16 +186,18 @@ def episodes_text(n: int) -> str:
 
 
 def excerpt(episode: EpisodeTables) -> Excerpt | None:
-    """The beginning of an episode's conversation and its end; `None` if nobody said anything."""
+    """The beginning of an episode's conversation and its end, without repetitions; `None` if nobody said anything."""
     said = [message for message in episode.messages if message["text"]]
     if not said:
         return None
-    head = said[: EXCERPT_MESSAGES // 2] if len(said) > EXCERPT_MESSAGES else said
-    tail = said[-(EXCERPT_MESSAGES // 2) :] if len(said) > EXCERPT_MESSAGES else []
+    first = {(m["speaker"], m["text"]): m for m in reversed(said)}
+    told = [m for m in said if first[m["speaker"], m["text"]] is m]
+    half = EXCERPT_MESSAGES // 2
+    shown = told if len(told) <= EXCERPT_MESSAGES else [*told[:half], *told[-half:]]
     return Excerpt(
         title=f"{episode.condition.title}, seed {episode.seed}",
-        lines=[Said(when=f"round {m['round']}", speaker=m["speaker"], text=m["text"]) for m in [*head, *tail]],
-        left_out=len(said) - len(head) - len(tail),
+        lines=[Said(when=f"round {m['round']}", speaker=m["speaker"], text=m["text"]) for m in shown],
+        left_out=len(said) - len(shown),
     )
 
 
@@ -201,7 +211,9 @@ def metrics_table(rows: dict[str, list[Row]], conditions: Sequence[Condition], m
     """
     shown = [c for c in conditions if rows.get(c.name)]
     names = list(dict.fromkeys(name for c in shown for row in rows[c.name] for name in row))
-    numeric = [n for n in names if n not in _NO_MEASURE and any(_is_number(r.get(n)) for c in shown for r in rows[c.name])]
+    numeric = [
+        n for n in names if n not in _NO_MEASURE and any(_is_number(r.get(n)) for c in shown for r in rows[c.name])
+    ]
     ordered = [*(n for n in measures if n in numeric), *(n for n in numeric if n not in measures)]
     if not ordered:
         return None
@@ -209,9 +221,13 @@ def metrics_table(rows: dict[str, list[Row]], conditions: Sequence[Condition], m
         title="All measures",
         head=["measure", *(f"{c.title} ({episodes_text(len(rows[c.name]))})" for c in shown)],
         rows=[
-            TableRow(name=n, cells=[interval_cell(bootstrap_mean(_values(rows[c.name], n))) for c in shown]) for n in ordered
+            TableRow(name=n, cells=[interval_cell(bootstrap_mean(_values(rows[c.name], n))) for c in shown])
+            for n in ordered
         ],
-        notes=["Means over episodes with 95 % bootstrap intervals. Yes/no measures are shares; episodes without a value are left out."],
+        notes=[
+            "Means over episodes with 95 % bootstrap intervals. Yes/no measures are shares; episodes without a value "
+            "are left out."
+        ],
     )
 
 
