@@ -1,7 +1,7 @@
 """What is asked of a chat model and what it answers: the one protocol between policies and providers.
 
-The chain, from the outside in: a policy asks a `Chat` (journal, then budget, then dispatcher), which asks a `ChatClient`
-(one provider's adapter, one attempt, no retry of its own).
+The chain, from the outside in: a policy asks a `Chat` (journal, then budget, then dispatcher), which asks a
+`ChatClient` (one provider's adapter, one attempt, no retry of its own).
 """
 
 from __future__ import annotations
