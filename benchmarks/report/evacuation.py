@@ -53,7 +53,7 @@ class EvacuationSection:
     def fill(self, section: Section) -> None:
         """Write the section."""
         section.intro = [
-            "People leave a room by its exits; in the published room of 33 by 33 cells two of the three are three cells "
+            "People leave a room by its exits; in the published room (33 by 33 cells) two of three are three cells "
             "wide, the right one a single cell. Everybody wants out fast; whoever walks to the nearest exit finds "
             "others there. Counted is how many have left by each round."
         ]
