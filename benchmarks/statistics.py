@@ -136,5 +136,7 @@ def student_cdf(t: float, df: int) -> float:
         total += term
         term *= cosine * ((2 * k + 2) / (2 * k + 3) if df % 2 else (2 * k + 1) / (2 * k + 2))
     if df % 2:
-        return 0.5 + (angle + math.sin(angle) * math.cos(angle) * total) / math.pi
-    return 0.5 + math.sin(angle) * total / 2
+        probability = 0.5 + (angle + math.sin(angle) * math.cos(angle) * total) / math.pi
+    else:
+        probability = 0.5 + math.sin(angle) * total / 2
+    return min(probability, 1.0)

@@ -177,7 +177,7 @@ def test_large_files_are_refused():
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(StudyError, match="no study 'team_pu'.*did you mean 'team_up'"):
+    with pytest.raises(StudyError, match=r"no study 'team_pu'.*did you mean 'team_up'"):
         load_study("team_pu")
     with pytest.raises(StudyError, match="cannot be read"):
         load_study(str(tmp_path))
