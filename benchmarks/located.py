@@ -159,6 +159,9 @@ def read_yaml_file(path: Path) -> tuple[str, Spot]:
     return text, read_yaml(text, str(path))
 
 
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "merge")}
+
+
 class _Reader:
     def __init__(self, loader: _Loader, source: str) -> None:
         self._loader = loader
@@ -171,6 +174,8 @@ class _Reader:
         self._count += 1
         if self._count > MAX_VALUES:
             here.fail(f"the file holds more than {MAX_VALUES} values; is it a study file?")
+        if node.tag not in _TAGS:
+            here.fail(f"the tag {node.tag} is not used in studies; write plain values")
         if id(node) in above:
             here.fail("contains itself")
         below = (*above, id(node))

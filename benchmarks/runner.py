@@ -16,8 +16,9 @@ from typing import Protocol
 from llm_coop_envs.benchmarks.pool import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.runfolder import COMPLETE, INTERRUPTED, RUNNING, Run, locked, make_run, versions
 from llm_coop_envs.benchmarks.study import Study
-from llm_coop_envs.benchmarks.tables import need_arrow, write_tables
-from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.benchmarks.tables import need_arrow, read_episode, write_tables
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 
 
 class Watcher(Protocol):
@@ -107,9 +108,11 @@ def run_study(
         watcher.begin(run, len(missing), workers)
         played = 0
         try:
-            for _ in _timed(run, missing, workers, interrupts, watcher):
+            measures = _Measures(run)
+            for done in _timed(run, missing, workers, interrupts, watcher):
                 played += 1
                 run.manifest["finished"] += 1
+                measures.check(done.task)
             complete = run.manifest["finished"] == run.total
             if complete:
                 watcher.tables()
@@ -197,6 +200,25 @@ def estimate(left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:
     overall = sum(known) / len(known) if known else 0.0
     means = [sum(one) / len(one) if one else overall for one in spent]
     return sum(count * mean for count, mean in zip(left, means, strict=True))
+
+
+class _Measures:
+    """Finds out early whether the measures that a study asks for exist: after each scenario's first episode."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._known: set[str] = set()
+        self._unseen = {c.scenario for c in run.conditions} if run.manifest["measures"] else set()
+
+    def check(self, task: Task) -> None:
+        condition = self._run.conditions[task[0]]
+        if condition.scenario not in self._unseen:
+            return
+        self._known |= read_episode(self._run, condition, task[1]).metrics.keys()
+        self._unseen.remove(condition.scenario)
+        unknown = [name for name in self._run.manifest["measures"] if name not in self._known]
+        if unknown and not self._unseen:
+            raise StudyError(f"measures: nothing is called '{unknown[0]}'; {suggestion(unknown[0], self._known)}")
 
 
 class _Interrupts:

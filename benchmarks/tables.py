@@ -51,10 +51,15 @@ def read_episodes(run: Run) -> Iterator[EpisodeTables]:
     for condition in run.conditions:
         for seed in condition.seeds:
             if (condition.name, seed) in there:
-                yield _episode(run, condition, seed)
+                yield read_episode(run, condition, seed)
 
 
-def _episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
+def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
+    """What one finished episode gives to the tables.
+
+    Raises:
+        RunError: its file is damaged.
+    """
     header, events = run.read_events(condition.name, seed)
     scenario = condition.spec
     key = {"condition": condition.name, "seed": seed}

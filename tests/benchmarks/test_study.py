@@ -153,7 +153,8 @@ BROKEN = {
     "--- \nname: a\n---\nname: b": ["no YAML"],
     "name: &a [*a]\nconditions: []": ["contains itself"],
     "? [1, 2]\n: 3": ["plain text"],
-    "name: !!python/object/apply:os.system ['true']": ["no YAML"],
+    "name: !!python/object/apply:os.system ['true']": ["line 1", "name", "tag"],
+    "name: !!binary aGFsbG8=": ["line 1", "name", "tag"],
     "conditions: [}": ["line 1", "no YAML"],
 }
 
