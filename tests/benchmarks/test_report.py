@@ -132,10 +132,10 @@ def test_our_numbers_are_those_of_the_events(everything):
     ]
     row = next(r for r in sections["kbc"].tables[0].rows if r.name == "kbc-silent")
     assert [float(cell.text) for cell in row.cells] == pytest.approx(np.mean(variances, axis=0), abs=0.5)
-    left = [
-        sum(len(e["escaped"]) for e in run.read_events("evacuation-silent", seed)[1] if e["type"] == "round" and e["round"] <= 10)
-        for seed in (0, 1)
-    ]  # fmt: skip
+    left = []
+    for seed in (0, 1):
+        rounds = [e for e in run.read_events("evacuation-silent", seed)[1] if e["type"] == "round"]
+        left.append(sum(len(e["escaped"]) for e in rounds if e["round"] <= 10))
     row = next(r for r in sections["evacuation"].tables[0].rows if r.name == "evacuation-silent")
     assert float(row.cells[1].text) == pytest.approx(np.mean(left), abs=0.05)
     prices = [
@@ -274,10 +274,9 @@ def test_the_page_fits_the_screen(reported, tmp_path, width):
 
 
 def browse(path: Path, folder: Path, *options: str) -> str:
-    flags = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --disable-dev-shm-usage --virtual-time-budget=10000"
-    ).split()
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    flags += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
+    flags += ["--virtual-time-budget=10000"]
     profile = folder / "profile"
     profile.mkdir()
     done = subprocess.run(
