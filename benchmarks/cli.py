@@ -121,7 +121,6 @@ def run_command(
     parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)])]
     again = shlex.join([*parts, "-o", str(folder)])
     console = Console(stderr=True)
-    console.print("All players are scripted rules; no language model plays in this study.", highlight=False)
     try:
         with RichWatcher(console) as watcher:
             outcome = run_study(

@@ -87,7 +87,7 @@ def describe(name: str) -> Description:
         agents=(agent, env.possible_agents[-1]),
         spaces=parts,
         features=env.feature_names,
-        metrics=" ".join(_section(inspect.getdoc(metrics) or "", "Returns").split()),
+        metrics=_told(inspect.getdoc(metrics) or ""),
         policies=policy_lines(scenario),
         wordings=tuple(scenario.wordings),
     )
@@ -147,6 +147,11 @@ def _section(docstring: str, title: str) -> str:
     """The indented block below `title:`, without its indentation."""
     match = re.search(rf"^{title}:\n((?:[ ]+.*\n|\n)*)", docstring + "\n", re.MULTILINE)
     return inspect.cleandoc("\n" + match[1]) if match else ""
+
+
+def _told(docstring: str) -> str:
+    """What a function says it returns, or else everything after its first line."""
+    return _section(docstring, "Returns") or _before_sections("\n".join(docstring.split("\n")[1:])).strip()
 
 
 def _before_sections(docstring: str) -> str:

@@ -59,6 +59,8 @@ class RichWatcher:
             highlight=False,
             soft_wrap=True,
         )
+        if all(kind == "scripted" for kind in run.manifest["policies"].values()):
+            self._console.print("All players are scripted rules; no language model plays.", highlight=False)
         self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
     def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:

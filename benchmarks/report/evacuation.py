@@ -38,17 +38,16 @@ class EvacuationSection:
         self._exits: list[str] = []
 
     def add(self, episode: EpisodeTables) -> None:
-        """Take what is needed of an episode: how many left by each exit in each round."""
-        room = episode.events[0]["room"]
-        names = list(dict.fromkeys(room["exit_names"]))
+        """Take what is needed of an episode: how many had left by each exit after each round."""
+        names = list(dict.fromkeys(episode.events[0]["room"]["exit_names"]))
         self._exits.extend(name for name in names if name not in self._exits)
         horizon = int(episode.condition.settings["rounds"])
         counts = {name: np.zeros(horizon) for name in names}
-        for event in episode.events:
-            if event["type"] == "round":
-                for _, cell in event["escaped"]:
-                    counts[room["exits"][cell][0]][min(event["round"], horizon) - 1] += 1
-        self._out[episode.condition.name].append({name: np.cumsum(n) for name, n in counts.items()})
+        for row in episode.rounds:
+            for name in names:
+                # Nobody comes back: after an early end all stays as it was in the last round.
+                counts[name][row["round"] - 1 :] = row[f"escaped_{name}"]
+        self._out[episode.condition.name].append(counts)
 
     def fill(self, section: Section) -> None:
         """Write the section."""

@@ -53,7 +53,7 @@ conditions:
     scenario: evacuation
     preset: small
     settings: {talk: false, people: 12}
-    policies: nearest
+    policies: nearest_exit
     seeds: [0, 1]
   - name: evacuation-talk
     scenario: evacuation
