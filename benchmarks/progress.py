@@ -47,7 +47,8 @@ class RichWatcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop drawing, whatever happened."""
-        self._progress.stop()
+        if self._progress.live.is_started:
+            self._progress.stop()
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Say what will be done."""
