@@ -104,6 +104,7 @@ def draw_curves(
     x_range: tuple[float, float] | None = None,
     y_range: tuple[float | None, float | None] = (None, None),
     size: tuple[float, float] = (4.8, 3.6),
+    legend_rows: int | None = None,
 ) -> Figure:
     """Draw curves into one set of axes, with the legend below.
 
@@ -117,6 +118,8 @@ def draw_curves(
         x_range: the horizontal axis' ends; `None` for automatic.
         y_range: the vertical axis' ends; `None` for automatic.
         size: width and height in inches, the legend not counted.
+        legend_rows: how many lines of legend to leave room for, so that figures side by side are equally high;
+            `None` for as many as there are.
 
     Returns:
         The figure; nothing is drawn to a screen.
@@ -126,7 +129,8 @@ def draw_curves(
     """
     matplotlib, figure_type = _matplotlib()
     named = [curve for curve in curves if curve.label]
-    legend_height = 0.22 * len(named) + 0.1 if named else 0.0
+    rows = len(named) if legend_rows is None else legend_rows
+    legend_height = 0.21 * rows + 0.1 if rows else 0.0
     with matplotlib.rc_context(_STYLE):
         height = size[1] + legend_height
         figure: Figure = figure_type(figsize=(size[0], height), layout="constrained")

@@ -24,7 +24,7 @@ from llm_coop_envs.benchmarks.tables import EpisodeTables
 from llm_coop_envs.render.figures import Curve, draw_curves, png
 
 PUBLISHED_ROUNDS = 50
-_GREYS = {"no_communication": "#4b5563", "communication": "#8b93a1"}
+_LOOKS = {"no_communication": ("#374151", "o"), "communication": ("#7b8492", "s")}
 
 Counts = NDArray[np.float64]
 
@@ -76,6 +76,12 @@ class EvacuationSection:
             return np.stack([np.sum(list(e.values()), axis=0) for e in episodes])
         return np.stack([e[exit_name] for e in episodes])
 
+    def _most_by_an_exit(self) -> float:
+        """The common end of the axes of the single exits, so that they can be compared."""
+        published = max(counts[-1] for counts in escape_run().reached.values())
+        ours = max(counts.max() for episodes in self._out.values() for e in episodes for counts in e.values())
+        return 1.05 * float(max(ours, published))
+
     def _picture(self, what: str, file: str, exit_name: str | None) -> Picture:
         curves = []
         if any(_as_published(c) for c in self._conditions):
@@ -98,7 +104,12 @@ class EvacuationSection:
                 )
             )
         figure = draw_curves(
-            curves, title=f"Escaped by {what}", x_label="round", y_label="people who have left", y_range=(0, None)
+            curves,
+            title=f"Escaped by {what}",
+            x_label="round",
+            y_label="people who have left",
+            y_range=(0, None if exit_name is None else self._most_by_an_exit()),
+            legend_rows=2 + len(self._conditions),
         )
         return Picture(
             name=file,
@@ -154,11 +165,12 @@ def _published_curves(exit_name: str | None) -> list[Curve]:
                 label=f"published: GPT-4, {arm.title} ({arm.runs} runs)",
                 x=arm.rounds,
                 y=arm.escaped,
-                color=_GREYS[arm.arm],
+                color=_LOOKS[arm.arm][0],
+                marker=_LOOKS[arm.arm][1],
                 published=True,
             )
             for arm in escape_table()
-            if arm.arm in _GREYS
+            if arm.arm in _LOOKS
         ]
     if exit_name not in run.reached:
         return []
@@ -169,7 +181,8 @@ def _published_curves(exit_name: str | None) -> list[Curve]:
             label=f"published: GPT-4, communication (one run, seed {run.seed})",
             x=[run.frames[i] + 1 for i in picked],
             y=[run.reached[exit_name][i] for i in picked],
-            color=_GREYS["communication"],
+            color=_LOOKS["communication"][0],
+            marker=_LOOKS["communication"][1],
             published=True,
         )
     ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.published.load import VarianceArm, variance_arms
 from llm_coop_envs.benchmarks.report.parts import (
+    DASH,
     NOTHING,
     Cell,
     Picture,
@@ -132,5 +133,5 @@ def _common(episodes: Sequence[dict[int, float]]) -> list[int]:
 
 
 def _published(mean: float, band: tuple[float, float] | None) -> Cell:
-    below = "" if band is None else f"{fixed(band[0], 0)} to {fixed(band[1], 0)}"
+    below = "" if band is None else f"{fixed(band[0], 0)}{DASH}{fixed(band[1], 0)}"
     return Cell(text=fixed(mean, 0), below=below)

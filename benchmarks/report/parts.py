@@ -29,7 +29,8 @@ class Cell:
     below: str = ""
 
 
-NOTHING = Cell(text="\N{EN DASH}")
+DASH = "\N{EN DASH}"
+NOTHING = Cell(text=DASH)
 """Where there is no number."""
 
 
@@ -166,7 +167,7 @@ def interval_cell(found: Interval | None, decimals: int | None = None) -> Cell:
     show = number if decimals is None else (lambda value: fixed(value, decimals))
     if found.low is None or found.high is None:
         return Cell(text=show(found.mean))
-    return Cell(text=show(found.mean), below=f"{show(found.low)} to {show(found.high)}")
+    return Cell(text=show(found.mean), below=f"{show(found.low)}{DASH}{show(found.high)}")
 
 
 def colours(conditions: Sequence[Condition]) -> dict[str, str]:

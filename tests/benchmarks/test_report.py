@@ -247,7 +247,7 @@ def test_numbers_for_reading(value, shown):
 
 def test_interval_cells():
     assert interval_cell(None) == Cell(text="\N{EN DASH}")
-    assert interval_cell(Interval(mean=1.26, low=1.0, high=1.5, n=4), 1) == Cell(text="1.3", below="1.0 to 1.5")
+    assert interval_cell(Interval(mean=1.26, low=1.0, high=1.5, n=4), 1) == Cell(text="1.3", below="1.0\N{EN DASH}1.5")
     assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), 1) == Cell(text="1.3")
 
 
