@@ -191,8 +191,8 @@ def excerpt(episode: EpisodeTables) -> Excerpt | None:
     said = [message for message in episode.messages if message["text"]]
     if not said:
         return None
-    first = {(m["speaker"], m["text"]): m for m in reversed(said)}
-    told = [m for m in said if first[m["speaker"], m["text"]] is m]
+    first = {m["text"]: m for m in reversed(said)}
+    told = [m for m in said if first[m["text"]] is m]
     half = EXCERPT_MESSAGES // 2
     shown = told if len(told) <= EXCERPT_MESSAGES else [*told[:half], *told[-half:]]
     return Excerpt(
