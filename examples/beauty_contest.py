@@ -11,10 +11,9 @@ from llm_coop_envs.policies import play, scripted
 def main() -> None:
     """Play one session in which most follow the number they hear most."""
     env = llm_coop_envs.kbc_v0.parallel_env(record=True)
-    followers = scripted.make("kbc/follower", k=1)
-    deeper = scripted.make("kbc/follower", k=2)
-    announcer = scripted.make("kbc/announcer", number=10)
-    seats = {agent: (followers, deeper, announcer)[i % 3] for i, agent in enumerate(env.possible_agents)}
+    policies = [scripted.make("kbc/follower", k=k) for k in (0, 1, 2, 3)]
+    seats = {agent: policies[i % 4] for i, agent in enumerate(env.possible_agents)}
+    seats["player_0"] = scripted.make("kbc/announcer", number=10)
     play(env, seats, seed=0)
     print("scripted players, 24 of them")
     for row in round_rows(env.events):
