@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ def test_examples_run_and_say_something_without_warnings(path, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path)],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,
