@@ -43,7 +43,8 @@ class KBCEnv(ScenarioEnv):
 
     Reward: what the reward rule pays in each decision, in currency (`unit` per unit); 0 in talk steps.
 
-    Features (float32), the same facts as in the text; scaled means (number - low) / (high - low):
+    Features (float32): facts of the text, and the progress of the episode, which `round` in the info tells too. Scaled
+    means (number - low) / (high - low).
         `progress` decisions made / decisions of the episode; `deciding` 1 in act steps; `ratio`; `offset` / (high -
         low); `own_weight` the share of the player's own number in the mean that counts (1 / players, or 1 / (groups x
         members)); `announced` 1 once a winning number has been announced; `last_target` the last one, scaled, 0
