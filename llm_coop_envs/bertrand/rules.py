@@ -1,0 +1,216 @@
+"""What a round of price competition is: benchmarks, price grids, outcomes, profit gain, prices held together.
+
+Demand and equilibrium prices live in `demand.py` and `equilibrium.py`. Everything here is a pure function of
+plain values.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.bertrand.demand import Market
+from llm_coop_envs.bertrand.equilibrium import joint_prices, nash_prices
+from llm_coop_envs.errors import SettingsError
+
+Floats = NDArray[np.float64]
+
+BAND_SLACK = 1e-6
+"""Share of the Nash-to-joint distance by which a price may miss the band's edges: rounding, not leniency."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmarks:
+    """The two marks every outcome is measured against; one value per firm in each tuple.
+
+    Attributes:
+        nash: one-shot Nash prices.
+        joint: prices that maximise the firms' joint profit.
+        nash_profit: each firm's profit when all ask their Nash price (never truncated).
+        joint_profit: the same at the joint-profit prices.
+    """
+
+    nash: tuple[float, ...]
+    joint: tuple[float, ...]
+    nash_profit: tuple[float, ...]
+    joint_profit: tuple[float, ...]
+
+    @property
+    def mean_gap(self) -> float:
+        """Mean joint profit minus mean Nash profit: the denominator of the profit gain."""
+        return (sum(self.joint_profit) - sum(self.nash_profit)) / len(self.nash)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one round's prices brought; one value per firm in each tuple.
+
+    Attributes:
+        prices: the prices asked.
+        demand: units sold.
+        profits: profits earned.
+        together: whether the prices were close to each other inside the band from Nash to joint profit.
+    """
+
+    prices: tuple[float, ...]
+    demand: tuple[float, ...]
+    profits: tuple[float, ...]
+    together: bool
+
+
+@functools.lru_cache(maxsize=256)
+def benchmarks(market: Market, decimals: int | None = None) -> Benchmarks:
+    """Nash and joint-profit prices and profits of a market.
+
+    Args:
+        market: the firms and their demand.
+        decimals: round both prices to so many decimals first, as Calvano et al. 2020 did for their inputs
+            (5), on which their price grid and profit gain rest; `None` keeps them exact.
+
+    Raises:
+        SettingsError: the market has no such prices, or they do not leave room for a joint gain.
+    """
+    nash, joint = nash_prices(market), joint_prices(market)
+    if decimals is not None:
+        nash = tuple(round(p, decimals) for p in nash)
+        joint = tuple(round(p, decimals) for p in joint)
+    for i, (low, high) in enumerate(zip(nash, joint, strict=True)):
+        if not high > low:
+            raise SettingsError(
+                "cost",
+                market.cost,
+                f"firm {i}'s joint-profit price {high:g} is not above its Nash price {low:g}, so nothing "
+                "can be measured between them; choose firms that compete more closely",
+            )
+    earned = [
+        [(p - c) * q for p, c, q in zip(at, market.cost, market.demand(at), strict=True)]
+        for at in (nash, joint)
+    ]
+    return Benchmarks(nash=nash, joint=joint, nash_profit=tuple(earned[0]), joint_profit=tuple(earned[1]))
+
+
+def price_grid(nash: float, joint: float, points: int, xi: float) -> tuple[float, ...]:
+    """One firm's grid of prices (Calvano et al. 2020, section II.A, built as their code builds it).
+
+    Args:
+        nash: the firm's Nash price.
+        joint: its joint-profit price.
+        points: how many prices, 2 or more (theirs: 15).
+        xi: how far the grid reaches below Nash and above joint profit, as a share of the distance between
+            them (theirs: 0.1).
+
+    Returns:
+        Ascending prices, filled by repeated addition of the step, the last one set directly.
+    """
+    low, high = nash - xi * (joint - nash), joint + xi * (joint - nash)
+    step = (high - low) / (points - 1)
+    grid = [low]
+    for _ in range(points - 2):
+        grid.append(grid[-1] + step)
+    return (*grid, high)
+
+
+def nearest(grid: Sequence[float], price: float) -> int:
+    """The index of the grid price closest to `price`; of two equally close ones the lower."""
+    return min(range(len(grid)), key=lambda k: (abs(grid[k] - price), k))
+
+
+def positions(prices: Any, marks: Benchmarks) -> Floats:
+    """Prices on the scale where each firm's Nash price is 0 and its joint-profit price 1.
+
+    Args:
+        prices: (..., firms).
+        marks: the market's benchmarks.
+    """
+    nash = np.asarray(marks.nash)
+    return np.asarray((np.asarray(prices, dtype=np.float64) - nash) / (np.asarray(marks.joint) - nash))
+
+
+def moving_together(prices: Sequence[float], marks: Benchmarks, tolerance: float) -> bool:
+    """Whether a round's prices count as held up together.
+
+    Wu et al. 2024: close to each other, and between Nash and joint-profit price.
+
+    Args:
+        prices: one per firm.
+        marks: the market's benchmarks.
+        tolerance: the largest distance between two firms' positions on the Nash-to-joint scale. The papers
+            say "close" and give no number.
+    """
+    places = [(p - low) / (high - low) for p, low, high in zip(prices, marks.nash, marks.joint, strict=True)]
+    lowest, highest = min(places), max(places)
+    return (
+        lowest >= -BAND_SLACK and highest <= 1.0 + BAND_SLACK and highest - lowest <= tolerance + BAND_SLACK
+    )
+
+
+def outcome(market: Market, marks: Benchmarks, tolerance: float, prices: Sequence[float]) -> Outcome:
+    """Settle one round.
+
+    Args:
+        market: the firms and their demand.
+        marks: its benchmarks.
+        tolerance: see `moving_together`.
+        prices: one per firm.
+    """
+    demand = market.demand(prices)
+    return Outcome(
+        tuple(prices),
+        tuple(demand),
+        tuple(market.earned(prices, demand)),
+        moving_together(prices, marks, tolerance),
+    )
+
+
+def profit_gain(profits: Any, marks: Benchmarks) -> Floats:
+    """The profit gain Delta (Calvano et al. 2020) of the firms' mean profit: 0 at Nash, 1 at joint profit.
+
+    Args:
+        profits: (..., firms); rounds, means over rounds, anything that ends in the firms.
+        marks: the market's benchmarks.
+
+    Returns:
+        (...) gains.
+    """
+    mean = np.asarray(profits, dtype=np.float64).mean(axis=-1)
+    return np.asarray((mean - np.mean(marks.nash_profit)) / marks.mean_gap)
+
+
+def normalised_profits(profits: Any, marks: Benchmarks) -> Floats:
+    """Each firm's profit above Nash, in units of the firms' mean distance from Nash to joint profit.
+
+    For equal firms this is 0 at Nash and 1 at joint profit; for unequal ones the firms' mean is, because at
+    the joint optimum one of them may earn less than at Nash.
+
+    Args:
+        profits: (..., firms).
+        marks: the market's benchmarks.
+
+    Returns:
+        (..., firms).
+    """
+    above = np.asarray(profits, dtype=np.float64) - np.asarray(marks.nash_profit)
+    return np.asarray(above / marks.mean_gap)
+
+
+def profit_table(market: Market, grids: Sequence[Sequence[float]]) -> tuple[Floats, Floats]:
+    """Demand and profit at every combination of grid prices.
+
+    Args:
+        market: the firms and their demand.
+        grids: one grid of `m` prices per firm.
+
+    Returns:
+        Demand and profits, each (m, ..., m, firms): firm i's price index is axis i.
+    """
+    size = tuple(len(grid) for grid in grids)
+    demand = [market.demand(prices) for prices in itertools.product(*grids)]
+    profits = [market.earned(p, q) for p, q in zip(itertools.product(*grids), demand, strict=True)]
+    shape = (*size, market.firms)
+    return np.array(demand).reshape(shape), np.array(profits).reshape(shape)
