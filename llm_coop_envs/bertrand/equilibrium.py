@@ -66,9 +66,7 @@ def joint_prices(market: Market) -> tuple[float, ...]:
     if isinstance(market, LogitMarket):
         # All margins are equal to mu / s_0: m / mu - 1 = x solves x e^x = e^-1 sum_j exp((a_j - c_j - a_0) /
         # mu).
-        pulls = [
-            (a - c - market.outside) / market.mu for a, c in zip(market.quality, market.cost, strict=True)
-        ]
+        pulls = [(a - c - market.outside) / market.mu for a, c in zip(market.quality, market.cost, strict=True)]
         top = max(pulls)
         margin = market.mu * (1.0 + _lambert(top + math.log(sum(math.exp(x - top) for x in pulls)) - 1.0))
         prices = tuple(c + margin for c in market.cost)
@@ -101,11 +99,7 @@ def best_reply(market: Market, firm: int, prices: Sequence[float]) -> float:
     """
     cost = market.cost[firm]
     if isinstance(market, LogitMarket):
-        rivals = [
-            (a - p) / market.mu
-            for j, (a, p) in enumerate(zip(market.quality, prices, strict=True))
-            if j != firm
-        ]
+        rivals = [(a - p) / market.mu for j, (a, p) in enumerate(zip(market.quality, prices, strict=True)) if j != firm]
         rivals.append(market.outside / market.mu)
         top = max(rivals)
         against = top + math.log(sum(math.exp(x - top) for x in rivals))
@@ -190,9 +184,7 @@ def _linear_nash(market: LinearMarket) -> tuple[float, ...]:
     # own h_i - cross sum_{j != i} h_j = own (a_i - c_i - h_i)
     gaps = [own * (a - c) for a, c in zip(market.quality, market.cost, strict=True)]
     total = sum(gaps) / (2 * own - (n - 1) * cross)
-    return tuple(
-        a - (gap + cross * total) / (2 * own + cross) for a, gap in zip(market.quality, gaps, strict=True)
-    )
+    return tuple(a - (gap + cross * total) / (2 * own + cross) for a, gap in zip(market.quality, gaps, strict=True))
 
 
 def _linear_reply(market: LinearMarket, firm: int, prices: Sequence[float]) -> float:
@@ -218,9 +210,7 @@ def _clamped_reply(market: LinearMarket, firm: int, prices: Sequence[float], inn
         if market.d > 0.0:
             # Here this rival stops selling: its surplus is d times what the firm and the k rivals before it
             # sell.
-            edge = surplus[rival] * (market.beta + k * market.d) / market.d - sum(
-                surplus[j] for j in rivals[:k]
-            )
+            edge = surplus[rival] * (market.beta + k * market.d) / market.d - sum(surplus[j] for j in rivals[:k])
             candidates.append(market.quality[firm] - edge)
 
     def profit(price: float) -> float:
@@ -238,7 +228,7 @@ def _homogeneous(market: LinearMarket, prices: tuple[float, ...]) -> tuple[float
             "d",
             market.d,
             "with beta == d the goods are the same, and firms with unequal costs or qualities then have no Nash "
-            "prices; make costs and qualities equal, or d smaller than beta",
+            "prices; make these equal, or d smaller than beta",
         )
     return prices
 

@@ -41,13 +41,13 @@ class Benchmarks:
     nash_profit: tuple[float, ...]
     joint_profit: tuple[float, ...]
 
-    @property
+    @functools.cached_property
     def mean_gap(self) -> float:
         """Mean joint profit minus mean Nash profit: the denominator of the profit gain."""
         return (sum(self.joint_profit) - sum(self.nash_profit)) / len(self.nash)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What one round's prices brought; one value per firm in each tuple.
 
@@ -55,12 +55,16 @@ class Outcome:
         prices: the prices asked.
         demand: units sold.
         profits: profits earned.
+        places: the prices on the scale from Nash (0) to joint profit (1).
+        gains: the profits on the scale of `normalised_profits`.
         together: whether the prices were close to each other inside the band from Nash to joint profit.
     """
 
     prices: tuple[float, ...]
     demand: tuple[float, ...]
     profits: tuple[float, ...]
+    places: tuple[float, ...]
+    gains: tuple[float, ...]
     together: bool
 
 
@@ -88,10 +92,7 @@ def benchmarks(market: Market, decimals: int | None = None) -> Benchmarks:
                 f"firm {i}'s joint-profit price {high:g} is not above its Nash price {low:g}, so nothing "
                 "can be measured between them; choose firms that compete more closely",
             )
-    earned = [
-        [(p - c) * q for p, c, q in zip(at, market.cost, market.demand(at), strict=True)]
-        for at in (nash, joint)
-    ]
+    earned = [[(p - c) * q for p, c, q in zip(at, market.cost, market.demand(at), strict=True)] for at in (nash, joint)]
     return Benchmarks(nash=nash, joint=joint, nash_profit=tuple(earned[0]), joint_profit=tuple(earned[1]))
 
 
@@ -132,22 +133,22 @@ def positions(prices: Any, marks: Benchmarks) -> Floats:
     return np.asarray((np.asarray(prices, dtype=np.float64) - nash) / (np.asarray(marks.joint) - nash))
 
 
-def moving_together(prices: Sequence[float], marks: Benchmarks, tolerance: float) -> bool:
+def places(prices: Sequence[float], marks: Benchmarks) -> list[float]:
+    """`positions` of one round's prices, as floats."""
+    return [(p - low) / (high - low) for p, low, high in zip(prices, marks.nash, marks.joint, strict=True)]
+
+
+def held_together(where: Sequence[float], tolerance: float) -> bool:
     """Whether a round's prices count as held up together.
 
     Wu et al. 2024: close to each other, and between Nash and joint-profit price.
 
     Args:
-        prices: one per firm.
-        marks: the market's benchmarks.
-        tolerance: the largest distance between two firms' positions on the Nash-to-joint scale. The papers
-            say "close" and give no number.
+        where: the prices' places, one per firm.
+        tolerance: the largest distance between two places. The papers say "close" and give no number.
     """
-    places = [(p - low) / (high - low) for p, low, high in zip(prices, marks.nash, marks.joint, strict=True)]
-    lowest, highest = min(places), max(places)
-    return (
-        lowest >= -BAND_SLACK and highest <= 1.0 + BAND_SLACK and highest - lowest <= tolerance + BAND_SLACK
-    )
+    lowest, highest = min(where), max(where)
+    return lowest >= -BAND_SLACK and highest <= 1.0 + BAND_SLACK and highest - lowest <= tolerance + BAND_SLACK
 
 
 def outcome(market: Market, marks: Benchmarks, tolerance: float, prices: Sequence[float]) -> Outcome:
@@ -156,15 +157,20 @@ def outcome(market: Market, marks: Benchmarks, tolerance: float, prices: Sequenc
     Args:
         market: the firms and their demand.
         marks: its benchmarks.
-        tolerance: see `moving_together`.
+        tolerance: see `held_together`.
         prices: one per firm.
     """
     demand = market.demand(prices)
+    profits = market.earned(prices, demand)
+    where = places(prices, marks)
+    gap = marks.mean_gap
     return Outcome(
-        tuple(prices),
-        tuple(demand),
-        tuple(market.earned(prices, demand)),
-        moving_together(prices, marks, tolerance),
+        prices=tuple(prices),
+        demand=tuple(demand),
+        profits=tuple(profits),
+        places=tuple(where),
+        gains=tuple((profit - low) / gap for profit, low in zip(profits, marks.nash_profit, strict=True)),
+        together=held_together(where, tolerance),
     )
 
 

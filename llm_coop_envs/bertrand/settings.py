@@ -223,17 +223,13 @@ class BertrandSettings(ScenarioSettings):
                 raise SettingsError(name, value, "must not be negative")
         if many:
             if len(numbers) != self.firms:
-                raise SettingsError(
-                    name, value, f"has {len(numbers)} values for {self.firms} firms; give one per firm"
-                )
+                raise SettingsError(name, value, f"has {len(numbers)} values for {self.firms} firms; give one per firm")
             object.__setattr__(self, name, tuple(float(number) for number in numbers))
 
     def _check_prices(self) -> None:
         """Check what depends on the market's own prices."""
         if self.clamp_demand and self.demand == "logit":
-            raise SettingsError(
-                "clamp_demand", True, "has no effect on logit demand, which is never negative; drop it"
-            )
+            raise SettingsError("clamp_demand", True, "has no effect on logit demand, which is never negative; drop it")
         if self.price_floor != "cost":
             check_number(self, "price_floor", 0.0)
         if self.price_cap is not None:
@@ -250,8 +246,7 @@ class BertrandSettings(ScenarioSettings):
                     raise SettingsError(
                         "grid_margin",
                         self.grid_margin,
-                        f"takes firm {i}'s grid down to {grid[0]:g}, below the lowest price {floor:g}; "
-                        "make it smaller",
+                        f"takes firm {i}'s grid down to {grid[0]:g}, below the lowest price {floor:g}; make it smaller",
                     )
         elif self.cap <= max(self.floors):
             raise SettingsError(
@@ -273,9 +268,7 @@ class BertrandSettings(ScenarioSettings):
                     "initial_prices", self.initial_prices, f"must not be above the highest price {self.cap:g}"
                 )
         elif self.force_first_price:
-            raise SettingsError(
-                "force_first_price", True, "needs initial_prices; say which prices round 1 has"
-            )
+            raise SettingsError("force_first_price", True, "needs initial_prices; say which prices round 1 has")
 
     def _spread(self, value: float | tuple[float, ...]) -> tuple[float, ...]:
         """One value per firm."""
@@ -322,9 +315,7 @@ class BertrandSettings(ScenarioSettings):
     @property
     def floors(self) -> tuple[float, ...]:
         """Each firm's lowest price."""
-        return (
-            self.market.cost if isinstance(self.price_floor, str) else (float(self.price_floor),) * self.firms
-        )
+        return self.market.cost if isinstance(self.price_floor, str) else (float(self.price_floor),) * self.firms
 
     @property
     def cap(self) -> float:
