@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -81,7 +81,7 @@ class BertrandEnv(ScenarioEnv):
         SettingsError: a setting is unknown, impossible, or contradicts another.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "name": "bertrand_v0",
         "render_modes": ["ansi"],
         "render_fps": 4,
@@ -100,6 +100,7 @@ class BertrandEnv(ScenarioEnv):
         self.n_players = settings.firms
         self.market = settings.market
         self.marks = settings.marks
+        self._band = settings.band
         self._grids = settings.grids if settings.prices == "grid" else ()
         self._floors, self._cap = settings.floors, settings.cap
         if self._grids:
@@ -219,7 +220,7 @@ class BertrandEnv(ScenarioEnv):
 
     def _settle(self, prices: tuple[float, ...]) -> _Settled:
         """Settle a round at these prices."""
-        result = outcome(self.market, self.marks, self.settings.collusion_tolerance, prices)
+        result = outcome(self.market, self.marks, self._band, prices)
         places, gains = result.places, result.gains
         rows = [(1.0, places[i], *others(places, i), gains[i]) for i in range(self.n_players)]
         rewards = np.array(gains if self.settings.reward == "normalised" else result.profits)
@@ -307,6 +308,7 @@ class BertrandEnv(ScenarioEnv):
             "nash_profit": list(marks.nash_profit),
             "joint_profit": list(marks.joint_profit),
             "cost": list(self.market.cost),
+            "band": [self._band.low, self._band.high, self._band.tolerance],
             "initial_prices": None if self._prior is None else list(self._prior),
         }
 

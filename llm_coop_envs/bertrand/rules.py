@@ -21,8 +21,8 @@ from llm_coop_envs.errors import SettingsError
 
 Floats = NDArray[np.float64]
 
-BAND_SLACK = 1e-6
-"""Share of the Nash-to-joint distance by which a price may miss the band's edges: rounding, not leniency."""
+ROUNDING = 1e-6
+"""By how much a place on the scale from Nash (0) to joint profit (1) may miss an edge: rounding, not leniency."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,33 @@ class Benchmarks:
         return (sum(self.joint_profit) - sum(self.nash_profit)) / len(self.nash)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """When a round's prices count as held up together: close to each other, and between Nash and joint-profit price.
+
+    This is the definition in the text of Wu et al. 2024, which gives no number for "close". Taken literally it counts
+    play at the Nash prices too; a higher `low` leaves that out.
+
+    Attributes:
+        low: the lowest place of a price on the scale from Nash (0) to joint profit (1).
+        high: the highest place.
+        tolerance: the largest distance between two firms' places.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    tolerance: float
+
+    def holds(self, places: Sequence[float]) -> bool:
+        """Whether these prices, given by their places, one per firm, were held together."""
+        lowest, highest = min(places), max(places)
+        return (
+            lowest >= self.low - ROUNDING
+            and highest <= self.high + ROUNDING
+            and highest - lowest <= self.tolerance + ROUNDING
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What one round's prices brought; one value per firm in each tuple.
@@ -57,7 +84,7 @@ class Outcome:
         profits: profits earned.
         places: the prices on the scale from Nash (0) to joint profit (1).
         gains: the profits on the scale of `normalised_profits`.
-        together: whether the prices were close to each other inside the band from Nash to joint profit.
+        together: whether the prices were held together, see `Band`.
     """
 
     prices: tuple[float, ...]
@@ -138,26 +165,13 @@ def places(prices: Sequence[float], marks: Benchmarks) -> list[float]:
     return [(p - low) / (high - low) for p, low, high in zip(prices, marks.nash, marks.joint, strict=True)]
 
 
-def held_together(where: Sequence[float], tolerance: float) -> bool:
-    """Whether a round's prices count as held up together.
-
-    Wu et al. 2024: close to each other, and between Nash and joint-profit price.
-
-    Args:
-        where: the prices' places, one per firm.
-        tolerance: the largest distance between two places. The papers say "close" and give no number.
-    """
-    lowest, highest = min(where), max(where)
-    return lowest >= -BAND_SLACK and highest <= 1.0 + BAND_SLACK and highest - lowest <= tolerance + BAND_SLACK
-
-
-def outcome(market: Market, marks: Benchmarks, tolerance: float, prices: Sequence[float]) -> Outcome:
+def outcome(market: Market, marks: Benchmarks, band: Band, prices: Sequence[float]) -> Outcome:
     """Settle one round.
 
     Args:
         market: the firms and their demand.
         marks: its benchmarks.
-        tolerance: see `held_together`.
+        band: when prices count as held together.
         prices: one per firm.
     """
     demand = market.demand(prices)
@@ -170,7 +184,7 @@ def outcome(market: Market, marks: Benchmarks, tolerance: float, prices: Sequenc
         profits=tuple(profits),
         places=tuple(where),
         gains=tuple((profit - low) / gap for profit, low in zip(profits, marks.nash_profit, strict=True)),
-        together=held_together(where, tolerance),
+        together=band.holds(where),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
-from llm_coop_envs.bertrand.rules import Benchmarks, benchmarks, nearest, price_grid
+from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
 from llm_coop_envs.core.settings import (
     ScenarioSettings,
     check_bool,
@@ -30,7 +30,6 @@ _TEAM_UP_D = 0.00333333333333
 # and the price range named to the firms (0 to 14).
 _TEAM_UP_PROTOCOL: dict[str, Any] = {
     "cost": 2.0,
-    "prices": "continuous",
     "initial_prices": 2.0,
     "force_first_price": True,
     "price_floor": "cost",
@@ -38,7 +37,6 @@ _TEAM_UP_PROTOCOL: dict[str, Any] = {
 }
 _FISH: dict[str, Any] = {
     "scale": 100.0,
-    "prices": "continuous",
     "history_window": 100,
     "bins": 0,
     "rounds": 300,
@@ -51,9 +49,9 @@ _FISH: dict[str, Any] = {
 class BertrandSettings(ScenarioSettings):
     """Who competes in which market, what they see, and when it ends.
 
-    The defaults are the market and price grid of Calvano et al. (2020) with the talk, information and
-    stopping rule of Wu et al. (2024). Money in `cost`, `quality`, `outside` and `mu` is in units of
-    `price_unit`; `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
+    The defaults are the market of Calvano et al. (2020) with continuous prices and the talk, information and stopping
+    rule of Wu et al. (2024). Money in `cost`, `quality`, `outside` and `mu` is in units of `price_unit`;
+    `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
 
     Attributes:
         firms: how many firms, 2 or more.
@@ -107,11 +105,14 @@ class BertrandSettings(ScenarioSettings):
         collusion_tolerance: what close means: the largest distance between firms, as a share of the distance
             from Nash to joint-profit price. The papers give no number; 0.1 is 0.2 in the market of Wu et al.
             and little more than one step of Calvano et al.'s grid.
+        collusion_margin: how far above Nash all prices must be, as a share of the same distance. The published words
+            ask for nothing (0), so that play at the Nash prices counts as well; set it above 0 to leave that out.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # Calvano et al. 2020, baseline; no talk there, and sessions end by convergence of the learners only.
         "calvano": {
+            "prices": "grid",
             "benchmark_decimals": 5,
             "initial_prices": "random",
             "collusion_window": 0,
@@ -153,7 +154,7 @@ class BertrandSettings(ScenarioSettings):
     beta: float = 1.0
     d: float = 0.5
     price_unit: float = 1.0
-    prices: str = "grid"
+    prices: str = "continuous"
     grid_points: int = 15
     grid_margin: float = 0.1
     benchmark_decimals: int | None = None
@@ -174,6 +175,7 @@ class BertrandSettings(ScenarioSettings):
     rounds: int = 1200
     collusion_window: int = 200
     collusion_tolerance: float = 0.1
+    collusion_margin: float = 0.0
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
@@ -209,6 +211,7 @@ class BertrandSettings(ScenarioSettings):
         check_int(self, "rounds", 1)
         check_int(self, "collusion_window", 0)
         check_number(self, "collusion_tolerance", 0.0)
+        check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
 
     def _per_firm(self, name: str) -> None:
@@ -302,6 +305,18 @@ class BertrandSettings(ScenarioSettings):
     def marks(self) -> Benchmarks:
         """Nash and joint-profit prices and profits of the market."""
         return benchmarks(self.market, self.benchmark_decimals)
+
+    @property
+    def band(self) -> Band:
+        """When a round's prices count as held together.
+
+        On a grid half a step is added on both sides, so that the grid prices nearest to Nash and joint profit are
+        inside.
+        """
+        half = 0.0
+        if self.prices == "grid":
+            half = (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1) / 2.0
+        return Band(low=self.collusion_margin - half, high=1.0 + half, tolerance=self.collusion_tolerance)
 
     @property
     def grids(self) -> tuple[tuple[float, ...], ...]:
