@@ -288,14 +288,15 @@ class BertrandEnv(ScenarioEnv):
         )
 
     def _picture(self) -> str:
-        rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
         if self._latest is None:
             return "no prices yet"
         result = self._latest.outcome
-        for name, price, sold, profit in zip(
-            self.possible_agents, result.prices, result.demand, result.profits, strict=True
-        ):
-            rows.append(f"{name:8}{price:10.4g}{sold:10.4g}{profit:12.6g}")
+        if self._history.played == 0:
+            known = zip(self.possible_agents, result.prices, strict=True)
+            return "prices before round 1: " + ", ".join(f"{name} {price:.4g}" for name, price in known)
+        rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
+        for name, *values in zip(self.possible_agents, result.prices, result.demand, result.profits, strict=True):
+            rows.append("{:8}{:10.4g}{:10.4g}{:12.6g}".format(name, *values))
         return "\n".join(rows)
 
     # Records and snapshots.

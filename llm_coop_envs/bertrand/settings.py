@@ -233,6 +233,8 @@ class BertrandSettings(ScenarioSettings):
         """Check what depends on the market's own prices."""
         if self.clamp_demand and self.demand == "logit":
             raise SettingsError("clamp_demand", True, "has no effect on logit demand, which is never negative; drop it")
+        # Solves the market: if it has no Nash or joint-profit prices, that is said now.
+        _ = self.marks
         if self.price_floor != "cost":
             check_number(self, "price_floor", 0.0)
         if self.price_cap is not None:
