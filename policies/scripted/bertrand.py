@@ -150,7 +150,8 @@ class WinContinueLoseReverse(PricingPolicy):
                 self._direction[slots.me] *= -1
             self._profit[slots.me] = profit
         wanted = last[0] + self._direction[slots.me] * step
-        if not low <= wanted <= high:
+        # At a wall it turns round; half a step of leeway, because grid prices are sums with rounding.
+        if not low - step / 2 <= wanted <= high + step / 2:
             self._direction[slots.me] *= -1
         return min(max(wanted, low), high)
 

@@ -20,14 +20,16 @@ def priced(env, *prices):
 
 
 def silent(**more):
-    return make(**{
+    return make(
+        **{
             "preset": "team_up_linear",
             "talk": False,
             "initial_prices": None,
             "force_first_price": False,
             "record": True,
             **more,
-        })
+        }
+    )
 
 
 def rounds(env):
