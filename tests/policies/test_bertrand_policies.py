@@ -128,7 +128,7 @@ def test_win_continue_lose_reverse_moves_by_its_rule(settings):
 
 
 def test_win_continue_lose_reverse_climbs_above_nash():
-    """Together they move as one firm would, up to about the joint-profit price (Huck, Normann and Oechssler 2003)."""
+    """Together they move as one firm would, up to about the joint-profit price (Huck, Normann and Oechssler 2004)."""
     env, record = episode(WinContinueLoseReverse(), preset="team_up", talk=False, rounds=400)
     assert profit_gain(record.profits[-100:].mean(axis=0), env.marks) > 0.9
 
