@@ -145,6 +145,28 @@ def test_the_clamp_serves_the_rival_of_a_priced_out_firm():
     assert min(linear().demand((13.5, 4.0))) < 0
 
 
+@pytest.mark.parametrize(
+    ("surplus", "sold"),
+    [
+        ((0.1, 0.0), (0.1, 0.0)),
+        ((8.0, 3.9), (8.0, 0.0)),
+        ((8.0, 4.1), (7.933333, 0.133333)),
+        # The first two sell 12 / 1.5 = 8 together, so the third sells if its surplus is above 4.
+        ((6.0, 6.0, 3.9), (4.0, 4.0, 0.0)),
+        ((6.0, 6.0, 4.1), (3.95, 3.95, 0.15)),
+        ((6.0, 4.1, 6.0), (3.95, 0.15, 3.95)),
+        # The first three sell 18 / 2 = 9 together, so the fourth sells if its surplus is above 4.5.
+        ((4.4, 6.0, 6.0, 6.0), (0.0, 3.0, 3.0, 3.0)),
+        ((4.6, 6.0, 6.0, 6.0), (0.16, 2.96, 2.96, 2.96)),
+    ],
+)
+def test_the_clamp_serves_firms_by_surplus_while_the_next_still_sells(surplus, sold):
+    """beta = 1, d = 1/2: k sellers with surplus H in all sell H / (1 + (k - 1) / 2) together."""
+    n = len(surplus)
+    market = linear((0.0,) * n, (10.0,) * n, beta=1.0, d=0.5, clamp=True)
+    assert market.demand([10.0 - h for h in surplus]) == pytest.approx(sold, abs=1e-6)
+
+
 @pytest.mark.parametrize("clamp", [False, True])
 @pytest.mark.parametrize(
     ("prices", "sold"),

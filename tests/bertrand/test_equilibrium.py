@@ -219,6 +219,27 @@ def test_the_clamp_changes_the_reply_to_a_rival_that_prices_itself_out():
     assert best_reply(team_up(), 0, (0.0, 20.0)) == pytest.approx(9.5)
 
 
+@pytest.mark.parametrize(
+    ("surplus", "reply"),
+    [
+        # Alone the firm asks 5, and the rival sells from a surplus of 2.5 on; beside it the firm asks (10 - surplus / 2) / 2,
+        # and the rival sells from 2.857 on. In between the firm just keeps it out: its own surplus is twice the rival's.
+        ((2.4,), 5.0),
+        ((2.7,), 4.6),
+        ((2.9,), 4.275),
+        # With one strong rival (6) the same happens to the next between 4.1667 and 4.2353.
+        ((6.0, 4.1), 3.5),
+        ((6.0, 4.2), 3.4),
+        ((4.2, 6.0), 3.4),
+        ((6.0, 4.5), 3.25),
+    ],
+)
+def test_the_clamped_best_reply_may_keep_a_rival_out(surplus, reply):
+    n = len(surplus) + 1
+    market = LinearMarket(cost=(0.0,) * n, quality=(10.0,) * n, beta=1.0, d=0.5, clamp=True)
+    assert best_reply(market, 0, [0.0, *(10.0 - h for h in surplus)]) == pytest.approx(reply)
+
+
 def test_identical_goods():
     market = team_up(beta=1.0, d=1.0)
     assert nash_prices(market) == (2.0, 2.0)
