@@ -1,1 +1,17 @@
-"""Who decides: the policy contract and the policies that fulfil it."""
+"""Who decides: the policy contract, the policies that fulfil it, and how to play an episode with them."""
+
+from llm_coop_envs.core.policy import Episode, PolicyLike, Request, Table
+from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
+from llm_coop_envs.policies.play import play, play_async
+
+__all__ = [
+    "Action",
+    "Episode",
+    "Policy",
+    "PolicyLike",
+    "Request",
+    "ScriptedPolicy",
+    "Table",
+    "play",
+    "play_async",
+]

@@ -1,1 +1,55 @@
-"""Rules that play without a model: baselines, called scripted everywhere."""
+"""Rules that play without a model: baselines, called scripted everywhere.
+
+Each scenario's module holds `POLICIES`: a name for each factory. A policy is known as `"scenario/name"`; the first line
+of a factory's docstring says what it does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.base import Policy
+
+SCENARIOS = ("kbc", "bertrand", "evacuation")
+
+
+def factories() -> dict[str, Callable[..., Policy]]:
+    """All scripted policies by full name."""
+    found: dict[str, Callable[..., Policy]] = {}
+    for scenario in SCENARIOS:
+        module = importlib.import_module(f"{__name__}.{scenario}")
+        for name, factory in module.POLICIES.items():
+            found[f"{scenario}/{name}"] = factory
+    return found
+
+
+def describe() -> dict[str, str]:
+    """One line about each scripted policy, by full name."""
+    return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in factories().items()}
+
+
+def make(name: str, **options: Any) -> Policy:
+    """Make a scripted policy.
+
+    Args:
+        name: `"scenario/name"`, see `describe`.
+        **options: the factory's arguments.
+
+    Raises:
+        SettingsError: no such policy, or the factory refuses the options.
+    """
+    known = factories()
+    if name not in known:
+        raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, known)}")
+    factory = known[name]
+    try:
+        inspect.signature(factory).bind(**options)
+    except TypeError as error:
+        accepted = ", ".join(inspect.signature(factory).parameters) or "none"
+        raise SettingsError("policy", name, f"cannot take these options ({error}); it takes: {accepted}") from error
+    return factory(**options)

@@ -1,0 +1,324 @@
+"""Message channels: who hears whom, who speaks when, and what has been said.
+
+Sequential speech is played in its exact parallel form. Each speaker has the level 1 + the highest level among
+the earlier speakers it can hear; all speakers of one level take their turn in the same step. A speaker sees the
+messages of *earlier positions* it can hear, never those of later ones, so the transcript is that of speaking one
+by one, and the number of steps drops from the number of speakers to the number of levels.
+
+Players are indices 0..n-1 here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MESSAGE_CUT = "message_cut"
+MESSAGE_CLEANED = "message_cleaned"
+
+
+def clean_message(raw: object, max_length: int) -> tuple[str, tuple[str, ...]]:
+    """Make one submitted message deliverable; never raise.
+
+    Every Unicode character survives except lone surrogates, which no file or network can carry: each becomes
+    U+FFFD. What is no string counts as silence.
+
+    Args:
+        raw: what was submitted; `None` is silence.
+        max_length: the limit in characters (code points).
+
+    Returns:
+        The message, and what was done to it: `message_cleaned`, `message_cut`, both or neither.
+    """
+    if raw is None:
+        return "", ()
+    if not isinstance(raw, str):
+        return "", (MESSAGE_CLEANED,)
+    flags: tuple[str, ...] = ()
+    text = str(raw)
+    if not text.isascii():
+        fixed = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if fixed != text:
+            text, flags = fixed, (MESSAGE_CLEANED,)
+    if len(text) > max_length:
+        text, flags = text[:max_length], (*flags, MESSAGE_CUT)
+    return text, flags
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing said.
+
+    Attributes:
+        speaker: who said it (index).
+        text: what was said.
+        sequence: the number of the talk (one talk is one pass of all its speakers), counted from 0 in the episode.
+        position: the place in that talk's one-by-one order, from 0.
+        hearers: the indices of those who hear it, ascending; `None` means everyone.
+    """
+
+    speaker: int
+    text: str
+    sequence: int
+    position: int
+    hearers: tuple[int, ...] | None
+
+
+class Audience:
+    """Who hears whom.
+
+    Args:
+        listeners: for each speaker the indices of those who hear it, ascending, the speaker not among them; `None`
+            means that everyone hears everyone.
+    """
+
+    def __init__(self, listeners: Mapping[int, Sequence[int]] | None) -> None:
+        self._listeners = (
+            None if listeners is None else {s: tuple(int(i) for i in heard) for s, heard in listeners.items()}
+        )
+
+    @property
+    def is_everyone(self) -> bool:
+        """Whether everyone hears everyone."""
+        return self._listeners is None
+
+    def listeners(self, speaker: int) -> tuple[int, ...] | None:
+        """Who hears `speaker`; `None` means everyone."""
+        if self._listeners is None:
+            return None
+        return self._listeners.get(speaker, ())
+
+    def levels(self, order: Sequence[int]) -> list[list[int]]:
+        """Group an order of speakers into levels that may speak at the same time.
+
+        Args:
+            order: the speakers, first to last; each at most once.
+
+        Returns:
+            The levels, first to last; inside a level speakers keep their order.
+        """
+        if self._listeners is None:
+            return [[speaker] for speaker in order]
+        floor: dict[int, int] = {}
+        levels: list[list[int]] = []
+        for speaker in order:
+            level = floor.get(speaker, 0)
+            if level == len(levels):
+                levels.append([])
+            levels[level].append(speaker)
+            for listener in self._listeners.get(speaker, ()):
+                if floor.get(listener, 0) <= level:
+                    floor[listener] = level + 1
+        return levels
+
+    def to_json(self) -> Any:
+        """The audience as plain data."""
+        if self._listeners is None:
+            return None
+        return [[speaker, list(heard)] for speaker, heard in self._listeners.items()]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Audience:
+        """The audience that `to_json` described."""
+        return cls(None if data is None else {int(speaker): heard for speaker, heard in data})
+
+
+def everyone() -> Audience:
+    """A group: everyone hears everyone."""
+    return Audience(None)
+
+
+def pairs(partners: Mapping[int, int]) -> Audience:
+    """One-on-one: each speaker is heard by its partner alone.
+
+    Args:
+        partners: speaker to listener, both as indices.
+    """
+    return Audience({speaker: (listener,) for speaker, listener in partners.items()})
+
+
+def within(positions: NDArray[np.int64], radius: float, speakers: Sequence[int], present: Sequence[int]) -> Audience:
+    """Proximity: a speaker is heard by everyone present within a Euclidean distance, itself excluded.
+
+    Args:
+        positions: (players, 2) cell coordinates.
+        radius: the hearing radius in cells; a distance equal to it is heard.
+        speakers: the indices of those who may speak.
+        present: the indices of those who can hear at all.
+
+    Returns:
+        The audience; the cost grows with the number of pairs in neighbouring boxes, not with all pairs.
+    """
+    box = max(1, math.ceil(radius))
+    limit = radius * radius
+    where = positions.tolist()
+    boxes: dict[tuple[int, int], list[int]] = {}
+    for i in present:
+        row, col = where[i]
+        boxes.setdefault((row // box, col // box), []).append(int(i))
+    listeners: dict[int, list[int]] = {}
+    for speaker in speakers:
+        row, col = where[speaker]
+        box_row, box_col = row // box, col // box
+        listeners[int(speaker)] = sorted(
+            other
+            for near_row in (box_row - 1, box_row, box_row + 1)
+            for near_col in (box_col - 1, box_col, box_col + 1)
+            for other in boxes.get((near_row, near_col), ())
+            if other != speaker and (where[other][0] - row) ** 2 + (where[other][1] - col) ** 2 <= limit
+        )
+    return Audience(listeners)
+
+
+def alternation(speakers: Sequence[int], exchanges: int) -> list[list[int]]:
+    """The orders of `exchanges` exchanges in which the same speakers take turns, the first one opening each.
+
+    Args:
+        speakers: the order inside one exchange (shuffle it before, for a shuffled opener).
+        exchanges: how many times everyone speaks.
+    """
+    return [list(speakers) for _ in range(exchanges)]
+
+
+class Conversation:
+    """What has been said and can still be heard.
+
+    A talk is opened with `open`, filled with `say`, and closed by opening the next one or by `close`. While a talk
+    is open and sequential, a speaker of it sees only the messages before its own position; when it is closed, all
+    who heard a message keep it until `forget`.
+
+    Args:
+        max_length: the limit of one message in characters.
+    """
+
+    def __init__(self, max_length: int) -> None:
+        self.max_length = max_length
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything, the numbering included: a new episode."""
+        self.messages: list[Message] = []
+        self._audience = everyone()
+        self._position: dict[int, int] = {}
+        self._sequence = -1
+        self._together = False
+        self._inboxes: dict[int, list[Message]] | None = None
+
+    def open(self, order: Sequence[int], audience: Audience, *, together: bool) -> list[list[int]]:
+        """Start one talk.
+
+        Args:
+            order: the speakers, first to last.
+            audience: who hears whom during it.
+            together: everyone speaks at once and hears the others only afterwards.
+
+        Returns:
+            The levels: who speaks in which step.
+        """
+        self._audience = audience
+        self._position = {int(speaker): position for position, speaker in enumerate(order)}
+        self._sequence += 1
+        self._together = together
+        if together:
+            return [[int(speaker) for speaker in order]] if len(order) else []
+        return audience.levels([int(speaker) for speaker in order])
+
+    def close(self) -> None:
+        """End the talk: everyone now hears what was meant for them, from later speakers too."""
+        self._position = {}
+
+    def forget(self) -> None:
+        """Drop all messages; the talks' numbering goes on."""
+        self.messages = []
+        self._inboxes = None
+        self._position = {}
+
+    def say(self, speaker: int, raw: object) -> tuple[Message | None, tuple[str, ...]]:
+        """Deliver one message of the open talk.
+
+        Args:
+            speaker: who speaks; must be one of the talk's speakers.
+            raw: what was submitted; an empty text is silence and leaves no message.
+
+        Returns:
+            The message (or `None` for silence) and what was done to it.
+        """
+        text, flags = clean_message(raw, self.max_length)
+        if not text:
+            return None, flags
+        message = Message(speaker, text, self._sequence, self._position[speaker], self._audience.listeners(speaker))
+        self.messages.append(message)
+        self._inboxes = None
+        return message, flags
+
+    def heard(self, listener: int, *, own: bool = False) -> list[Message]:
+        """What `listener` has heard, talk by talk, inside a talk in the one-by-one order.
+
+        Args:
+            listener: whose ears.
+            own: whether its own messages are included.
+        """
+        inbox = self._inbox(listener)
+        bound = self._position.get(listener)
+        if bound is None:
+            return [m for m in inbox if own or m.speaker != listener]
+        latest = self._sequence
+        return [
+            m
+            for m in inbox
+            if (own or m.speaker != listener)
+            and (m.sequence != latest or (m.position < bound and not self._together) or m.speaker == listener)
+        ]
+
+    def _inbox(self, listener: int) -> list[Message]:
+        if self._inboxes is None:
+            ordered = sorted(self.messages, key=lambda m: (m.sequence, m.position))
+            shared = [m for m in ordered if m.hearers is None]
+            if len(shared) == len(ordered):
+                self._shared_only: list[Message] | None = shared
+                self._inboxes = {}
+            else:
+                self._shared_only = None
+                self._inboxes = {}
+                for message in ordered:
+                    if message.hearers is None:
+                        continue
+                    for hearer in (*message.hearers, message.speaker):
+                        self._inboxes.setdefault(hearer, []).append(message)
+                if shared:
+                    for hearer, mine in self._inboxes.items():
+                        self._inboxes[hearer] = sorted([*mine, *shared], key=lambda m: (m.sequence, m.position))
+                self._shared = shared
+        if self._shared_only is not None:
+            return self._shared_only
+        return self._inboxes.get(listener, self._shared)
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        return {
+            "messages": [
+                [m.speaker, m.text, m.sequence, m.position, None if m.hearers is None else list(m.hearers)]
+                for m in self.messages
+            ],
+            "audience": self._audience.to_json(),
+            "order": [[speaker, position] for speaker, position in self._position.items()],
+            "sequence": self._sequence,
+            "together": self._together,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self.messages = [
+            Message(speaker, text, sequence, position, None if hearers is None else tuple(hearers))
+            for speaker, text, sequence, position, hearers in state["messages"]
+        ]
+        self._inboxes = None
+        self._audience = Audience.from_json(state["audience"])
+        self._position = {speaker: position for speaker, position in state["order"]}
+        self._sequence = state["sequence"]
+        self._together = state["together"]

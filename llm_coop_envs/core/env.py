@@ -1,0 +1,330 @@
+"""The base of all three environments: what PettingZoo asks for, around a `Game`.
+
+`step` translates dictionaries to arrays, lets the game `advance`, and builds the observations: the numeric part,
+the messages heard, and the text.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import logger, spaces
+from gymnasium.utils import EzPickle
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.game import TALK, Game
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.core.slots import Heard, Slots
+from llm_coop_envs.core.snapshot import restore_env, snapshot_env
+from llm_coop_envs.core.spaces import UnicodeText
+from llm_coop_envs.core.wording import load_wording
+from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+
+# Longer than any text the shipped wordings make; only a bound for the observation space.
+MAX_TEXT_LENGTH = 10_000_000
+
+Observation = dict[str, Any]
+Action = dict[str, Any]
+
+
+class ScenarioEnv(Game, ParallelEnv[str, Observation, Action], EzPickle):
+    """A scenario as a PettingZoo parallel environment.
+
+    Args:
+        preset: a named set of settings, see the settings' `presets`.
+        render_mode: `"ansi"` for a text picture, or `None`.
+        max_cycles: truncate after exactly this many steps; `None` leaves the end to the scenario.
+        record: keep `events` of the running episode.
+        **fields_given: settings by name; they win over the preset's.
+
+    Raises:
+        SettingsError: a setting is unknown, impossible, or contradicts another.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 10, "is_parallelizable": True}
+    settings_type: ClassVar[type[ScenarioSettings]]
+    slots_type: ClassVar[type[Slots]]
+    role: ClassVar[str]
+    act_phases: ClassVar[tuple[str, ...]] = ("act",)
+    home: ClassVar[Path]
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        render_mode: str | None = None,
+        max_cycles: int | None = None,
+        record: bool = False,
+        **fields_given: Any,
+    ) -> None:
+        EzPickle.__init__(
+            self, preset=preset, render_mode=render_mode, max_cycles=max_cycles, record=record, **fields_given
+        )
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            modes = ", ".join(self.metadata["render_modes"])
+            raise SettingsError("render_mode", render_mode, f"must be None or one of {modes}")
+        if max_cycles is not None and (
+            isinstance(max_cycles, bool) or not isinstance(max_cycles, int) or max_cycles < 1
+        ):
+            raise SettingsError("max_cycles", max_cycles, "must be None or a whole number, 1 or more")
+        self.render_mode = render_mode
+        settings = self.settings_type.build(preset, **fields_given)
+        self.phases = (TALK, *self.act_phases) if settings.talk else tuple(self.act_phases)
+        self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
+        self._prepare(settings, self.role, max_cycles=max_cycles, record=record)
+        self._index = {name: i for i, name in enumerate(self.possible_agents)}
+        self._observation_spaces: dict[str, spaces.Dict] = {}
+        self._action_spaces: dict[str, spaces.Dict] = {}
+        self._state_space: spaces.Box | None = None
+
+    @abstractmethod
+    def _slots(self, index: int, common: dict[str, Any]) -> Slots:
+        """The slots of one player; `common` holds the fields of `core.slots.Slots` by name."""
+
+    # Spaces.
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """The observation space of `agent`; always the same object."""
+        space = self._observation_spaces.get(agent)
+        if space is None:
+            self._player(agent)
+            shape = (len(self.feature_names),)
+            low, high = (np.broadcast_to(bound, shape).astype(np.float32) for bound in self._feature_bounds)
+            parts: dict[str, spaces.Space[Any]] = {
+                "observation": spaces.Box(low, high, dtype=np.float32),
+                "phase": spaces.Discrete(len(self.phases)),
+                "turn": spaces.Discrete(2),
+            }
+            if self.settings.talk:
+                said = {
+                    "speaker": spaces.Discrete(self.n_players),
+                    "text": UnicodeText(self.settings.message_length),
+                }
+                parts["messages"] = spaces.Sequence(spaces.Dict(said))
+            parts["text"] = UnicodeText(MAX_TEXT_LENGTH)
+            space = self._observation_spaces[agent] = spaces.Dict(parts)
+        return space
+
+    def action_space(self, agent: str) -> spaces.Dict:
+        """The action space of `agent`; always the same object."""
+        space = self._action_spaces.get(agent)
+        if space is None:
+            self._player(agent)
+            parts: dict[str, spaces.Space[Any]] = {"choice": self._choice_space()}
+            if self.settings.talk:
+                parts["message"] = UnicodeText(self.settings.message_length)
+            space = self._action_spaces[agent] = spaces.Dict(parts)
+        return space
+
+    @property
+    def state_space(self) -> spaces.Box:
+        """The space of `state()`: phase (one-hot), turn and presence of each player, then the scenario's part."""
+        if self._state_space is None:
+            flags = len(self.phases) + 2 * self.n_players
+            low, high = self._state_bounds
+            self._state_space = spaces.Box(
+                np.concatenate([np.zeros(flags), low]),
+                np.concatenate([np.ones(flags), high]),
+                dtype=np.float64,
+            )
+        return self._state_space
+
+    # PettingZoo's calls.
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Start a new episode.
+
+        Args:
+            seed: seeds the generator, as `numpy.random.default_rng(seed)`; `None` continues the running one.
+            options: passed to the scenario, which ignores what it does not know.
+
+        Returns:
+            Observations and infos of all players.
+        """
+        self.begin(seed, options)
+        return self._views(self._everyone)
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[
+        dict[str, Observation],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Play one step.
+
+        Args:
+            actions: an action for every player on turn; those of others are ignored and may be left out. What is
+                missing or illegal is replaced by the scenario's fallback and flagged in the info, never raised.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos of all players who were present before.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+            ActionError: `actions` is no mapping, or names somebody who does not exist.
+        """
+        if not self._started:
+            raise ResetNeeded("step() was called before reset(); call reset() first")
+        if not self.agents:
+            return {}, {}, {}, {}, {}
+        values, missing, messages = self._read(actions)
+        present = self.live
+        self.advance(values, messages, missing)
+        observations, infos = self._views(present)
+        return observations, *self.outcomes(present), infos
+
+    def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
+        """Rewards, terminations and truncations of the last step, by agent name.
+
+        Args:
+            present: the indices of those who were playing before the step.
+        """
+        names = [self.possible_agents[i] for i in present.tolist()]
+        rewards = self._rewards[present].tolist()
+        decided = self.over and not self._truncated
+        if self._all_alive:
+            return (
+                dict(zip(names, rewards, strict=True)),
+                dict.fromkeys(names, decided),
+                dict.fromkeys(names, self._truncated),
+            )
+        playing = self._alive[present].tolist()
+        return (
+            dict(zip(names, rewards, strict=True)),
+            {name: decided or not still for name, still in zip(names, playing, strict=True)},
+            {name: self._truncated and still for name, still in zip(names, playing, strict=True)},
+        )
+
+    def state(self) -> NDArray[np.float64]:
+        """The global state as one vector, see `state_space`."""
+        phases = np.zeros(len(self.phases))
+        phases[self.phases.index(self.phase)] = 1.0
+        return np.concatenate([phases, self.turn, self._alive, self._state_vector()], dtype=np.float64)
+
+    def render(self) -> str | None:
+        """The situation as text (`render_mode="ansi"`).
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if self.render_mode is None:
+            logger.warn("render() was called on an environment made without render_mode; nothing is drawn")
+            return None
+        if not self._started:
+            raise ResetNeeded("render() was called before reset(); call reset() first")
+        doing = "over" if self.over else self.phase
+        return f"{self.metadata['name']}, round {self.round}, step {self.cycles}: {doing}\n{self._picture()}"
+
+    def close(self) -> None:
+        """Release nothing: there is no window. May be called any number of times."""
+
+    # Snapshots.
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything but the recorded events, generators included, as JSON-serialisable data.
+
+        Raises:
+            SnapshotError: before the first `reset`.
+        """
+        return snapshot_env(self)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Continue exactly where `get_state` was called, in this or another process.
+
+        Args:
+            state: what `get_state` gave, possibly through JSON.
+
+        Raises:
+            SnapshotError: the state belongs to another scenario, version or settings, or is damaged.
+        """
+        restore_env(self, state)
+
+    def look(self) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Observations and infos of all who are playing, as the last `reset` or `step` gave them.
+
+        What to act on after `set_state`.
+        """
+        return self._views(self.live if not self.over else self.live[:0])
+
+    # For the scenarios.
+
+    def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
+        """What a player has heard, for its slots."""
+        names = self.possible_agents
+        return tuple(
+            Heard(speaker=names[m.speaker], text=m.text, own=m.speaker == index)
+            for m in self.conversation.heard(index, own=own)
+        )
+
+    # Inside.
+
+    def _player(self, agent: str) -> int:
+        if agent not in self._index:
+            raise ActionError(
+                f"there is no agent {agent!r}; agents are {self.role}_0 to {self.role}_{self.n_players - 1}"
+            )
+        return self._index[agent]
+
+    def _read(self, actions: Mapping[str, Any]) -> tuple[NDArray[Any], list[int], dict[int, object]]:
+        """Turn action dicts into an array of choices, who gave none, and messages."""
+        if not isinstance(actions, Mapping):
+            raise ActionError(f"actions must be a dict from agent name to action, not {type(actions).__name__}")
+        if not actions.keys() <= self._index.keys():
+            for name in actions:
+                self._player(name)
+        values = self._choices.blank()
+        missing: list[int] = []
+        messages: dict[int, object] = {}
+        names = self.possible_agents
+        talking = self.phase == TALK
+        for i in self._who.tolist():
+            action = actions.get(names[i])
+            if not isinstance(action, Mapping):
+                missing.append(i)
+            elif talking:
+                messages[i] = action.get("message")
+            elif "choice" in action:
+                values[i] = self._choices.number(action["choice"])
+            else:
+                missing.append(i)
+        return values, missing, messages
+
+    def _views(self, who: Indices) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Observations and infos of some players."""
+        rows = self._features()
+        masks = self.masks()
+        turn = self.turn.tolist()
+        phase = self.phases.index(self.phase)
+        names = self.possible_agents
+        talk = self.settings.talk
+        common = {"phase": self.phase, "may_talk": talk, "message_length": self.settings.message_length}
+        observations: dict[str, Observation] = {}
+        infos: dict[str, dict[str, Any]] = {}
+        for i in who.tolist():
+            slots = self._slots(i, {"me": names[i], "on_turn": turn[i] == 1, **common})
+            view: Observation = {"observation": rows[i], "phase": phase, "turn": turn[i]}
+            mask: dict[str, Any] = {"choice": None if masks is None else masks[i]}
+            if talk:
+                view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in self.conversation.heard(i))
+                mask["message"] = None
+            view["text"] = self._wording.render(vars(slots))
+            observations[names[i]] = view
+            infos[names[i]] = {
+                "action_mask": mask,
+                "round": self.round,
+                "flags": self._flags.get(i, ()),
+                "slots": slots,
+            }
+        return observations, infos

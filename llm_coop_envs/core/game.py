@@ -1,0 +1,415 @@
+"""The play itself, on arrays: clock, turns, talk, flags and recording, with the hooks that a scenario fills in.
+
+Players are indices 0..n-1. Nothing here knows observation dictionaries, texts or spaces; `core.env` adds those.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from numpy.typing import NDArray
+
+from llm_coop_envs.core.actions import ChoiceReader, Indices
+from llm_coop_envs.core.channels import Audience, Conversation
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import ResetNeeded
+
+TALK = "talk"
+MISSING_ACTION = "missing_action"
+ILLEGAL_CHOICE = "illegal_choice"
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One phase of a round.
+
+    Attributes:
+        phase: its name, `"talk"` or one of the scenario's act phases.
+        levels: who is on turn, step by step; each an array or a list of player indices.
+    """
+
+    phase: str
+    levels: Sequence[Indices | list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The end of an episode.
+
+    Attributes:
+        reason: why, in a few words, for the record.
+        truncated: whether a clock ended it (PettingZoo's truncation) and not the game itself.
+    """
+
+    reason: str
+    truncated: bool = False
+
+
+class Game(ABC):
+    """One scenario being played.
+
+    Attributes:
+        settings: the scenario's settings.
+        possible_agents: the players' names, in index order.
+        agents: the names of those still playing.
+        phases: the names of the phases, talk first if there is talk.
+        feature_names: the names of the feature columns.
+        n_players: how many players there are.
+        conversation: what has been said and can still be heard.
+        cycles: how many steps were played in this episode.
+        round: the round, as the scenario's papers count.
+        phase: the phase of the step to come.
+        over: whether the episode has ended.
+        events: the record of the running episode, if `record` is set.
+    """
+
+    settings: Any
+    possible_agents: list[str]
+    agents: list[str]
+    phases: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    n_players: int
+    conversation: Conversation
+    record: bool
+    cycles: int
+    round: int
+    phase: str
+    over: bool
+    events: list[Event]
+
+    _everyone: Indices
+    _choices: ChoiceReader
+    _feature_bounds: tuple[Any, Any]
+    _state_bounds: tuple[Any, Any]
+    _horizon: int | None
+    _started: bool
+    _np_random: np.random.Generator | None
+    _rewards: NDArray[np.float64]
+    _alive: NDArray[np.bool_]
+    _all_alive: bool
+    _departed: bool
+    _truncated: bool
+    _flags: dict[int, tuple[str, ...]]
+    _masks: NDArray[np.int8] | None
+    _levels: list[Indices]
+    _level: int
+    _who: Indices
+    _orders: list[list[int]]
+    _audience: Audience
+
+    def _prepare(self, settings: ScenarioSettings, role: str, *, max_cycles: int | None, record: bool) -> None:
+        """Set up what does not change between episodes."""
+        self.settings = settings
+        self.record = record
+        # parallel_api_test assigns env.max_cycles, which must not lengthen the episode: hence a private name.
+        self._horizon = max_cycles
+        self.feature_names = ()
+        self._feature_bounds = (-np.inf, np.inf)
+        self._state_bounds = (np.zeros(0), np.zeros(0))
+        self.n_players = 0
+        self._setup()
+        self.possible_agents = [f"{role}_{i}" for i in range(self.n_players)]
+        self.agents = []
+        self._everyone = np.arange(self.n_players, dtype=np.intp)
+        self._choices = ChoiceReader(self._choice_space(), self.n_players)
+        self._np_random = None
+        self._started = False
+        self.conversation = Conversation(settings.message_length)
+        self._clear()
+
+    # What a scenario fills in.
+
+    @abstractmethod
+    def _setup(self) -> None:
+        """Set `n_players`, `feature_names`, `_feature_bounds`, `_state_bounds`; prepare tables."""
+
+    @abstractmethod
+    def _choice_space(self) -> spaces.Discrete | spaces.Box:
+        """A fresh choice space: Discrete, or a Box of shape (1,) and dtype float64."""
+
+    @abstractmethod
+    def _begin(self, options: Mapping[str, Any]) -> None:
+        """Start a new episode; draw from `self.np_random` only."""
+
+    @abstractmethod
+    def _next_stage(self) -> Stage | Over:
+        """Settle what is due and say what comes next; called whenever a phase's levels are used up."""
+
+    @abstractmethod
+    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
+        """Take the legal choices of one act level; `choices[k]` is that of player `who[k]`."""
+
+    @abstractmethod
+    def _features(self) -> NDArray[np.float32]:
+        """A fresh (players, features) matrix."""
+
+    @abstractmethod
+    def _state_vector(self) -> NDArray[np.float64]:
+        """The scenario's part of the global state, inside `_state_bounds`."""
+
+    @abstractmethod
+    def _snapshot(self) -> dict[str, Any]:
+        """The scenario's part of `get_state`, as JSON data."""
+
+    @abstractmethod
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        """Continue from what `_snapshot` gave."""
+
+    @abstractmethod
+    def _picture(self) -> str:
+        """A few lines that show the situation to an onlooker."""
+
+    def _legal(self) -> NDArray[np.int8] | None:
+        """Legal choices, (players, choices) of 0 and 1; `None` if all are, or choices are continuous."""
+        return None
+
+    def _fallback(self, who: Indices) -> NDArray[Any]:
+        """Discrete choices that stand in for illegal or missing ones; legal for these players now."""
+        raise NotImplementedError
+
+    def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Usable values for continuous choices (NaN where nothing was given), and which had to be mended."""
+        raise NotImplementedError
+
+    def _start_event(self) -> Event:
+        """What the scenario adds to the `start` event."""
+        return {}
+
+    # The array view.
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The episode's one generator."""
+        if self._np_random is None:
+            self._np_random, _ = seeding.np_random(None)
+        return self._np_random
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """Each player's reward of the last step."""
+        rewards: NDArray[np.float64] = self._rewards.copy()
+        return rewards
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """Who is still in the game."""
+        alive: NDArray[np.bool_] = self._alive.copy()
+        return alive
+
+    @property
+    def live(self) -> Indices:
+        """The indices of the players still in the game."""
+        return self._everyone if self._all_alive else np.flatnonzero(self._alive)
+
+    @property
+    def turn(self) -> NDArray[np.int8]:
+        """1 for each player whose submission counts in this step, else 0."""
+        turn = np.zeros(self.n_players, dtype=np.int8)
+        turn[self.on_turn] = 1
+        return turn
+
+    @property
+    def on_turn(self) -> Indices:
+        """The indices of the players on turn."""
+        return self._who[:0] if self.over else self._who
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a clock ended the episode."""
+        return self._truncated
+
+    @property
+    def choice_space(self) -> spaces.Discrete | spaces.Box:
+        """The space of one player's choice (a fresh copy)."""
+        return self._choice_space()
+
+    def features(self) -> NDArray[np.float32]:
+        """The numeric observations, (players, features), named by `feature_names`."""
+        return self._features()
+
+    def masks(self) -> NDArray[np.int8] | None:
+        """Legal choices, (players, choices); `None` for continuous choices. Read-only."""
+        if self._masks is None:
+            deciding = not self.over and self.phase != TALK
+            self._masks = self._choices.masks(
+                self._legal() if deciding else None,
+                self._who if deciding else self._who[:0],
+                everyone=len(self._who) == self.n_players,
+            )
+        return self._masks
+
+    def begin(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Start a new episode without building observations; the array form of `reset`.
+
+        Args:
+            seed: seeds the generator, as `numpy.random.default_rng(seed)`; `None` continues the running one.
+            options: passed to the scenario, which ignores what it does not know.
+        """
+        if seed is not None:
+            self._np_random, _ = seeding.np_random(seed)
+        self._clear()
+        self._started = True
+        self.agents = self.possible_agents[:]
+        self._begin(options or {})
+        if self.record:
+            self.emit(
+                "start",
+                settings=self.settings.to_json(),
+                seed=seed,
+                agents=self.possible_agents[:],
+                **self._start_event(),
+            )
+        self._proceed()
+
+    def advance(
+        self,
+        choices: NDArray[Any],
+        messages: Mapping[int, object] | None = None,
+        missing: Sequence[int] = (),
+    ) -> None:
+        """Play one step on arrays.
+
+        Args:
+            choices: one per player (those off turn are ignored): integers, or floats for continuous choices.
+            messages: what players on turn say, by index; in talk phases only.
+            missing: players on turn who submitted nothing usable; they are flagged so.
+
+        Raises:
+            ResetNeeded: before `begin` or `reset`, and after the end of an episode.
+        """
+        if not self._started or self.over:
+            raise ResetNeeded("the episode is over or not begun; call reset() first")
+        self._rewards[:] = 0.0
+        self._flags = {}
+        who = self._who
+        if self.phase == TALK:
+            self._deliver(who.tolist(), messages or {})
+        else:
+            chosen = choices if who is self._everyone else choices[who]
+            usable, bad = self._choices.settle(chosen, who, self.masks(), self._fallback, self._clean)
+            if bad is not None:
+                for i in who[bad].tolist():
+                    self._flags[i] = (MISSING_ACTION if i in missing else ILLEGAL_CHOICE,)
+            if self.record:
+                self._record_choices(who, usable)
+            self._apply(self.phase, who, usable)
+        self.cycles += 1
+        self._level += 1
+        self._masks = None
+        if self._level < len(self._levels):
+            self._who = self._levels[self._level]
+        else:
+            self._proceed()
+        if not self.over and self.cycles == self._horizon:
+            self._end(Over("max_cycles reached", truncated=True))
+        if self.over:
+            self.agents = []
+        elif self._departed:
+            names = self.possible_agents
+            self.agents = [names[i] for i in np.flatnonzero(self._alive).tolist()]
+        self._departed = False
+
+    # For the scenarios.
+
+    def emit(self, kind: str, **data: Any) -> None:
+        """Record an event."""
+        self.events.append({"type": kind, "step": self.cycles, "round": self.round, **data})
+
+    def leave(self, who: Indices) -> None:
+        """Take players out of the game for good."""
+        self._alive[who] = False
+        self._all_alive = False
+        self._departed = True
+
+    def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
+        """A talk phase: each order is one talk, in which everyone in it speaks once."""
+        self._orders = [list(order) for order in orders]
+        self._audience = audience
+        return Stage(TALK, self._open_talk())
+
+    # Inside.
+
+    def _clear(self) -> None:
+        self.cycles = 0
+        self.round = 0
+        self.phase = self.phases[0]
+        self.over = False
+        self._truncated = False
+        self.events = []
+        self._rewards = np.zeros(self.n_players)
+        self._alive = np.ones(self.n_players, dtype=np.bool_)
+        self._all_alive = True
+        self._departed = False
+        self._flags = {}
+        self._masks = None
+        self._levels = []
+        self._level = 0
+        self._who = self._everyone[:0]
+        self._orders = []
+        self._audience = Audience(None)
+        self.conversation.restart()
+
+    def _proceed(self) -> None:
+        """Go to the next talk or stage that has somebody on turn."""
+        while True:
+            stage: Stage | Over
+            if self._orders:
+                stage = Stage(TALK, self._open_talk())
+            else:
+                if self.phase == TALK:
+                    self.conversation.close()
+                stage = self._next_stage()
+            if isinstance(stage, Over):
+                self._end(stage)
+                return
+            self.phase = stage.phase
+            if stage.levels:
+                break
+        self._levels = [np.asarray(level, dtype=np.intp) for level in stage.levels]
+        self._level = 0
+        self._who = self._levels[0]
+        self._masks = None
+
+    def _open_talk(self) -> list[list[int]]:
+        if not self._orders:
+            return []
+        together = self.settings.talk_mode == "simultaneous"
+        return self.conversation.open(self._orders.pop(0), self._audience, together=together)
+
+    def _end(self, over: Over) -> None:
+        self.over = True
+        self._truncated = over.truncated
+        self._masks = None
+        if self.record:
+            self.emit("end", reason=over.reason, truncated=over.truncated)
+
+    def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
+        names = self.possible_agents
+        for i in speakers:
+            message, flags = self.conversation.say(i, messages.get(i))
+            if flags:
+                self._flags[i] = flags
+            if self.record and message is not None:
+                hearers = None if message.hearers is None else [names[k] for k in message.hearers]
+                self.emit(
+                    "message",
+                    agent=names[i],
+                    text=message.text,
+                    talk=message.sequence,
+                    position=message.position,
+                    hearers=hearers,
+                    flags=list(flags),
+                )
+
+    def _record_choices(self, who: Indices, usable: NDArray[Any]) -> None:
+        names = self.possible_agents
+        for i, value in zip(who.tolist(), usable.tolist(), strict=True):
+            self.emit("choice", agent=names[i], phase=self.phase, choice=value, flags=list(self._flags.get(i, ())))

@@ -1,0 +1,132 @@
+"""What an environment's side knows of those who decide: the shape of a policy, and how to ask many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One decision that is asked for.
+
+    Attributes:
+        agent: who has to decide.
+        observation: what `reset` or `step` returned for that agent.
+        info: likewise.
+    """
+
+    agent: str
+    observation: dict[str, Any]
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episode:
+    """What a policy is told before an episode.
+
+    Attributes:
+        scenario: the environment's name, such as `"kbc_v0"`.
+        settings: the scenario's settings.
+        agents: all agents, in the environment's order.
+        seats: the agents this policy decides for.
+        rng: a generator of this policy's own.
+    """
+
+    scenario: str
+    settings: ScenarioSettings
+    agents: tuple[str, ...]
+    seats: tuple[str, ...]
+    rng: np.random.Generator
+
+
+class PolicyLike(Protocol):
+    """Anything that decides; see `llm_coop_envs.policies.Policy` for a base class."""
+
+    def begin(self, episode: Episode) -> None:
+        """A new episode starts."""
+        ...
+
+    async def act(self, requests: Sequence[Request]) -> Sequence[dict[str, Any]]:
+        """Answer many requests; the order of the answers is the order of the requests."""
+        ...
+
+
+class Table:
+    """Who sits where: the seats of one episode and the policies that fill them.
+
+    Args:
+        seats: agent name to policy; one policy may fill many seats.
+        agents: all agents that need a policy.
+
+    Raises:
+        SettingsError: a seat is empty, or there is no such seat.
+    """
+
+    def __init__(self, seats: Mapping[str, PolicyLike], agents: Iterable[str]) -> None:
+        names = list(agents)
+        empty = [name for name in names if name not in seats]
+        if empty:
+            raise SettingsError("seats", sorted(seats), f"no policy was given for {', '.join(empty[:5])}")
+        unknown = sorted(set(seats) - set(names))
+        if unknown:
+            raise SettingsError("seats", unknown[0], f"is no seat; seats are {names[0]} to {names[-1]}")
+        self._seats = {name: seats[name] for name in names}
+        self.policies: list[PolicyLike] = []
+        for policy in self._seats.values():
+            if not any(policy is known for known in self.policies):
+                self.policies.append(policy)
+
+    def begin(
+        self, scenario: str, settings: ScenarioSettings, agents: Sequence[str], seed: np.random.SeedSequence
+    ) -> None:
+        """Tell every policy that an episode starts; each gets its own generator, by the order of first seats."""
+        for policy, child in zip(self.policies, seed.spawn(len(self.policies)), strict=True):
+            mine = tuple(name for name, owner in self._seats.items() if owner is policy)
+            policy.begin(
+                Episode(
+                    scenario=scenario,
+                    settings=settings,
+                    agents=tuple(agents),
+                    seats=mine,
+                    rng=np.random.Generator(np.random.PCG64(child)),
+                )
+            )
+
+    async def act(
+        self, observations: Mapping[str, dict[str, Any]], infos: Mapping[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """Ask everyone on turn.
+
+        Args:
+            observations: as `reset` or `step` returned them.
+            infos: likewise.
+
+        Returns:
+            The actions of the seated players on turn, by agent.
+        """
+        batches: list[tuple[PolicyLike, list[Request]]] = [(policy, []) for policy in self.policies]
+        for agent, observation in observations.items():
+            if observation["turn"] and agent in self._seats:
+                owner = self._seats[agent]
+                batch = next(requests for policy, requests in batches if policy is owner)
+                batch.append(Request(agent, observation, infos[agent]))
+        asked = [(policy, requests) for policy, requests in batches if requests]
+        answers = await asyncio.gather(*(policy.act(requests) for policy, requests in asked))
+        actions: dict[str, dict[str, Any]] = {}
+        for (policy, requests), given in zip(asked, answers, strict=True):
+            if len(given) != len(requests):
+                raise RuntimeError(
+                    f"{type(policy).__name__}.act answered {len(given)} of {len(requests)} requests; "
+                    "it must answer each, in order"
+                )
+            for request, action in zip(requests, given, strict=True):
+                actions[request.agent] = action
+        return actions

@@ -1,0 +1,135 @@
+"""The base of every scenario's settings, with the checks they share."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from typing_extensions import Self
+
+from llm_coop_envs.errors import SettingsError
+
+MAX_MESSAGE_LENGTH = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSettings:
+    """Settings that every scenario has.
+
+    Attributes:
+        talk: whether players may send messages.
+        talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
+            (everyone at once, heard afterwards).
+        message_length: the longest message in characters; longer ones are cut and flagged.
+        wording: how observations are put into words: `"a"` or `"b"`, or the path of a folder that holds an
+            `observation.jinja` of your own.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    talk: bool = True
+    talk_mode: str = "sequential"
+    message_length: int = 1000
+    wording: str = "a"
+
+    def __post_init__(self) -> None:
+        """Check the shared fields; scenarios extend this."""
+        check_bool(self, "talk")
+        check_choice(self, "talk_mode", ("sequential", "simultaneous"))
+        check_int(self, "message_length", 1, MAX_MESSAGE_LENGTH)
+        if not isinstance(self.wording, str) or not self.wording:
+            raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
+
+    @classmethod
+    def build(cls, preset: str | None = None, **given: Any) -> Self:
+        """Make settings from a preset's fields and the given ones, which win.
+
+        Args:
+            preset: a name from `presets`, or `None` for the defaults.
+            **given: fields by name.
+
+        Raises:
+            SettingsError: an unknown preset or field, or an impossible value.
+        """
+        names = [f.name for f in fields(cls) if f.init]
+        for name, value in given.items():
+            if name not in names:
+                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
+        if preset is None:
+            return cls(**given)
+        if preset not in cls.presets:
+            raise SettingsError(
+                "preset", preset, f"is no preset of {cls.__name__}; {suggestion(str(preset), cls.presets)}"
+            )
+        return cls(**{**cls.presets[preset], **given})
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as plain data that `build` accepts again."""
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.init}
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """Say which known name was probably meant, or list them all."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return "known are " + ", ".join(sorted(known))
+
+
+def plain(value: Any) -> Any:
+    """A settings value as JSON data: fractions become 'a/b', tuples lists, mappings dicts."""
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return value
+
+
+def check_bool(settings: object, field: str) -> None:
+    """Require `True` or `False`."""
+    value = getattr(settings, field)
+    if not isinstance(value, bool):
+        raise SettingsError(field, value, "must be true or false")
+
+
+def check_choice(settings: object, field: str, allowed: Collection[str]) -> None:
+    """Require one of `allowed`."""
+    value = getattr(settings, field)
+    if not isinstance(value, str) or value not in allowed:
+        raise SettingsError(field, value, "must be one of " + ", ".join(allowed))
+
+
+def check_int(settings: object, field: str, low: int, high: int | None = None) -> None:
+    """Require an integer in [low, high]."""
+    value = getattr(settings, field)
+    bounds = f"{low} or more" if high is None else f"between {low} and {high}"
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SettingsError(field, value, f"must be a whole number, {bounds}")
+    if value < low or (high is not None and value > high):
+        raise SettingsError(field, value, f"must be {bounds}")
+
+
+def check_number(
+    settings: object,
+    field: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+) -> None:
+    """Require a finite number in [low, high], or in (low, high] with `above`."""
+    value = getattr(settings, field)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise SettingsError(field, value, "must be a finite number")
+    if value < low or value > high or (above and value == low):
+        left = f"above {low:g}" if above else f"at least {low:g}"
+        bounds = left if math.isinf(high) else f"{left} and at most {high:g}"
+        if math.isinf(low):
+            bounds = f"at most {high:g}"
+        raise SettingsError(field, value, f"must be {bounds}")

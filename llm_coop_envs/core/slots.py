@@ -1,0 +1,41 @@
+"""What one player may know, as plain values: the part that all scenarios share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """One message as its listener knows it.
+
+    Attributes:
+        speaker: the speaker's agent name.
+        text: what was said.
+        own: whether the listener said it itself.
+    """
+
+    speaker: str
+    text: str
+    own: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slots:
+    """What every player may know in every scenario; scenarios add their own fields.
+
+    Values are plain (numbers, strings, tuples, other slots), so that slots compare with `==`.
+
+    Attributes:
+        me: this player's agent name.
+        phase: the phase of this step.
+        on_turn: whether this player's submission counts in this step.
+        may_talk: whether players can send messages at all.
+        message_length: the longest message in characters.
+    """
+
+    me: str
+    phase: str
+    on_turn: bool
+    may_talk: bool
+    message_length: int

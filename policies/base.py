@@ -1,0 +1,50 @@
+"""The policy contract: who decides, for many players at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from llm_coop_envs.core.policy import Episode, Request
+
+Action = dict[str, Any]
+
+
+class Policy(ABC):
+    """Decides for the seats it was given.
+
+    One object may play many seats; what it keeps per player it keys by agent name.
+    """
+
+    def begin(self, episode: Episode) -> None:
+        """A new episode starts: forget the last one.
+
+        Args:
+            episode: the scenario, its settings, the seats to play, and a generator of the policy's own.
+        """
+        self.episode = episode
+
+    @abstractmethod
+    async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
+        """Answer requests.
+
+        Args:
+            requests: (agent, observation, info) of players on turn.
+
+        Returns:
+            One action per request, in the same order: `{"choice": ...}` in act phases, `{"message": ...}` in talk
+            phases; both keys may be present in either.
+        """
+
+
+class ScriptedPolicy(Policy):
+    """A rule that answers each request by itself, without waiting for anything."""
+
+    async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
+        """Answer requests one by one, in order."""
+        return [self.decide(request) for request in requests]
+
+    @abstractmethod
+    def decide(self, request: Request) -> Action:
+        """One player's action."""

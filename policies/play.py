@@ -1,0 +1,65 @@
+"""Playing one episode: an environment and the policies in its seats."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.policy import PolicyLike, Table
+
+
+async def play_async(
+    env: ScenarioEnv,
+    seats: Mapping[str, PolicyLike] | PolicyLike,
+    *,
+    seed: int,
+    policy_seed: np.random.SeedSequence | None = None,
+    on_step: Callable[[ScenarioEnv], None] | None = None,
+) -> dict[str, float]:
+    """Play one episode to its end.
+
+    Args:
+        env: the environment; made with `record=True`, it holds the episode's events afterwards.
+        seats: a policy per agent name, or one policy for all seats.
+        seed: the environment's seed.
+        policy_seed: where the policies' generators come from; `SeedSequence([seed, 1])` by default.
+        on_step: called after `reset` and after every step.
+
+    Returns:
+        Each agent's sum of rewards.
+    """
+    filled = seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats)
+    table = Table(filled, env.possible_agents)
+    table.begin(
+        env.metadata["name"],
+        env.settings,
+        env.possible_agents,
+        np.random.SeedSequence([seed, 1]) if policy_seed is None else policy_seed,
+    )
+    totals = dict.fromkeys(env.possible_agents, 0.0)
+    observations, infos = env.reset(seed=seed)
+    if on_step is not None:
+        on_step(env)
+    while env.agents:
+        actions = await table.act(observations, infos)
+        observations, rewards, _, _, infos = env.step(actions)
+        for agent, reward in rewards.items():
+            totals[agent] += reward
+        if on_step is not None:
+            on_step(env)
+    return totals
+
+
+def play(
+    env: ScenarioEnv,
+    seats: Mapping[str, PolicyLike] | PolicyLike,
+    *,
+    seed: int,
+    policy_seed: np.random.SeedSequence | None = None,
+    on_step: Callable[[ScenarioEnv], None] | None = None,
+) -> dict[str, float]:
+    """`play_async` for callers without an event loop."""
+    return asyncio.run(play_async(env, seats, seed=seed, policy_seed=policy_seed, on_step=on_step))
