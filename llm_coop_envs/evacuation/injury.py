@@ -1,16 +1,20 @@
 """Crowding that knocks people over: the rule, and the two published sets of attributes.
 
-Every person has a competitive level N0 and two limits, Y0 and Z0. The pressure on a person is the sum of (N0 of the other - own N0) over
-the 3 x 3 cells around it. While it exceeds Y0 the person is overtaken and a counter grows by one a round; when the counter reaches Z0 the
-person is disabled for good. This is the rule in the authors' code of "Shall We Team Up" (Wu et al. 2024) and in its rule-based
-ancestor (the `reproduce` task of Roihn/SABM, after Wang et al. 2015).
+Every person has a competitive level N0 and two limits, Y0 and Z0. The pressure on a person is the sum of (N0 of the
+other - own N0) over the 3 x 3 cells around it. While it exceeds Y0 the person is overtaken and a counter grows by one
+a round; when the counter reaches Z0 the person is disabled for good. This is the rule in the authors' code of "Shall
+We Team Up" (Wu et al. 2024) and in its rule-based ancestor (the `reproduce` task of Roihn/SABM, after Wang et al.
+2015).
 
-* `published_attributes`: the later code. The pressure cannot exceed 8 and Y0 is about 16 to 18, so that nothing ever happens (inert).
-* `ancestor_attributes`: the ancestor's. Pressure up to 40, Y0 15 to 20 and Z0 23 to 30: people do get overtaken (active).
+* `published_attributes`: the later code. The pressure cannot exceed 8 and Y0 is about 16 to 18, so that nothing ever
+  happens (inert).
+* `ancestor_attributes`: the ancestor's. Pressure up to 40, Y0 15 to 20 and Z0 23 to 30: people do get overtaken
+  (active).
 
-Ours: in the active mode the rule is applied once a round to everybody at the same moment (after people have left through the exits), where
-the ancestor goes through its shuffled list and a person disabled early in it relieves the later ones; shares of people that are
-no whole numbers are given out by largest remainder, where the ancestor drops people.
+Ours: in the active mode the rule is applied once a round to everybody at the same moment (after people have left
+through the exits), where the ancestor goes through its shuffled list and a person disabled early in it relieves the
+later ones; shares of people that are no whole numbers are given out by largest remainder, where the ancestor drops
+people.
 """
 
 from __future__ import annotations
@@ -19,12 +23,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_coop_envs.evacuation.room import FloatArray, IntArray, Room
+from llm_coop_envs.evacuation.room import BoolArray, FloatArray, IntArray, Room
 
 #: Means of N0, Y0, Z0 for the better and the worse physical trait; standard deviation 1 (authors' code).
 PUBLISHED_MEANS = ((3.0, 2.0), (18.0, 16.0), (26.0, 23.0))
 
-#: The ancestor's groups: share of people, Y0, Z0, and the shares of N0 = 1..6 (rule-based ancestor, after Wang et al. 2015).
+#: The ancestor's groups: share of people, Y0, Z0, and the shares of N0 = 1..6 (rule-based ancestor, after Wang et al.
+#: 2015).
 ANCESTOR_GROUPS: tuple[tuple[float, int, int, tuple[float, ...]], ...] = (
     (0.3, 20, 30, (0.0, 0.1, 0.1, 0.3, 0.3, 0.2)),
     (0.3, 15, 28, (0.1, 0.1, 0.2, 0.3, 0.2, 0.1)),
@@ -51,7 +56,8 @@ class Attributes:
 def published_attributes(physical: IntArray, rng: np.random.Generator) -> Attributes:
     """The attributes of the authors' code: normal, but every person's own generator has the same seed.
 
-    So there is one deviation each for N0, Y0 and Z0, and two triples in a run. With seed 0: 3.126 or 2.126, 17.87 or 15.87, 26.64 or 23.64.
+    So there is one deviation each for N0, Y0 and Z0, and two triples in a run. With seed 0: 3.126 or 2.126, 17.87 or
+    15.87, 26.64 or 23.64.
 
     Args:
         physical: n traits, 0 or 1.
@@ -87,29 +93,30 @@ def _apportion(shares: list[float] | tuple[float, ...], total: int) -> list[int]
     return whole
 
 
-def pressure(room: Room, cells: IntArray, level: FloatArray, who: IntArray) -> FloatArray:
-    """The pressure Y on some of the people in the room.
+def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, who: IntArray) -> FloatArray:
+    """The pressure Y on some people.
 
     Args:
         room: the room.
-        cells: padded cells of the n people in the room.
-        level: their N0.
-        who: indices into these, of whom to compute it.
+        cells: everybody's padded cell.
+        level: everybody's N0.
+        present: the indices of those in the room.
+        who: the indices of those whose pressure is asked for.
 
     Returns:
         One number for each of `who`.
     """
     levels = np.zeros(room.height * room.width)
     heads = np.zeros(room.height * room.width)
-    levels[cells] = level
-    heads[cells] = 1.0
+    levels[cells[present]] = level[present]
+    heads[cells[present]] = 1.0
     block = cells[who, None] + room.moves
     return levels[block].sum(axis=1) - heads[block].sum(axis=1) * level[who]
 
 
 def crush(
     press: FloatArray, pressure_limit: FloatArray, count: IntArray, count_limit: FloatArray
-) -> tuple[IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, BoolArray, BoolArray]:
     """Apply the rule to n people.
 
     Args:
@@ -119,9 +126,10 @@ def crush(
         count_limit: Z0.
 
     Returns:
-        The new counters, and two arrays of 0 and 1: overtaken in this round, disabled now.
+        The new counters; who is overtaken in this round; who is disabled now.
     """
     over = press > pressure_limit
     count = count + over
-    # Equality, as published: with the published real-valued Z0 it never holds, with the ancestor's whole numbers it holds once.
-    return count, (over & (count < count_limit)).astype(np.int64), (over & (count == count_limit)).astype(np.int64)
+    # Equality, as published: with the published real-valued Z0 it never holds, with the ancestor's whole numbers it
+    # holds once.
+    return count, over & (count < count_limit), over & (count == count_limit)

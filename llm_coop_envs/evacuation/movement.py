@@ -1,12 +1,14 @@
 """Who may move where, in which order, and the published one-by-one engine.
 
-The engine of the authors' code of "Shall We Team Up" (Wu et al. 2024) moves people one after the other: grouped by the exit cell they
-head for, groups in the order in which they first appear in the round's shuffled list, nearest first inside a group. Each
-sees the room as the earlier ones left it, and only free cells are offered, so that conflicts cannot arise.
+The engine of the authors' code of "Shall We Team Up" (Wu et al. 2024) moves people one after the other: grouped by
+the exit cell they head for, groups in the order in which they first appear in the round's shuffled list, nearest
+first inside a group. Each sees the room as the earlier ones left it, and only free cells are offered, so that
+conflicts cannot arise.
 
-That order has an exact parallel form: what a person is offered depends on the cells around it, and who moves changes only the cells
-around itself, so two people interact only if their places at the start of the phase are within a Chebyshev distance of 2. A person's level is
-1 + the highest level among the earlier ones within that distance, and a level plays at once.
+That order has an exact parallel form: what a person is offered depends on the cells around it, and who moves changes
+only the cells around itself, so two people interact only if their places at the start of the phase are within a
+Chebyshev distance of 2. A person's level is 1 + the highest level among the earlier ones within that distance, and a
+level plays at once.
 """
 
 from __future__ import annotations
@@ -93,28 +95,27 @@ def move_levels(room: Room, order: IntArray, cells: IntArray) -> list[IntArray]:
     return [np.array(level, dtype=np.int64) for level in levels]
 
 
-def walk_one_by_one(room: Room, people: ByteArray, order: IntArray, cells: IntArray, targets: IntArray) -> IntArray:
-    """Move everybody towards its exit cell, one after the other.
+def walk_one_by_one(room: Room, people: ByteArray, cells: IntArray, targets: IntArray) -> IntArray:
+    """Move people towards their exit cells, one after the other.
 
-    Each goes to the free neighbouring cell that is nearest (Euclidean) to its exit cell, the first in the published order of
-    moves on ties, and stays if none is nearer than where it stands.
+    Each goes to the free neighbouring cell that is nearest (Euclidean) to its exit cell, the first in the published
+    order of moves on ties, and stays if none is nearer than where it stands.
 
     Args:
         room: the room.
         people: 1 where somebody stands, over padded cells; not changed.
-        order: who moves, first mover first.
-        cells: padded cells of all people, by index; not changed.
-        targets: the exit cell each heads for, as an index into `room.exit_cells`, of all people, by index.
+        cells: n padded cells, first mover first.
+        targets: the n exit cells they head for, as indices into `room.exit_cells`.
 
     Returns:
-        The new padded cells of all people.
+        n padded cells after the moves.
     """
     taken = bytearray((room.blocked | people).tobytes())
     width = room.width
     steps = [(down, right, down * width + right) for _, down, right in MOVES]
     exits = [divmod(cell, width) for cell in room.exit_cells.tolist()]
-    after = cells.copy()
-    for person, cell, target in zip(order.tolist(), cells[order].tolist(), targets[order].tolist(), strict=True):
+    after: list[int] = []
+    for cell, target in zip(cells.tolist(), targets.tolist(), strict=True):
         row, col = divmod(cell, width)
         down_to, right_to = exits[target][0] - row, exits[target][1] - col
         best, goal = down_to * down_to + right_to * right_to, cell
@@ -123,7 +124,6 @@ def walk_one_by_one(room: Room, people: ByteArray, order: IntArray, cells: IntAr
                 distance = (down_to - down) ** 2 + (right_to - right) ** 2
                 if distance < best:
                     best, goal = distance, cell + step
-        if goal != cell:
-            taken[cell], taken[goal] = 0, 1
-            after[person] = goal
-    return after
+        taken[cell], taken[goal] = 0, 1
+        after.append(goal)
+    return np.array(after, dtype=np.int64)

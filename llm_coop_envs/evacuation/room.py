@@ -1,8 +1,9 @@
 """The room: its cells, exits and desks, and every distance that depends on nothing else.
 
-Cells are (row, column), counted from 0, row 0 at the top, as in the authors' code of "Shall We Team Up" (Wu et al. 2024). The outer ring
-is wall; exits are cells cut into it. Inside the package a cell is one integer, its place in a grid padded by the view
-radius on all sides, so that neither looking nor moving ever needs a test for the edge of the room.
+Cells are (row, column), counted from 0, row 0 at the top, as in the authors' code of "Shall We Team Up" (Wu et al.
+2024). The outer ring is wall; exits are cells cut into it. Inside the package a cell is one integer, its place in a
+grid padded by the view radius on all sides, so that neither looking nor moving ever needs a test for the edge of the
+room.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 ByteArray = npt.NDArray[np.uint8]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 #: A cell of an exit: the exit's name, row, column.
 ExitCell = tuple[str, int, int]
@@ -68,6 +70,20 @@ def published_desks() -> tuple[Cell, ...]:
     return tuple((row, col) for row in DESK_ROWS for col in DESK_COLS)
 
 
+def cut_off(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...]) -> list[Cell]:
+    """The cells inside from which no exit can be reached because of desks, row by row."""
+    unseen = {(row, col) for row in range(1, rows - 1) for col in range(1, cols - 1)} - set(desks)
+    edge = [(row, col) for _, row, col in exits]
+    while edge:
+        row, col = edge.pop()
+        for _, down, right in MOVES:
+            cell = row + down, col + right
+            if cell in unseen:
+                unseen.remove(cell)
+                edge.append(cell)
+    return sorted(unseen)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Room:
     """A room and what can be computed about it once; `build_room` makes one.
@@ -82,6 +98,7 @@ class Room:
         exit_names: the G exits, in the order in which they are shown (first appearance in the list of cells).
         exit_cells: E padded cells, in the order of the list, which decides ties and the order of counting out.
         exit_group: E indices into `exit_names`.
+        exit_at: the index into `exit_cells` of every padded cell, -1 where there is no exit.
         blocked: 1 where nobody can ever stand: wall, desk, outside.
         desks: 1 where a desk stands.
         moves: the 9 moves as differences of padded cells, in the published order.
@@ -90,7 +107,8 @@ class Room:
         mean_distance: (rows * cols, G) mean Euclidean distance to an exit's cells.
         nearest_distance: (rows * cols) Euclidean distance to the nearest exit cell.
         nearest_exit: (rows * cols) the exit of the nearest exit cell, the first in the list on ties.
-        target_cell: (rows * cols, G) index into `exit_cells` of the exit's nearest cell, the first in the list on ties.
+        target_cell: (rows * cols, G) index into `exit_cells` of the exit's nearest cell, the first in the list on
+            ties.
     """
 
     rows: int
@@ -100,6 +118,7 @@ class Room:
     exit_names: tuple[str, ...]
     exit_cells: IntArray
     exit_group: IntArray
+    exit_at: IntArray
     blocked: ByteArray
     desks: ByteArray
     moves: IntArray
@@ -164,6 +183,8 @@ def build_room(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[C
     flat[exit_cells] = 0
     desk_grid = np.zeros(height * width, dtype=np.uint8)
     desk_grid[desk_cells] = 1
+    exit_at = np.full(height * width, -1, dtype=np.int64)
+    exit_at[exit_cells] = np.arange(len(exits))
     row, col = np.divmod(np.arange(rows * cols, dtype=np.int64), cols)
     names = tuple(dict.fromkeys(name for name, _, _ in exits))
     group = np.array([names.index(name) for name, _, _ in exits], dtype=np.int64)
@@ -188,6 +209,7 @@ def build_room(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[C
         "desks": desk_grid,
         "exit_cells": exit_cells,
         "exit_group": group,
+        "exit_at": exit_at,
         "start_cells": start_cells,
         "inside": (row + pad) * width + col + pad,
         "moves": np.array([down * width + right for _, down, right in MOVES], dtype=np.int64),

@@ -1,12 +1,14 @@
 """What a person sees towards an exit: the view fan of the authors' code of "Shall We Team Up" (Wu et al. 2024).
 
-A circle of radius 10 around the person carries 100 rays, 3.6 degrees apart (the authors list 101: the last is the first again). A ray is
-kept if it is at most 45 degrees off the direction to the exit cell. It ends at the rounded point on the circle and covers
-the cells of a Bresenham line, the person's own among them. A desk ends a ray (the desk is seen), walls do not; cells outside the room are
-dropped; the fan is the union of its rays' cells and has holes far out, as published.
+A circle of radius 10 around the person carries 100 rays, 3.6 degrees apart (the authors list 101: the last is the
+first again). A ray is kept if it is at most 45 degrees off the direction to the exit cell. It ends at the rounded
+point on the circle and covers the cells of a Bresenham line, the person's own among them. A desk ends a ray (the desk
+is seen), walls do not; cells outside the room are dropped; the fan is the union of its rays' cells and has holes far
+out, as published.
 
-Without desks a fan depends only on which rays are kept, a range of 24 to 26 of them, so that all fans are a few hundred fixed
-sets of offsets, and counting who stands in one is a gather. With desks the visible cells of a place and an exit cell are kept once computed.
+Without desks a fan depends only on which rays are kept, a range of 24 to 26 of them, so that all fans are a few
+hundred fixed sets of offsets, and counting who stands in one is a gather. With desks the visible cells of a place and
+an exit cell are kept once computed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ RAYS = 100
 #: A ray is kept up to this angle off the direction to the exit cell, in degrees.
 HALF_ANGLE = 45.0
 
-# A fan is a range of `_FEWEST` to `_FEWEST + _SIZES - 1` rays: 90 degrees at 3.6 degrees, with none, one or both border rays.
+# A fan is a range of `_FEWEST` to `_FEWEST + _SIZES - 1` rays: 90 degrees at 3.6 degrees, with none, one or both
+# border rays.
 _FEWEST = 24
 _SIZES = 3
 _NO_FAN = RAYS * _SIZES
@@ -166,7 +169,8 @@ class View:
         """How many are seen towards each exit: the mean over the exit's cells.
 
         Args:
-            grid: 1 where somebody (or something that counts) stands, over padded cells; a watcher's own cell included.
+            grid: 1 where somebody (or something that counts) stands, over padded cells; a watcher's own cell
+                included.
             cells: n watchers' padded cells.
             count_self: whether the watcher counts itself, as published.
 
@@ -225,7 +229,9 @@ class View:
             own = cells[watcher, None]
             self._row_of[place[watcher], which] = len(self._kept) + np.arange(len(watcher))
             self._kept = np.concatenate([self._kept, seen.astype(np.int32)])
-            self._kept_padding = np.concatenate([self._kept_padding, (seen == own).sum(axis=1) - (fans[watcher, which] != _NO_FAN)])
+            self._kept_padding = np.concatenate(
+                [self._kept_padding, (seen == own).sum(axis=1) - (fans[watcher, which] != _NO_FAN)]
+            )
         return self._row_of[place].astype(np.int64)
 
     def _seen_cells(self, cells: IntArray, fans: IntArray) -> IntArray:
@@ -256,5 +262,5 @@ class View:
 
 @lru_cache(maxsize=32)
 def view_of(room: Room) -> View:
-    """The view of a room; rooms are compared by identity, and `build_room` returns the same one for the same geometry."""
+    """The view of a room, kept for the next call (rooms are compared by identity)."""
     return View(room)
