@@ -34,7 +34,7 @@ Observation = dict[str, Any]
 Action = dict[str, Any]
 
 
-class ScenarioEnv(Game, ParallelEnv[str, Observation, Action], EzPickle):
+class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
     """A scenario as a PettingZoo parallel environment.
 
     Args:
@@ -48,7 +48,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Observation, Action], EzPickle):
         SettingsError: a setting is unknown, impossible, or contradicts another.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 10, "is_parallelizable": True}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 10, "is_parallelizable": True}
     settings_type: ClassVar[type[ScenarioSettings]]
     slots_type: ClassVar[type[Slots]]
     role: ClassVar[str]
@@ -296,7 +296,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Observation, Action], EzPickle):
             elif talking:
                 messages[i] = action.get("message")
             elif "choice" in action:
-                values[i] = self._choices.number(action["choice"])
+                values[i] = self.read_choice(action["choice"])
             else:
                 missing.append(i)
         return values, missing, messages
@@ -315,7 +315,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Observation, Action], EzPickle):
         for i in who.tolist():
             slots = self._slots(i, {"me": names[i], "on_turn": turn[i] == 1, **common})
             view: Observation = {"observation": rows[i], "phase": phase, "turn": turn[i]}
-            mask: dict[str, Any] = {"choice": None if masks is None else masks[i]}
+            mask: dict[str, Any] = {"choice": None if masks is None else masks[i].copy()}
             if talk:
                 view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in self.conversation.heard(i))
                 mask["message"] = None

@@ -189,7 +189,8 @@ class Game(ABC):
     def np_random(self) -> np.random.Generator:
         """The episode's one generator."""
         if self._np_random is None:
-            self._np_random, _ = seeding.np_random(None)
+            rng, _ = seeding.np_random(None)
+            self._np_random = rng
         return self._np_random
 
     @property
@@ -230,6 +231,15 @@ class Game(ABC):
     def choice_space(self) -> spaces.Discrete | spaces.Box:
         """The space of one player's choice (a fresh copy)."""
         return self._choice_space()
+
+    @property
+    def feature_bounds(self) -> tuple[Any, Any]:
+        """Lower and upper bounds of the features; each a number or one per feature."""
+        return self._feature_bounds
+
+    def read_choice(self, raw: object) -> float | int:
+        """One submitted choice as a number; what is none becomes -1 (discrete) or NaN (continuous)."""
+        return self._choices.number(raw)
 
     def features(self) -> NDArray[np.float32]:
         """The numeric observations, (players, features), named by `feature_names`."""

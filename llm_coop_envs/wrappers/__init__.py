@@ -1,1 +1,12 @@
-"""Views of an environment for other kinds of consumers."""
+"""Views of an environment for other kinds of consumers.
+
+- `NumericView`: plain Box and Discrete, no text anywhere, for RL libraries.
+- `TextView`: text in, text out, for frameworks that know nothing but strings.
+- `SingleAgentView`: one seat as a Gymnasium environment, the other seats played by given policies.
+"""
+
+from llm_coop_envs.wrappers.numeric import NumericView
+from llm_coop_envs.wrappers.single_agent import SingleAgentView
+from llm_coop_envs.wrappers.text import TextView
+
+__all__ = ["NumericView", "SingleAgentView", "TextView"]

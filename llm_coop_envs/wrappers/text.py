@@ -1,0 +1,106 @@
+"""The text view: observations and actions are strings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pettingzoo.utils import BaseParallelWrapper
+
+from llm_coop_envs.core.env import MAX_TEXT_LENGTH, ScenarioEnv
+from llm_coop_envs.core.game import TALK
+from llm_coop_envs.core.spaces import UnicodeText
+from llm_coop_envs.errors import ActionError, SettingsError
+
+_LONGEST_NUMBER = 32
+
+
+class TextView(BaseParallelWrapper[str, Any, Any]):
+    """Text in, text out.
+
+    The observation is `text` alone: the situation and what is asked. The action is a string: in a talk phase
+    the message itself, in an act phase nothing but the number asked for. A string that is not exactly one number is an
+    illegal choice: the scenario's fallback is played and flagged in the info. (Understanding what language models
+    send around a number is the work of an LLM policy, not of this view.)
+
+    Args:
+        env: the environment itself, not a wrapped one.
+
+    Raises:
+        SettingsError: `env` is not one of this package's environments.
+    """
+
+    def __init__(self, env: ScenarioEnv) -> None:
+        if not isinstance(env, ScenarioEnv):
+            raise SettingsError(
+                "env", type(env).__name__, "TextView goes directly around parallel_env(); put other wrappers around it"
+            )
+        super().__init__(env)
+        self._game = env
+        self._observation_spaces: dict[str, UnicodeText] = {}
+        self._action_spaces: dict[str, UnicodeText] = {}
+
+    def observation_space(self, agent: str) -> UnicodeText:
+        """Any text; always the same object."""
+        if agent not in self._observation_spaces:
+            self._game.action_space(agent)
+            self._observation_spaces[agent] = UnicodeText(MAX_TEXT_LENGTH)
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> UnicodeText:
+        """Any text as long as a message or a number may be; always the same object."""
+        if agent not in self._action_spaces:
+            self._game.action_space(agent)
+            self._action_spaces[agent] = UnicodeText(max(_LONGEST_NUMBER, self._game.settings.message_length))
+        return self._action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+        """Start a new episode, see the environment's `reset`."""
+        observations, infos = self._game.reset(seed=seed, options=options)
+        return _texts(observations), _without_masks(infos)
+
+    def step(
+        self, actions: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Play one step.
+
+        Args:
+            actions: a string for every player on turn.
+        """
+        if not isinstance(actions, Mapping):
+            raise ActionError(f"actions must be a dict from agent name to text, not {type(actions).__name__}")
+        talking = self._game.phase == TALK
+        dicts = {
+            name: {"message": said} if talking else {"choice": read_number(said)} for name, said in actions.items()
+        }
+        observations, rewards, terminations, truncations, infos = self._game.step(dicts)
+        return _texts(observations), rewards, terminations, truncations, _without_masks(infos)
+
+
+def read_number(text: object) -> float | int | None:
+    """The number that `text` consists of, or `None`.
+
+    Args:
+        text: an answer; white space around the number is allowed, anything else is not.
+    """
+    if not isinstance(text, str):
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def _texts(observations: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    return {name: observation["text"] for name, observation in observations.items()}
+
+
+def _without_masks(infos: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Infos without `action_mask`, which PettingZoo's tests would apply to the text space."""
+    return {name: {k: v for k, v in info.items() if k != "action_mask"} for name, info in infos.items()}

@@ -1,0 +1,50 @@
+"""PettingZoo's own tests, on every configuration."""
+
+import types
+import warnings
+
+import pytest
+
+with warnings.catch_warnings():
+    # PettingZoo's test modules import its own games in the old, deprecated way.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, seed_test
+    from pettingzoo.test.seed_test import parallel_seed_test
+    from pettingzoo.test.state_test import state_test
+
+pytestmark = [
+    # What api_test says of every environment whose observation is a Dict with text in it.
+    pytest.mark.filterwarnings("ignore:Observation space for each agent probably should be:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Action space for each agent probably should be:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Observation is not a NumPy array:UserWarning"),
+]
+
+
+def test_parallel_api(make):
+    parallel_api_test(make(), num_cycles=60)
+
+
+def test_api_of_the_checked_view(make_aec):
+    api_test(make_aec(), num_cycles=30)
+
+
+def test_api_of_the_bare_view(configuration):
+    module, settings = configuration
+    api_test(module.raw_env(**settings), num_cycles=30)
+
+
+def test_parallel_seed(make):
+    parallel_seed_test(make, num_cycles=50)
+
+
+def test_seed(make_aec):
+    seed_test(make_aec, num_cycles=50)
+
+
+def test_max_cycles(configuration, make, make_aec):
+    # The official test wants episodes of at least four steps; a single decision after two talks has them too.
+    max_cycles_test(types.SimpleNamespace(parallel_env=make, env=make_aec))
+
+
+def test_state(make, make_aec):
+    state_test(make_aec(), make(), num_cycles=20)

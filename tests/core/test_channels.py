@@ -1,0 +1,208 @@
+"""Who hears whom, who speaks when: the parallel form against speaking one by one."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_coop_envs.core.channels import (
+    MESSAGE_CLEANED,
+    MESSAGE_CUT,
+    Audience,
+    Conversation,
+    alternation,
+    clean_message,
+    everyone,
+    pairs,
+    within,
+)
+
+
+@st.composite
+def talks(draw):
+    """Several talks: each an order of speakers and a random directed graph of who hears whom."""
+    n = draw(st.integers(1, 8))
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        order = draw(st.permutations(range(n)))[: draw(st.integers(0, n))]
+        if draw(st.booleans()):
+            found.append((order, None))
+        else:
+            edges = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))))
+            listeners = {s: sorted(h for a, h in edges if a == s and h != s) for s in range(n)}
+            found.append((order, listeners))
+    return n, found
+
+
+def speak(speaker, heard):
+    """What a speaker says depends on everything it has heard; now and then it keeps silent."""
+    told = hashlib.sha256(json.dumps([speaker, heard]).encode()).hexdigest()[:8]
+    return "" if told.startswith("0") else told
+
+
+def one_by_one(n, found):
+    """The plain form: one speaker after the other, each message handed to its hearers at once."""
+    transcript, ears = [], {i: [] for i in range(n)}
+    for order, listeners in found:
+        for speaker in order:
+            text = speak(speaker, [t for t in ears[speaker]])
+            if text:
+                transcript.append((speaker, text))
+                for hearer in range(n) if listeners is None else listeners[speaker]:
+                    if hearer != speaker:
+                        ears[hearer].append((speaker, text))
+    return transcript, ears
+
+
+@given(talks())
+def test_levels_give_the_transcript_of_speaking_one_by_one(case):
+    n, found = case
+    conversation = Conversation(100)
+    steps = 0
+    for order, listeners in found:
+        levels = conversation.open(order, Audience(listeners), together=False)
+        assert sorted(s for level in levels for s in level) == sorted(order)
+        for level in levels:
+            steps += 1
+            texts = {s: speak(s, [(m.speaker, m.text) for m in conversation.heard(s)]) for s in level}
+            for s in reversed(level):
+                conversation.say(s, texts[s])
+        conversation.close()
+    transcript, ears = one_by_one(n, found)
+    ordered = sorted(conversation.messages, key=lambda m: (m.sequence, m.position))
+    assert [(m.speaker, m.text) for m in ordered] == transcript
+    for i in range(n):
+        assert [(m.speaker, m.text) for m in conversation.heard(i)] == ears[i]
+    assert steps <= sum(len(order) for order, _ in found)
+
+
+@given(talks())
+def test_a_conversation_survives_json_at_any_moment(case):
+    _, found = case
+    conversation = Conversation(100)
+    for order, listeners in found:
+        for level in conversation.open(order, Audience(listeners), together=False):
+            other = Conversation(100)
+            other.set_state(json.loads(json.dumps(conversation.get_state())))
+            for s in level:
+                assert other.heard(s) == conversation.heard(s)
+                text = speak(s, [m.text for m in conversation.heard(s)])
+                assert other.say(s, text) == conversation.say(s, text)
+            assert other.get_state() == conversation.get_state()
+
+
+@given(talks())
+def test_levels_are_as_few_as_the_hearing_allows(case):
+    _, found = case
+    for order, listeners in found:
+        if listeners is None:
+            assert everyone().levels(order) == [[s] for s in order]
+            continue
+        depth = {}
+        for position, s in enumerate(order):
+            depth[s] = 1 + max((depth[e] for e in order[:position] if s in listeners[e]), default=0)
+        levels = Audience(listeners).levels(order)
+        assert len(levels) == max(depth.values(), default=0)
+        assert all(depth[s] == k + 1 for k, level in enumerate(levels) for s in level)
+
+
+def test_far_apart_speakers_need_one_step():
+    positions = np.array([[0, 0], [0, 20], [20, 0], [20, 20]])
+    audience = within(positions, 5, range(4), range(4))
+    assert audience.levels([2, 0, 3, 1]) == [[2, 0, 3, 1]]
+
+
+def test_a_later_speaker_of_an_earlier_level_is_not_heard_too_soon():
+    # 1 waits for 0; 2 speaks at once, after 1 in the order, and 1 would hear it.
+    conversation = Conversation(10)
+    levels = conversation.open([0, 1, 2], Audience({0: [1], 1: [], 2: [1]}), together=False)
+    assert levels == [[0, 2], [1]]
+    conversation.say(0, "zero")
+    conversation.say(2, "two")
+    assert [m.text for m in conversation.heard(1)] == ["zero"]
+    conversation.say(1, "one")
+    conversation.close()
+    assert [m.text for m in conversation.heard(1)] == ["zero", "two"]
+
+
+def test_speaking_together_is_heard_afterwards():
+    conversation = Conversation(10)
+    assert conversation.open([2, 0, 1], everyone(), together=True) == [[2, 0, 1]]
+    for s in (0, 1, 2):
+        assert conversation.heard(s) == []
+        conversation.say(s, str(s))
+    assert conversation.heard(0) == []
+    conversation.close()
+    assert [m.text for m in conversation.heard(0)] == ["2", "1"]
+    assert [m.text for m in conversation.heard(0, own=True)] == ["2", "0", "1"]
+
+
+def test_nobody_speaking_needs_no_step():
+    assert Conversation(10).open([], everyone(), together=True) == []
+    assert Conversation(10).open([], everyone(), together=False) == []
+
+
+def test_alternation_and_pairs():
+    assert alternation([1, 0], 3) == [[1, 0], [1, 0], [1, 0]]
+    audience = pairs({0: 1, 1: 0, 2: 3, 3: 2})
+    assert audience.levels([0, 2, 1, 3]) == [[0, 2], [1, 3]]
+    assert audience.listeners(2) == (3,)
+
+
+def test_forgetting_keeps_the_numbering():
+    conversation = Conversation(10)
+    conversation.open([0], everyone(), together=False)
+    conversation.say(0, "a")
+    conversation.forget()
+    assert conversation.heard(1) == []
+    conversation.open([0], everyone(), together=False)
+    message, _ = conversation.say(0, "b")
+    assert message.sequence == 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=25),
+    st.floats(0.5, 8),
+    st.data(),
+)
+def test_within_is_the_euclidean_distance(spots, radius, data):
+    positions = np.array(spots)
+    n = len(spots)
+    present = data.draw(st.sets(st.integers(0, n - 1)))
+    audience = within(positions, radius, range(n), sorted(present))
+    for speaker in range(n):
+        near = [
+            i for i in sorted(present) if i != speaker and ((positions[i] - positions[speaker]) ** 2).sum() <= radius**2
+        ]
+        assert list(audience.listeners(speaker)) == near
+
+
+def test_a_distance_equal_to_the_radius_is_heard():
+    positions = np.array([[0, 0], [3, 4], [0, 6]])
+    assert within(positions, 5, [0], [0, 1, 2]).listeners(0) == (1,)
+
+
+@given(st.text(), st.integers(1, 50))
+def test_any_unicode_survives_up_to_the_limit(text, limit):
+    clean, flags = clean_message(text, limit)
+    assert clean == text[:limit]
+    assert (MESSAGE_CUT in flags) == (len(text) > limit)
+    assert MESSAGE_CLEANED not in flags
+
+
+@given(st.text(st.characters(codec=None, categories=["Cs", "L", "So"])))
+def test_lone_surrogates_are_replaced_and_flagged(text):
+    clean, flags = clean_message(text, 10_000)
+    clean.encode()
+    assert (MESSAGE_CLEANED in flags) == any("\ud800" <= c <= "\udfff" for c in text)
+    if not flags:
+        assert clean == text
+
+
+@pytest.mark.parametrize("raw", [5, b"bytes", ["text"], {}, 1.5])
+def test_what_is_no_text_is_silence(raw):
+    assert clean_message(raw, 10) == ("", (MESSAGE_CLEANED,))
+    assert clean_message(None, 10) == ("", ())

@@ -1,0 +1,77 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy import ToyEnv
+
+from llm_coop_envs.core.wording import Wording, quoted
+from llm_coop_envs.errors import WordingError
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_a_quoted_message_is_one_line_that_it_cannot_leave(text):
+    line = quoted(text)
+    assert len((line + "x").splitlines()) == 1
+    assert line[0] == line[-1] == '"'
+    inside = line[1:-1]
+    position = 0
+    while position < len(inside):
+        assert inside[position] != '"'
+        position += 2 if inside[position] == "\\" else 1
+    assert position == len(inside)
+
+
+def test_ordinary_characters_stay_as_they_are():
+    assert quoted("größer 😀 שלום 価格") == '"größer 😀 שלום 価格"'
+    assert quoted('a"b\n') == '"a\\"b\\n"'
+    assert quoted("\u202ereversed") == '"\\u202ereversed"'
+
+
+def folder(tmp_path, text, name="observation.jinja"):
+    (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_folder_of_your_own(tmp_path):
+    folder(tmp_path, "{% include 'greeting.jinja' %} Round {{ round }}.")
+    folder(tmp_path, "Hello {{ me }}.", "greeting.jinja")
+    env = ToyEnv(wording=str(tmp_path))
+    observations, _ = env.reset(seed=0)
+    assert observations["player_1"]["text"] == "Hello player_1. Round 0."
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{{ secret }}", "uses secret, which no player may know; known are"),
+        ("line\n{% if %}", "line 2"),
+        ("{{ me", "line 1"),
+    ],
+)
+def test_bad_templates_are_refused_at_construction(tmp_path, template, words):
+    with pytest.raises(WordingError, match=words):
+        ToyEnv(wording=str(folder(tmp_path, template)))
+
+
+def test_a_folder_without_a_template_or_none_at_all(tmp_path):
+    with pytest.raises(WordingError, match=r"no file observation\.jinja"):
+        ToyEnv(wording=str(tmp_path))
+    with pytest.raises(WordingError, match="neither one of a nor a folder that exists"):
+        ToyEnv(wording="c")
+    (tmp_path / "observation.jinja").write_bytes(b"\xff\xfe")
+    with pytest.raises(WordingError, match="not UTF-8"):
+        ToyEnv(wording=str(tmp_path))
+
+
+def test_a_template_that_fails_while_rendering_says_where(tmp_path):
+    wording = Wording(folder(tmp_path, "{{ 1 // round }}"), {"round"})
+    with pytest.raises(WordingError, match=r"observation\.jinja: .*zero"):
+        wording.render({"round": 0})
+
+
+def test_messages_are_never_templates(tmp_path):
+    env = ToyEnv(players=2)
+    observations, _ = env.reset(seed=0)
+    speaker = next(a for a in env.agents if observations[a]["turn"])
+    observations, *_ = env.step({speaker: {"message": "{{ me }} {% raw %}"}})
+    listener = next(a for a in env.agents if a != speaker)
+    assert f'{speaker}: "{{{{ me }}}} {{% raw %}}"' in observations[listener]["text"]

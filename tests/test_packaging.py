@@ -1,0 +1,129 @@
+"""What is installed is what is in the folders, and nothing heavy comes with it."""
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from llm_coop_envs.registration import register_all
+
+ROOT = Path(__file__).parents[1]
+MAPPED = ("policies", "baselines", "render", "benchmarks")
+HEAVY = ("pygame", "torch", "litellm", "openai", "matplotlib", "pyarrow", "stable_baselines3", "ray", "numba")
+
+
+def declared():
+    tomllib = pytest.importorskip("tomllib")
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+
+
+def on_disk():
+    found = set()
+    for top in ("llm_coop_envs", *MAPPED):
+        for init in (ROOT / top).rglob("__init__.py"):
+            parts = init.parent.relative_to(ROOT).parts
+            if top == "llm_coop_envs" and len(parts) > 1 and parts[1] in MAPPED:
+                continue
+            found.add(".".join(parts if top == "llm_coop_envs" else ("llm_coop_envs", *parts)))
+    return found
+
+
+def test_every_package_on_disk_is_declared():
+    assert set(declared()["packages"]) == on_disk()
+    assert len(declared()["packages"]) == len(set(declared()["packages"]))
+
+
+def test_every_data_file_is_declared():
+    data = {package: patterns for package, patterns in declared()["package-data"].items()}
+    shipped = {"llm_coop_envs": ["py.typed"]}
+    folders = {**{p: Path(p.replace(".", "/")) for p in data}}
+    for package, folder in folders.items():
+        for pattern in data[package]:
+            shipped.setdefault(package, [])
+            assert list((ROOT / folder).glob(pattern)), f"{package}: nothing matches {pattern}"
+    covered = {
+        path.resolve()
+        for package, patterns in data.items()
+        for pattern in patterns
+        for path in (ROOT / folders[package]).glob(pattern)
+    }
+    for top in ("llm_coop_envs", *MAPPED):
+        for path in (ROOT / top).rglob("*"):
+            if path.suffix in {".jinja", ".yaml", ".csv", ".json", ".html", ".css", ".js"} and path.is_file():
+                assert path.resolve() in covered, f"{path.relative_to(ROOT)} is not package data"
+
+
+def test_the_links_are_relative_links():
+    for name in MAPPED:
+        link = ROOT / "llm_coop_envs" / name
+        assert link.is_symlink()
+        assert str(link.readlink()) == f"../{name}"
+
+
+def elsewhere(code, tmp_path, *options):
+    """Run code in a fresh interpreter that stands in an empty folder."""
+    return subprocess.run(
+        [sys.executable, *options, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_all_packages_import_from_anywhere(tmp_path):
+    imports = "\n".join(f"import {package}" for package in declared()["packages"])
+    assert elsewhere(f"{imports}\nprint('fine')", tmp_path) == "fine\n"
+
+
+def test_nothing_heavy_is_imported(tmp_path):
+    code = f"""
+import llm_coop_envs
+first = [m for m in {HEAVY!r} if m in sys.modules]
+for module in (llm_coop_envs.kbc_v0, llm_coop_envs.bertrand_v0, llm_coop_envs.evacuation_v0):
+    env = module.parallel_env(max_cycles=3)
+    _, infos = env.reset(seed=0)
+    while env.agents:
+        env.step({{}})
+print(first, [m for m in {HEAVY!r} if m in sys.modules])
+"""
+    assert elsewhere(code, tmp_path) == "[] []\n"
+
+
+def test_the_scenarios_are_attributes_and_modules():
+    import llm_coop_envs.kbc_v0
+
+    assert llm_coop_envs.kbc_v0.parallel_env(players=2).possible_agents == ["player_0", "player_1"]
+    assert {"kbc_v0", "bertrand_v0", "evacuation_v0"} <= set(dir(llm_coop_envs))
+    with pytest.raises(AttributeError, match="nosuch_v0"):
+        _ = llm_coop_envs.nosuch_v0
+    for name in ("kbc_v0", "bertrand_v0", "evacuation_v0"):
+        assert sorted(getattr(llm_coop_envs, name).__all__) == ["env", "parallel_env", "raw_env"]
+
+
+@pytest.mark.parametrize("scenario", ["kbc", "bertrand", "evacuation"])
+def test_registration_in_both_registries(scenario):
+    import pettingzoo
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register_all()
+    for spelling in (f"llm_coop/{scenario}-v0", f"llm_coop/{scenario}_v0"):
+        env = pettingzoo.make("parallel", spelling, max_cycles=5)
+        assert env.metadata["name"] == f"{scenario}_v0"
+        assert env._horizon == 5
+    assert pettingzoo.make("aec", f"llm_coop/{scenario}-v0").unwrapped.metadata["name"] == f"{scenario}_v0"
+
+
+def test_exported_errors_all_derive_from_one():
+    import inspect
+
+    from llm_coop_envs import errors
+
+    found = [e for _, e in inspect.getmembers(errors, inspect.isclass) if e.__module__ == errors.__name__]
+    assert len(found) == 9
+    assert all(issubclass(e, errors.LlmCoopError) for e in found)
+    for error in found:
+        assert error.__name__ in errors.__doc__ or error is errors.LlmCoopError

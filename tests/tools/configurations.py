@@ -1,0 +1,41 @@
+"""What every contract test is run on: each scenario, with and without talk, in every control mode."""
+
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+
+SMALL_ROOM = {
+    "rows": 11,
+    "cols": 11,
+    "people": 12,
+    "exits": {"bottom": [[10, 4], [10, 5]], "left": [[5, 0], [6, 0]], "right": [[5, 10]]},
+}
+
+CONFIGURATIONS = {
+    "kbc": (kbc_v0, {"players": 5}),
+    "kbc-silent": (kbc_v0, {"players": 5, "talk": False}),
+    "kbc-together": (kbc_v0, {"players": 5, "talk_mode": "simultaneous"}),
+    "kbc-single": (kbc_v0, {"players": 4, "session": "single"}),
+    "kbc-repeated-real": (
+        kbc_v0,
+        {"players": 6, "session": "repeated", "rounds": 6, "choices": "real", "talk": False},
+    ),
+    "kbc-groups": (kbc_v0, {"players": 6, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False}),
+    "bertrand": (bertrand_v0, {"rounds": 8}),
+    "bertrand-silent": (bertrand_v0, {"rounds": 8, "talk": False}),
+    "bertrand-grid": (bertrand_v0, {"rounds": 8, "prices": "grid", "talk": False}),
+    "bertrand-grid-talk": (bertrand_v0, {"rounds": 5, "prices": "grid"}),
+    "bertrand-team-up-linear": (bertrand_v0, {"preset": "team_up_linear", "rounds": 6}),
+    "bertrand-three": (bertrand_v0, {"firms": 3, "rounds": 5, "talk_mode": "simultaneous"}),
+    "evacuation-sequential": (evacuation_v0, SMALL_ROOM),
+    "evacuation-silent": (evacuation_v0, {**SMALL_ROOM, "talk": False}),
+    "evacuation-simultaneous": (evacuation_v0, {**SMALL_ROOM, "engine": "simultaneous", "talk": False}),
+    "evacuation-simultaneous-talk": (evacuation_v0, {**SMALL_ROOM, "engine": "simultaneous"}),
+    "evacuation-exit": (evacuation_v0, {**SMALL_ROOM, "control": "exit"}),
+    "evacuation-exit-simultaneous": (
+        evacuation_v0,
+        {**SMALL_ROOM, "control": "exit", "engine": "simultaneous", "talk": False},
+    ),
+    "evacuation-injury": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "talk": False}),
+}
+
+# Where chance decides something even if all players choose the same: placements, speaking orders.
+CHANCE = ["kbc", "kbc-single", "bertrand", *(name for name in CONFIGURATIONS if name.startswith("evacuation"))]

@@ -1,0 +1,83 @@
+import warnings
+
+import numpy as np
+import pytest
+from toy import ToyEnv
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pettingzoo.test import parallel_api_test
+    from pettingzoo.test.seed_test import parallel_seed_test
+
+from llm_coop_envs.core.wording import Wording
+from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.wrappers import NumericView
+
+
+@pytest.mark.parametrize("mask_in_obs", [True, False])
+@pytest.mark.parametrize("settings", [{}, {"talk": False}, {"departures": True}, {"levels": True, "talk": False}])
+def test_official(settings, mask_in_obs):
+    parallel_api_test(NumericView(ToyEnv(**settings), mask_in_obs=mask_in_obs), num_cycles=40)
+    parallel_seed_test(lambda: NumericView(ToyEnv(**settings), mask_in_obs=mask_in_obs), num_cycles=40)
+
+
+def test_it_plays_the_same_game_and_shows_the_same_numbers():
+    env, view = ToyEnv(departures=True), NumericView(ToyEnv(departures=True))
+    full, infos = env.reset(seed=1)
+    plain, _ = view.reset(seed=1)
+    rng = np.random.default_rng(0)
+    while env.agents:
+        assert view.agents == env.agents
+        for agent in env.agents:
+            assert np.array_equal(plain[agent][:2], full[agent]["observation"])
+            assert view.observation_space(agent).contains(plain[agent])
+            assert plain[agent][2] == full[agent]["turn"]
+            assert plain[agent][3:].argmax() == full[agent]["phase"]
+        choices = {agent: int(rng.integers(5)) for agent in env.agents}
+        full, rewards, terminations, truncations, infos = env.step({a: {"choice": c} for a, c in choices.items()})
+        plain, *rest, masks = view.step(choices)
+        assert rest == [rewards, terminations, truncations]
+        for agent in infos:
+            assert np.array_equal(masks[agent]["action_mask"], infos[agent]["action_mask"]["choice"])
+
+
+def test_no_text_is_built(monkeypatch):
+    monkeypatch.setattr(Wording, "render", lambda *_: pytest.fail("text was built"))
+    view = NumericView(ToyEnv())
+    view.reset(seed=0)
+    while view.agents:
+        view.step(dict.fromkeys(view.agents, 1))
+
+
+def test_masks_in_observations():
+    view = NumericView(ToyEnv(talk=False), mask_in_obs=True)
+    observations, infos = view.reset(seed=0)
+    assert infos == {agent: {} for agent in view.agents}
+    assert observations["player_0"]["action_mask"].tolist() == [1, 1, 1, 1, 0]
+    assert view.observation_space("player_0").contains(observations["player_0"])
+
+
+def test_one_phase_needs_no_extra_columns():
+    view = NumericView(ToyEnv(talk=False))
+    assert view.feature_names == ("round", "last")
+    assert NumericView(ToyEnv()).feature_names == ("round", "last", "turn", "phase_talk", "phase_act")
+
+
+def test_bad_input():
+    with pytest.raises(SettingsError, match="discrete choices"):
+        NumericView(ToyEnv(continuous=True))
+    with pytest.raises(SettingsError, match="directly around"):
+        NumericView(NumericView(ToyEnv()))
+    view = NumericView(ToyEnv(talk=False))
+    with pytest.raises(ResetNeeded):
+        view.step({})
+    view.reset(seed=0)
+    with pytest.raises(ActionError, match="nobody_0"):
+        view.step({"nobody_0": 1})
+    with pytest.raises(ActionError, match="dict"):
+        view.step([1])
+    view.step({"player_0": 2.0, "player_1": None})
+    assert view.unwrapped.last.tolist() == [2.0, 3.0, 3.0]
+    while view.agents:
+        view.step(dict.fromkeys(view.agents, np.int64(2)))
+    assert view.step({}) == ({}, {}, {}, {}, {})
