@@ -102,8 +102,7 @@ class EvacuationEnv(ScenarioEnv):
                 self._due = MOVE
                 if self.settings.talk and not self.settings.hear_later_speakers:
                     self.conversation.keep_order()
-                if len(crowd.planners) or self._walks:
-                    # With `control="exit"` a round in which nobody chooses is still a step: every round is seen.
+                if len(crowd.planners):
                     return Stage(EXIT, [crowd.planners])
             if self._due == MOVE:
                 self._due = "settle"
