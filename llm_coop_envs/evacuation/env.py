@@ -1,10 +1,11 @@
 """The emergency evacuation as an environment: the order of one round, and what is observed.
 
-A round: people on exit cells leave; those inside are shuffled; who re-plans is drawn; those talk (phase `talk`), then declare the exit
-they head for (phase `exit`, all at once); then everybody moves (phase `move`, in levels), or walks by itself (`control="exit"`).
+A round: people on exit cells leave; those inside are shuffled; who re-plans is drawn; those talk (phase `talk`), then
+declare the exit they head for (phase `exit`, all at once); then everybody moves (phase `move`, in levels), or walks
+by itself (`control="exit"`).
 
-Choices: 0 to G-1 declare an exit (G exits, in their shown order), G to G+8 are the nine moves in the published order: right, down,
-left, up, stay, down-right, down-left, up-left, up-right. With `control="exit"` there are only the exits.
+Choices: 0 to G-1 declare an exit (G exits, in their shown order), G to G+8 are the nine moves in the published order:
+right, down, left, up, stay, down-right, down-left, up-left, up-right. With `control="exit"` there are only the exits.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ EXIT, MOVE = "exit", "move"
 class EvacuationEnv(ScenarioEnv):
     """People leave a room through exits of different width; see `EvacuationSettings` for every rule and its source.
 
-    Observation features are named by `feature_names`. `reset(options={"positions": [[row, column], ...]})` starts from given cells. The reward is -1 for
-    each round a person begins inside, with the default settings.
+    Observation features are named by `feature_names`. `reset(options={"positions": [[row, column], ...]})` starts
+    from given cells. The reward is -1 for each round a person begins inside, with the default settings.
 
     Version history:
         v0: first version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "name": "evacuation_v0",
         "render_modes": ["ansi"],
         "render_fps": 4,

@@ -244,7 +244,9 @@ class EvacuationSettings(ScenarioSettings):
             raise SettingsError("extra_round", True, "only makes sense with removal_lag=True, as in the authors' code")
         if self.control == "exit" and not self.all_plan_first:
             raise SettingsError(
-                "all_plan_first", False, "must be true with control='exit': else an episode could pass without a question"
+                "all_plan_first",
+                False,
+                "must be true with control='exit': else an episode could pass without a question",
             )
         if self.start == "below_desks":
             if self.people != len(self.desk_list):

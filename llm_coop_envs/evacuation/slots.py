@@ -1,8 +1,9 @@
 """What one person in the room may know, as plain values.
 
-The fields are the slots of the published prompts (authors' code of "Shall We Team Up", Wu et al. 2024): a prompt pack shows some of them at each
-question, `observation.jinja` shows all. Nothing here depends on people farther away than a move can matter, except
-what is taken once, when the round begins; so a level of the sequential engine sees what it would see one by one.
+The fields are the slots of the published prompts (authors' code of "Shall We Team Up", Wu et al. 2024): a prompt pack
+shows some of them at each question, `observation.jinja` shows all. Nothing here depends on people farther away than a
+move can matter, except what is taken once, when the round begins; so a level of the sequential engine sees what it
+would see one by one.
 """
 
 from __future__ import annotations
