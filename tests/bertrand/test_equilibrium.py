@@ -222,8 +222,9 @@ def test_the_clamp_changes_the_reply_to_a_rival_that_prices_itself_out():
 @pytest.mark.parametrize(
     ("surplus", "reply"),
     [
-        # Alone the firm asks 5, and the rival sells from a surplus of 2.5 on; beside it the firm asks (10 - surplus / 2) / 2,
-        # and the rival sells from 2.857 on. In between the firm just keeps it out: its own surplus is twice the rival's.
+        # Alone the firm asks 5, and the rival sells from a surplus of 2.5 on; beside it the firm asks
+        # (10 - surplus / 2) / 2, and the rival sells from 2.857 on. In between the firm just keeps it out: its own
+        # surplus is twice the rival's.
         ((2.4,), 5.0),
         ((2.7,), 4.6),
         ((2.9,), 4.275),
@@ -234,10 +235,16 @@ def test_the_clamp_changes_the_reply_to_a_rival_that_prices_itself_out():
         ((6.0, 4.5), 3.25),
     ],
 )
-def test_the_clamped_best_reply_may_keep_a_rival_out(surplus, reply):
+@pytest.mark.parametrize("cost", [0.0, 30.0])
+def test_the_clamped_best_reply_may_keep_a_rival_out(surplus, reply, cost):
     n = len(surplus) + 1
-    market = LinearMarket(cost=(0.0,) * n, quality=(10.0,) * n, beta=1.0, d=0.5, clamp=True)
-    assert best_reply(market, 0, [0.0, *(10.0 - h for h in surplus)]) == pytest.approx(reply)
+    market = LinearMarket(cost=(cost,) * n, quality=(10.0 + cost,) * n, beta=1.0, d=0.5, clamp=True)
+    assert best_reply(market, 0, [0.0, *(10.0 + cost - h for h in surplus)]) == pytest.approx(cost + reply)
+
+
+def test_the_clamp_of_independent_goods():
+    market = LinearMarket(cost=(2.0, 2.0), quality=(14.0, 14.0), beta=1.0, d=0.0, clamp=True)
+    assert best_reply(market, 0, (0.0, 20.0)) == 8.0
 
 
 def test_identical_goods():
