@@ -1,4 +1,5 @@
 import html
+import importlib
 import json
 import re
 import shutil
@@ -198,6 +199,53 @@ def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):
         path.unlink()
     with pytest.raises(RunError, match="no finished episode"):
         write_report(folder, partial=True)
+
+
+ODD = """\
+name: odd
+conditions:
+  - {name: one-decision, scenario: kbc, preset: shall_we_talk, settings: {players: 4}, policies: level_k, seeds: [1]}
+  - {name: many-rounds, scenario: kbc, preset: large_scale, settings: {players: 9, groups: 3}, policies: uniform,
+     seeds: [1, 2]}
+  - {name: three-firms, scenario: bertrand, preset: calvano, settings: {firms: 3, rounds: 7}, policies: best_reply,
+     seeds: [1]}
+  - {name: one-person, scenario: evacuation, preset: single, policies: nearest_exit, seeds: [1, 2]}
+  - {name: too-short, scenario: evacuation, preset: small, settings: {rounds: 3, people: 9, extra_round: true},
+     policies: random, seeds: [5]}
+measures: [mean_round, variance_last]
+"""
+
+
+def test_other_protocols_are_reported_without_false_comparison(tmp_path):
+    run_study(small_study(ODD), tmp_path / "run")
+    sections = {s.name: s for s in build_sections(open_run(tmp_path / "run"))}
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "n = 1" in page
+    assert sections["evacuation"].metrics.rows[0].name == "mean_round"
+    assert sections["kbc"].metrics.rows[0].name == "variance_last"
+    (table,) = sections["evacuation"].tables
+    assert table.rows[0].below == "scripted, n = 2, 1 person"
+    assert [cell.text for cell in table.rows[1].cells] == ["\N{EN DASH}"] * 10
+    (table,) = sections["bertrand"].tables
+    assert [cell.text for cell in table.rows[0].cells] == ["\N{EN DASH}"] * len(table.rows[0].cells)
+
+
+@pytest.mark.parametrize("scenario", ["kbc", "bertrand", "evacuation"])
+def test_published_curves_are_drawn_beside_the_published_protocol_only(monkeypatch, scenario, everything, tmp_path):
+    drawn = []
+    module = importlib.import_module(f"llm_coop_envs.benchmarks.report.{scenario}")
+    monkeypatch.setattr(module, "draw_curves", lambda curves, **_: drawn.extend(curves))
+    monkeypatch.setattr(module, "png", lambda _: PNG)
+    run_study(small_study(ODD), tmp_path / "run")
+    build_sections(open_run(tmp_path / "run"))
+    assert drawn
+    assert not any(curve.published for curve in drawn)
+    drawn.clear()
+    text = ALL.replace("preset: small\n    settings: {people: 12}", "settings: {rounds: 2}")
+    run_study(small_study(text), tmp_path / "published")
+    build_sections(open_run(tmp_path / "published"))
+    assert any(curve.published for curve in drawn)
+    assert all(curve.label.startswith(("published:", "here, scripted:")) for curve in drawn if curve.label)
 
 
 def test_a_damaged_episode_is_named(everything, tmp_path):
