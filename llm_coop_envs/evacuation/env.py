@@ -268,6 +268,8 @@ class EvacuationEnv(ScenarioEnv):
             "positions": np.column_stack(self._room.row_col(crowd.cells)).tolist(),
             "physical": crowd.physical.tolist(),
             "mental": crowd.mental.tolist(),
+            # What the text says, after the published mix-up: whether strong, whether confident.
+            "shown": [list(persona) for persona in self._slot_maker.personas],
             "attributes": attributes,
         }
 
