@@ -215,8 +215,10 @@ class SlotMaker:
         heading = self._heading[index]
         target = None if heading < 0 else self._cells[self._target[index]]
         strong, confident = self.personas[index]
-        return EvacuationSlots(
-            **common,
+        # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
+        slots = object.__new__(EvacuationSlots)
+        vars(slots).update(
+            common,
             **self._fixed,
             asked=asked,
             options=self._options(index, asked),
@@ -237,6 +239,7 @@ class SlotMaker:
             direction=None if target is None else _direction(target[0] - row, target[1] - col),
             heard=heard,
         )
+        return slots
 
     def _options(self, index: int, asked: str) -> tuple[Option, ...]:
         if asked == "exit":

@@ -1,4 +1,6 @@
+import dataclasses
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -515,3 +517,18 @@ def test_the_picture():
     assert lines[10] == "inside 1; out: door 0"
     play_on(env)
     assert env.render().split("\n")[-1] == "inside 0; out: door 1"
+
+
+def test_slots_are_whole_and_plain():
+    env = talk_env()
+    say_all(env)
+    for _ in range(2):
+        for info in env.look()[1].values():
+            slots = info["slots"]
+            fields = {field.name for field in dataclasses.fields(slots)}
+            assert set(vars(slots)) == fields
+            assert type(slots)(**vars(slots)) == slots
+            assert pickle.loads(pickle.dumps(slots)) == slots
+            flat = [*vars(slots).values(), *(value for exit_ in slots.exits for value in exit_)]
+            assert all(type(value) in (str, int, float, bool, tuple, type(None)) for value in flat)
+        env.step({})
