@@ -16,13 +16,14 @@ HEAD = """# The environments
 
 *Written by `python -m llm_coop_envs.benchmarks.environments_page`; change the docstrings, not this page.*
 
-All three share one contract ([design.md](design.md)): a flat Dict observation (`observation` in numbers, `phase`, `turn`,
-`messages` heard, `text` with everything in words), an action with a `choice` and, with talk on, a `message`, and infos with
-`action_mask`, `round`, `flags` (what was mended in the last submission) and `slots` (what the player may know, as plain values).
-Every choice, message or missing answer that cannot be used is replaced as described and flagged, never an exception.
+All three share one contract ([design.md](design.md)): a flat Dict observation (`observation` in numbers, `phase`,
+`turn`, `messages` heard, `text` with everything in words), an action with a `choice` and, with talk on, a `message`,
+and infos with `action_mask`, `round`, `flags` (what was mended in the last submission) and `slots` (what the player
+may know, as plain values). Every choice, message or missing answer that cannot be used is replaced as described and
+flagged, never an exception.
 
-Arguments besides the settings: `preset`, `render_mode` (`"ansi"`), `max_cycles` (truncate after exactly that many steps), `record`
-(keep `events`). Sources are named where each number stands.
+Arguments besides the settings: `preset`, `render_mode` (`"ansi"`), `max_cycles` (truncate after exactly that many
+steps), `record` (keep `events`). Sources are named where each number stands.
 """
 
 
