@@ -114,9 +114,10 @@ def test_best_reply_of_three_unequal_firms():
     assert record.prices[-1] == pytest.approx(env.marks.nash, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("settings", [free(), free("calvano")])
-def test_win_continue_lose_reverse_moves_by_its_rule(settings):
-    env, record = episode(WinContinueLoseReverse(), **settings)
+def test_win_continue_lose_reverse_moves_by_its_rule(settings, seed):
+    env, record = episode(WinContinueLoseReverse(), seed=seed, **settings)
     steps = np.diff(record.prices[:, 0])
     size = (14 - 2) * 0.01 if env.settings.prices == "continuous" else np.diff(env.settings.grids[0])[0]
     for t in range(2, len(steps)):
@@ -125,6 +126,31 @@ def test_win_continue_lose_reverse_moves_by_its_rule(settings):
         lost = record.profits[t, 0] < record.profits[t - 1, 0]
         assert np.sign(steps[t]) == (-1 if lost else 1) * np.sign(steps[t - 1])
         assert abs(steps[t]) == pytest.approx(size)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_win_continue_lose_reverse_starts_from_its_own_known_price(seed):
+    seats = (WinContinueLoseReverse(), Scripted([9.0]))
+    _, record = episode(seats, seed=seed, **free(initial_prices=(3.0, 9.0)))
+    assert abs(record.prices[0, 0] - 3.0) == pytest.approx(0.12)
+
+
+@pytest.mark.parametrize(("step", "indices"), [(0.01, 1), (2 / 14, 2), (5 / 14, 5)])
+def test_win_continue_lose_reverse_moves_by_indices_on_a_grid(step, indices):
+    env, record = episode(WinContinueLoseReverse(step=step), preset="calvano", initial_prices=1.6990)
+    grid = env.settings.grids[0]
+    at = [grid.index(price) for price in record.prices[:, 0].tolist()]
+    assert abs(at[0] - 7) == indices
+    assert set(np.abs(np.diff(at)).tolist()) <= set(range(indices + 1))
+
+
+def test_win_continue_lose_reverse_uses_the_whole_grid():
+    """With a grid from Nash to joint profit, the best is at an end: the top together, the bottom against Nash."""
+    settings = free("calvano", grid_margin=0.0, rounds=100)
+    env, record = episode(WinContinueLoseReverse(), **settings)
+    assert env.settings.grids[0][-1] in record.prices[:, 0]
+    env, record = episode((WinContinueLoseReverse(), Scripted([0.0])), **settings)
+    assert env.settings.grids[0][0] in record.prices[:, 0]
 
 
 def test_win_continue_lose_reverse_climbs_above_nash():
