@@ -14,7 +14,7 @@ from small import ALL, KBC, contents, events_in, small_study
 from llm_coop_envs.benchmarks.files import pack_lines, read_lines
 from llm_coop_envs.benchmarks.published import load
 from llm_coop_envs.benchmarks.report.build import build_sections, write_report
-from llm_coop_envs.benchmarks.report.parts import Cell, colours, excerpt, interval_cell, number
+from llm_coop_envs.benchmarks.report.parts import Cell, colours, decimals_for, excerpt, interval_cell
 from llm_coop_envs.benchmarks.runfolder import open_run
 from llm_coop_envs.benchmarks.runner import run_study
 from llm_coop_envs.benchmarks.statistics import Interval
@@ -286,17 +286,21 @@ def test_colours_follow_talk_and_differ():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0, "0"), (12.0, "12"), (0.1234, "0.123"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1234"), (-0.5, "-0.500")],
+    ("values", "decimals"),
+    [([0, 0], 0), ([12.0, 3], 0), ([0.1234], 3), ([1.234, 0.5], 2), ([12.34, 1.2], 1), ([1234.5], 0), ([-0.5], 3)],
 )
-def test_numbers_for_reading(value, shown):
-    assert number(value) == shown
+def test_decimals_follow_the_size(values, decimals):
+    assert decimals_for(values) == decimals
 
 
 def test_interval_cells():
+    found = Interval(mean=1.26, low=1.0, high=1.5, n=4)
     assert interval_cell(None) == Cell(text="\N{EN DASH}")
-    assert interval_cell(Interval(mean=1.26, low=1.0, high=1.5, n=4), 1) == Cell(text="1.3", below="1.0\N{EN DASH}1.5")
+    assert interval_cell(found, 1) == Cell(text="1.3", below="1.0\N{EN DASH}1.5")
+    assert interval_cell(found) == Cell(text="1.26", below="1.00\N{EN DASH}1.50")
     assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), 1) == Cell(text="1.3")
+    assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1)) == Cell(text="1.26")
+    assert interval_cell(Interval(mean=3.0, low=3.0, high=3.0, n=4)) == Cell(text="3", below="always")
 
 
 @pytest.mark.slow
