@@ -42,7 +42,7 @@ class EvacuationSection:
         names = list(dict.fromkeys(episode.events[0]["room"]["exit_names"]))
         self._exits.extend(name for name in names if name not in self._exits)
         horizon = int(episode.condition.settings["rounds"])
-        counts = {name: np.zeros(horizon) for name in names}
+        counts: dict[str, Counts] = {name: np.zeros(horizon) for name in names}
         for row in episode.rounds:
             for name in names:
                 # Nobody comes back: after an early end all stays as it was in the last round.
