@@ -22,7 +22,7 @@ from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.game import TALK, Game
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
-from llm_coop_envs.core.snapshot import restore_env, snapshot_env
+from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
@@ -239,7 +239,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         Raises:
             SnapshotError: before the first `reset`.
         """
-        return snapshot_env(self)
+        return snapshot(self.metadata["name"], self)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue exactly where `get_state` was called, in this or another process.
@@ -250,7 +250,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         Raises:
             SnapshotError: the state belongs to another scenario, version or settings, or is damaged.
         """
-        restore_env(self, state)
+        restore(self.metadata["name"], self, state)
 
     def look(self) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Observations and infos of all who are playing, as the last `reset` or `step` gave them.
