@@ -71,7 +71,7 @@ def restore(name: str, game: Game, state: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise SnapshotError(f"this is no state of format {FORMAT} that get_state() made")
     if state["scenario"] != name:
-        raise SnapshotError(f"this state is of {state['scenario']}, not of {game.metadata['name']}")
+        raise SnapshotError(f"this state is of {state['scenario']}, not of {name}")
     mine = game.settings.to_json()
     if state["settings"] != mine:
         theirs = state["settings"]
