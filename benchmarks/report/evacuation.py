@@ -131,7 +131,9 @@ class EvacuationSection:
                 for r in rounds
             ]
             people = condition.settings["people"]
-            below = f"scripted, n = {len(matrix)}" + ("" if people == arms[0].people else f", {people} people")
+            below = f"scripted, n = {len(matrix)}" + (
+                "" if people == arms[0].people else f", {people} {'person' if people == 1 else 'people'}"
+            )
             rows.append(TableRow(name=condition.title, below=below, cells=cells))
         rows += [_published_row(arm) for arm in arms]
         return Table(
