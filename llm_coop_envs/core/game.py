@@ -306,8 +306,9 @@ class Game(ABC):
             chosen = choices if who is self._everyone else choices[who]
             usable, bad = self._choices.settle(chosen, who, self.masks(), self._fallback, self._clean)
             if bad is not None:
+                absent = set(missing)
                 for i in who[bad].tolist():
-                    self._flags[i] = (MISSING_ACTION if i in missing else ILLEGAL_CHOICE,)
+                    self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
             if self.record:
                 self._record_choices(who, usable)
             self._apply(self.phase, who, usable)

@@ -1,4 +1,6 @@
+import dataclasses
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -195,7 +197,11 @@ def test_fallbacks_and_flags():
 
 def test_everybody_plans_first_then_about_a_fifth():
     env = parallel_env(people=100, talk=False, record=True)
-    play(env, RandomLegal(), seed=0)
+    env.begin(seed=0)
+    rng = np.random.default_rng(0)
+    while not env.over:
+        masks = env.masks()
+        env.advance((masks * (1 + rng.random(masks.shape))).argmax(axis=1))
     planners = [event["planners"] for event in rounds(env)[:50]]
     inside = [sum(cell is not None for cell in event["positions"]) for event in rounds(env)[:50]]
     assert len(planners[0]) == 100
@@ -204,7 +210,7 @@ def test_everybody_plans_first_then_about_a_fifth():
 
 
 def test_the_text_of_the_study_lets_a_fifth_plan_from_the_start():
-    env = parallel_env(people=100, talk=False, record=True, all_plan_first=False)
+    env = parallel_env(people=100, talk=False, record=True, all_plan_first=False, rounds=1)
     play(env, NearestExit(), seed=0)
     first = rounds(env)[0]
     assert 8 < len(first["planners"]) < 35
@@ -305,12 +311,12 @@ def test_messages_live_one_round_and_only_planners_hear():
 
 
 def test_talking_changes_nothing_in_the_published_stream():
-    quiet = parallel_env(people=60, talk=False, record=True)
-    loud = parallel_env(people=60, record=True)
+    quiet = parallel_env(people=30, talk=False, record=True)
+    loud = parallel_env(people=30, record=True)
     play(quiet, NearestExit(), seed=4)
     play(loud, NearestExit(), seed=4)
     assert [e["positions"] for e in rounds(quiet)] == [e["positions"] for e in rounds(loud)]
-    shuffled = parallel_env(people=60, talk=False, record=True, option_order="shuffled")
+    shuffled = parallel_env(people=30, talk=False, record=True, option_order="shuffled")
     play(shuffled, NearestExit(), seed=4)
     assert [e["positions"] for e in rounds(quiet)] == [e["positions"] for e in rounds(shuffled)]
 
@@ -422,7 +428,7 @@ def test_personas(more, expected):
 
 
 def test_active_injury_knocks_people_over_who_then_do_nothing():
-    env = parallel_env(rows=11, cols=11, people=70, injury="active", record=True, rounds=30)
+    env = parallel_env(rows=11, cols=11, people=70, injury="active", record=True, rounds=6)
     observations, infos = env.reset(seed=0)
     seen = 0
     policy = Sharing()
@@ -471,12 +477,12 @@ def test_active_injury_disables_who_is_knocked_over_too_often():
 
 @pytest.mark.parametrize("injury", ["off", "inert"])
 def test_inert_injury_changes_nothing(injury):
-    env = parallel_env(rows=11, cols=11, people=70, injury=injury, record=True, talk=False)
+    env = parallel_env(rows=11, cols=11, people=70, injury=injury, record=True, talk=False, control="exit")
     play(env, NearestExit(), seed=1)
     assert all(event["overtaken"] == [] for event in rounds(env))
     assert (env.events[0]["attributes"] is None) == (injury == "off")
     if injury == "off":
-        twin = parallel_env(rows=11, cols=11, people=70, injury="inert", record=True, talk=False)
+        twin = parallel_env(rows=11, cols=11, people=70, injury="inert", record=True, talk=False, control="exit")
         play(twin, NearestExit(), seed=1)
         assert [e["positions"] for e in rounds(env)] == [e["positions"] for e in rounds(twin)]
 
@@ -495,6 +501,7 @@ def test_the_start_event_holds_what_a_replay_needs():
     assert len(start["positions"]) == 5
     assert start["physical"] == [0, 0, 1, 1, 0]
     assert start["mental"] == [0, 1, 0, 1, 0]
+    assert start["shown"] == [[True, True], [False, True], [True, False], [False, False], [True, True]]
     assert json.loads(json.dumps(env.events)) == env.events
 
 
@@ -510,3 +517,18 @@ def test_the_picture():
     assert lines[10] == "inside 1; out: door 0"
     play_on(env)
     assert env.render().split("\n")[-1] == "inside 0; out: door 1"
+
+
+def test_slots_are_whole_and_plain():
+    env = talk_env()
+    say_all(env)
+    for _ in range(2):
+        for info in env.look()[1].values():
+            slots = info["slots"]
+            fields = {field.name for field in dataclasses.fields(slots)}
+            assert set(vars(slots)) == fields
+            assert type(slots)(**vars(slots)) == slots
+            assert pickle.loads(pickle.dumps(slots)) == slots
+            flat = [*vars(slots).values(), *(value for exit_ in slots.exits for value in exit_)]
+            assert all(type(value) in (str, int, float, bool, tuple, type(None)) for value in flat)
+        env.step({})

@@ -201,11 +201,11 @@ def test_herding_follows_the_seen_and_the_heard():
     assert Herding().pull == 1.0
     names = [exit_.name for exit_ in talk_moment("hello").info["slots"].exits]
     for name in names:
-        request = talk_moment(f"I am going to the exit {name}, come along!")
+        request = talk_moment(f"I am going to the {name} exit, come along!")
         assert names[Herding(20.0).decide(request)["choice"]] == name
     talking = moment(talk=True)[1][0]
     chosen = names[Herding().best_exit(talking.info["slots"])]
-    assert Herding().decide(talking) == {"message": f"I am going to the exit {chosen}, come along!"}
+    assert Herding().decide(talking) == {"message": f"I am going to the {chosen} exit, come along!"}
 
 
 def test_sharing_says_what_it_sees():
@@ -214,8 +214,8 @@ def test_sharing_says_what_it_sees():
     said = policy.say(slots)
     for exit_ in slots.exits:
         look = "crowded" if exit_.people >= slots.exits[0].people else "clear"
-        assert f"The way to the exit {exit_.name} looks {look}." in said
-    assert said.endswith(f"I am going to the exit {slots.exits[policy.best_exit(slots)].name}.")
+        assert f"The way to the {exit_.name} exit looks {look}." in said
+    assert said.endswith(f"I am going to the {slots.exits[policy.best_exit(slots)].name} exit.")
     assert len(said.split()) <= 50
     assert (Sharing().weight, Sharing().trust, Sharing().crowd) == (0.5, 1.0, 10.0)
 
@@ -223,7 +223,7 @@ def test_sharing_says_what_it_sees():
 def test_sharing_believes_what_it_hears():
     names = [exit_.name for exit_ in talk_moment("hello").info["slots"].exits]
     quiet = names[Sharing().decide(talk_moment("hello"))["choice"]]
-    warned = talk_moment(f"The way to the exit {quiet} looks crowded.")
+    warned = talk_moment(f"The way to the {quiet} exit looks crowded.")
     assert names[Sharing(trust=20.0).decide(warned)["choice"]] != quiet
     assert names[Sharing(trust=0.0).decide(warned)["choice"]] == quiet
     invited = talk_moment("The left exit is clear.")
