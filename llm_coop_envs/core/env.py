@@ -258,6 +258,10 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         """
         return self._views(self.live if not self.over else self.live[:0])
 
+    def choice_of(self, answer: float) -> object:
+        """The choice that a number answered to the text stands for; here the number itself."""
+        return answer
+
     # For the scenarios.
 
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
