@@ -329,6 +329,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             infos[names[i]] = {
                 "action_mask": mask,
                 "round": self.round,
+                "step": self.cycles,
                 "flags": self._flags.get(i, ()),
                 "slots": slots,
             }
