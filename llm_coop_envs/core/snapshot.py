@@ -40,13 +40,13 @@ def generator_from(data: Mapping[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def snapshot(name: str, game: Game) -> dict[str, Any]:
+def snapshot(game: Game) -> dict[str, Any]:
     """Everything but the recorded events of a game."""
     if not game._started:
         raise SnapshotError("get_state() was called before reset(); there is no episode to save yet")
     return {
         "format": FORMAT,
-        "scenario": name,
+        "scenario": game.name,
         "settings": game.settings.to_json(),
         "generator": generator_state(game.np_random),
         "cycles": game.cycles,
@@ -66,12 +66,12 @@ def snapshot(name: str, game: Game) -> dict[str, Any]:
     }
 
 
-def restore(name: str, game: Game, state: Mapping[str, Any]) -> None:
+def restore(game: Game, state: Mapping[str, Any]) -> None:
     """Put a game into a saved state."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise SnapshotError(f"this is no state of format {FORMAT} that get_state() made")
-    if state["scenario"] != name:
-        raise SnapshotError(f"this state is of {state['scenario']}, not of {name}")
+    if state["scenario"] != game.name:
+        raise SnapshotError(f"this state is of {state['scenario']}, not of {game.name}")
     mine = game.settings.to_json()
     if state["settings"] != mine:
         theirs = state["settings"]

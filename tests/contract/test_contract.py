@@ -351,6 +351,7 @@ def test_recorded_events_tell_the_episode(make):
     assert [event["step"] for event in events] == sorted(event["step"] for event in events)
     assert events[0]["agents"] == env.possible_agents
     assert events[0]["seed"] == 8
+    assert events[0]["scenario"] == env.metadata["name"]
 
 
 def test_the_array_view_plays_the_same_game(make):
