@@ -22,7 +22,7 @@ from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.game import TALK, Game
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
-from llm_coop_envs.core.snapshot import restore_env, snapshot_env
+from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
@@ -78,7 +78,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         settings = self.settings_type.build(preset, **fields_given)
         self.phases = (TALK, *self.act_phases) if settings.talk else tuple(self.act_phases)
         self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
-        self._prepare(settings, self.role, max_cycles=max_cycles, record=record)
+        self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record)
         self._index = {name: i for i, name in enumerate(self.possible_agents)}
         self._observation_spaces: dict[str, spaces.Dict] = {}
         self._action_spaces: dict[str, spaces.Dict] = {}
@@ -239,7 +239,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         Raises:
             SnapshotError: before the first `reset`.
         """
-        return snapshot_env(self)
+        return snapshot(self)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue exactly where `get_state` was called, in this or another process.
@@ -250,7 +250,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         Raises:
             SnapshotError: the state belongs to another scenario, version or settings, or is damaged.
         """
-        restore_env(self, state)
+        restore(self, state)
 
     def look(self) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Observations and infos of all who are playing, as the last `reset` or `step` gave them.
@@ -329,6 +329,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             infos[names[i]] = {
                 "action_mask": mask,
                 "round": self.round,
+                "step": self.cycles,
                 "flags": self._flags.get(i, ()),
                 "slots": slots,
             }

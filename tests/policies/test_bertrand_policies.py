@@ -159,11 +159,15 @@ def test_win_continue_lose_reverse_climbs_above_nash():
     assert profit_gain(record.profits[-100:].mean(axis=0), env.marks) > 0.9
 
 
-def test_win_continue_lose_reverse_turns_at_the_walls():
-    settings = free(price_floor=7.0, price_cap=7.2, rounds=40)
-    _, record = episode((WinContinueLoseReverse(step=0.5), Scripted([7.1])), **settings)
-    assert record.prices[:, 0].min() >= 7.0
-    assert len(set(record.prices[5:, 0].round(6).tolist())) > 1
+@pytest.mark.parametrize("seed", range(3))
+def test_win_continue_lose_reverse_turns_at_the_walls(seed):
+    """Against 7.1 the lower price earns more: it comes down, turns at the wall after one round, and loses by it."""
+    settings = free(price_floor=7.0, price_cap=7.2, initial_prices=(7.0, 7.1))
+    _, record = episode((WinContinueLoseReverse(step=1.0), Scripted([7.1])), seed=seed, **settings)
+    prices = record.prices[10:, 0].round(6).tolist()
+    assert set(prices) == {7.0, 7.2}
+    assert prices[:3] * 10 == prices[:30]
+    assert prices.count(7.2) == pytest.approx(len(prices) / 3, abs=1)
 
 
 def test_tit_for_tat_repeats_the_rival():
@@ -294,12 +298,18 @@ def test_uniform_covers_the_range():
         (lambda: WinContinueLoseReverse(step=0), "step=0"),
         (lambda: WinContinueLoseReverse(step=1.1), "step=1.1"),
         (lambda: PriceMatching(step=-1), "step=-1"),
+        (lambda: PriceMatching(step=1.1), "step=1.1"),
         (lambda: GrimTrigger(tolerance=-0.1), "tolerance=-0.1"),
     ],
 )
 def test_impossible_arguments_are_refused(make, word):
     with pytest.raises(SettingsError, match=word):
         make()
+
+
+def test_the_edges_of_the_arguments_are_allowed():
+    for policy in (WinContinueLoseReverse(step=1.0), PriceMatching(step=1.0), GrimTrigger(tolerance=0.0)):
+        episode(policy, rounds=3)
 
 
 def test_every_policy_is_described():
