@@ -179,11 +179,25 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             raise ResetNeeded("step() was called before reset(); call reset() first")
         if not self.agents:
             return {}, {}, {}, {}, {}
-        values, missing, messages = self._read(actions)
         present = self.live
-        self.advance(values, messages, missing)
+        self.submit(actions)
         observations, infos = self._views(present)
         return observations, *self.outcomes(present), infos
+
+    def submit(self, actions: Mapping[str, Any]) -> None:
+        """Play one step without building observations; `look` shows afterwards what somebody sees.
+
+        For players of many seats: only those on turn need their texts. Otherwise as `step`.
+
+        Args:
+            actions: as in `step`.
+
+        Raises:
+            ResetNeeded: before the first `reset`, and after the end of an episode.
+            ActionError: `actions` is no mapping, or names somebody who does not exist.
+        """
+        values, missing, messages = self._read(actions)
+        self.advance(values, messages, missing)
 
     def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
         """Rewards, terminations and truncations of the last step, by agent name.
@@ -252,12 +266,17 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         """
         restore(self, state)
 
-    def look(self) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Observations and infos of all who are playing, as the last `reset` or `step` gave them.
+    def look(self, *, on_turn: bool = False) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Observations and infos of those who are playing, as the last `reset` or `step` gave them.
 
-        What to act on after `set_state`.
+        What to act on after `set_state` or `submit`.
+
+        Args:
+            on_turn: only of those whose submission counts in the step to come.
         """
-        return self._views(self.live if not self.over else self.live[:0])
+        if self.over:
+            return {}, {}
+        return self._views(self.on_turn if on_turn else self.live)
 
     def choice_of(self, answer: float) -> object:
         """The choice that a number answered to the text stands for; here the number itself."""
