@@ -131,6 +131,14 @@ def test_somebody_shut_in_stays():
     assert NearestExit().decide(request)["choice"] == 1 + 4
 
 
+def test_a_cell_as_far_as_ones_own_is_no_step_forward():
+    desks = [[3, 7], [4, 7], [4, 6]]
+    env = parallel_env(rows=9, cols=9, people=1, talk=False, exits=[["right", 4, 8]], desks=desks)
+    env.reset(seed=0, options={"positions": [(3, 6)]})
+    env.step({"evacuee_0": {"choice": 0}})
+    assert NearestExit().decide(requests(env)[0])["choice"] == 1 + 4
+
+
 def test_the_rule_based_groups_are_dealt_out_in_order():
     env, _ = moment(people=100, rows=33, cols=33)
     policy = begin(RuleBased(), env)
