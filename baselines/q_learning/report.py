@@ -1,0 +1,66 @@
+"""Runs in words: a summary of sessions, and the comparison with published numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from llm_coop_envs.baselines.q_learning.measures import Row
+from llm_coop_envs.baselines.q_learning.studies import MEASURES
+
+_FORMATS = {"time": "{:,.0f}", "punishment": "{:.3f}"}
+_LABELS = {
+    "gain": "profit gain Delta",
+    "time": "periods to convergence (window not counted)",
+    "equilibrium": "equilibrium play on path",
+    "answer": "rivals' price change after a deviation",
+    "unprofitable": "deviations that do not pay",
+    "punishment": "periods until play is back",
+}
+
+
+def number(name: str, value: float) -> str:
+    """A measure as it is printed."""
+    return _FORMATS.get(name, "{:.4f}").format(value)
+
+
+def summary_lines(found: Row) -> list[str]:
+    """A summary of sessions (`measures.summary`) as lines."""
+    lines = [f"{found['sessions']} sessions, {found['converged']} converged"]
+    for name in ("gain", "time"):
+        mean, sd, se = (number(name, found[key]) for key in (name, f"{name}_sd", f"{name}_se"))
+        lines.append(f"{_LABELS[name]}: {mean} (sd {sd}, se {se})")
+    quantiles = ", ".join(f"{q:.3f}" for q in found["gain_quantiles"])
+    lines.append(f"  quantiles of Delta 5/25/50/75/95 %: {quantiles}")
+    median, low, high = (f"{found[name]:,.0f}" for name in ("time_median", "time_min", "time_max"))
+    lines.append(f"  median, least and most periods: {median}, {low}, {high}")
+    lines.append(f"mean price {found['price']:.4f}, collusiveness index (EconEvals) {found['index']:.4f}")
+    lines.append("gains of the firms: " + ", ".join(f"{gain:.4f}" for gain in found["firm_gains"]))
+    lines.append("cycles: " + ", ".join(f"{kind} {share:.3f}" for kind, share in found["cycle_classes"].items()))
+    if "equilibrium" in found:
+        lines += [f"{_LABELS[name]}: {number(name, found[name])}" for name in MEASURES[2:]]
+        lines.append(f"Q-loss on path {found['loss_on_path']:.4f}, off path {found['loss_off_path']:.4f}")
+        lines.append(f"sessions in which every state leads back to the cycle: {found['all_returning']:.3f}")
+    return lines
+
+
+def comparison_lines(name: str, found: Row, published: Mapping[str, float]) -> list[str]:
+    """A variant's measures beside the published ones, with how many standard errors lie between where that is known.
+
+    Args:
+        name: the variant's name.
+        found: from `measures.summary`.
+        published: known values by the names in `MEASURES`.
+    """
+    lines = [f"{name}: {found['sessions']} sessions, {found['converged']} converged"]
+    for measure in MEASURES:
+        if measure not in found:
+            continue
+        line = f"  {_LABELS[measure]:46} {number(measure, found[measure]):>12}"
+        if measure in published:
+            line += f"   published {number(measure, published[measure]):>12}"
+            error = found.get(f"{measure}_se", math.nan)
+            if error > 0.0:
+                line += f"   {(found[measure] - published[measure]) / error:+.1f} standard errors"
+        lines.append(line)
+    return lines
