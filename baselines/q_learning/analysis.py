@@ -214,7 +214,7 @@ def equilibrium_play(game: Game, strategies: Ints, cycle: LimitCycle, definition
     else:
         raise ValueError(f"definition={definition!r}: must be 'one_shot' or 'full'")
     best: Flags = np.less_equal(top - own, TIE * np.abs(top))
-    together = best.all(axis=0)
+    together: Flags = np.asarray(best.all(axis=0))
     on_path = together[cycle.states]
     return EquilibriumPlay(
         on_path=bool(on_path.all()),

@@ -13,9 +13,13 @@ from llm_coop_envs.errors import MissingExtra
 
 try:
     import numba
+    from llvmlite import ir
+    from numba import types
     from numba.extending import intrinsic
 except ImportError as error:
     raise MissingExtra("Q-learning", "rl") from error
+
+__all__ = ["compiled", "inlined", "ir", "part", "types"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

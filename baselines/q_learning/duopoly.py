@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.compiled import compiled, part
-from llm_coop_envs.baselines.q_learning.kernel import WIDEST, aligned
+from llm_coop_envs.baselines.q_learning.kernel import aligned
 from llm_coop_envs.baselines.q_learning.streams import BLOCK, Floats, Longs, Words, fill
 from llm_coop_envs.baselines.q_learning.vectors import (
     WIDTH,
@@ -60,7 +60,7 @@ def masks(
         keep_0 = 0xF0 if pick_0 == points else 0
         keep_1 = 0x0F if pick_1 == points else 0
         keep[j] = keep_0 | keep_1
-        explored[j] = (pick_0 << 4 | (pick_1 & 0xF)) & ~(keep_0 | keep_1)
+        explored[j] = ((pick_0 & 0xF) << 4 | (pick_1 & 0xF)) & ~(keep_0 | keep_1)
 
 
 @compiled
@@ -262,7 +262,7 @@ def learn_duopoly(
             if t - 1 >= max_periods:
                 return t - 1, False, before
         for i in range(2):
-            scale[i] = min(scale[i] * growth[i, BLOCK], WIDEST)
+            scale[i] *= growth[i, BLOCK]
 
 
 def pack(q: Floats, profits: Floats, alpha: Floats) -> tuple[Floats, Floats, Longs]:

@@ -38,9 +38,6 @@ EPSILON, BOLTZMANN, NONE = 0, 1, 2
 COLDEST = 1e-300
 """Lowest Boltzmann temperature: below it differences of values would be divided by zero."""
 
-WIDEST = 1e300
-"""Largest `scale` of exploration: beyond it growth would overflow, and nobody explores any more anyway."""
-
 
 @part
 def rescan(q: int, row: int, width: int, a: int, new: float) -> Any:
@@ -411,7 +408,7 @@ def learn(
         )
         if exploration == BOLTZMANN or (exploration == EPSILON and not docked):
             for i in range(firms):
-                scale[i] = min(scale[i] * growth[i, BLOCK], WIDEST)
+                scale[i] *= growth[i, BLOCK]
     return t, t >= last + window - 1, before
 
 

@@ -181,7 +181,9 @@ def _exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Flo
     beta = settings.spread("beta")
     if docked:
         return np.ones(firms), np.array([[1.0, math.exp(-b)] for b in beta])
-    return np.full(firms, settings.market.grid_points * 2.0**-32), np.exp(np.outer(beta, periods))
+    with np.errstate(over="ignore"):  # infinity is right: then nobody explores
+        growth = np.exp(np.outer(beta, periods))
+    return np.full(firms, settings.market.grid_points * 2.0**-32), growth
 
 
 def _play(

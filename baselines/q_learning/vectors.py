@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-
-from llm_coop_envs.baselines.q_learning.compiled import inlined
+from llm_coop_envs.baselines.q_learning.compiled import inlined, ir, types
 
 WIDTH = 16
 """Numbers in a row; rows with fewer prices are filled up with minus infinity."""
