@@ -152,7 +152,8 @@ def late(
     """Play as `early` does, faster where exploration is rare and greedy prices seldom change."""
     kept_0, kept_1, ahead_0, ahead_1 = get(kept, 0), get(kept, 1), get(ahead, 0), get(ahead, 1)
     before = state
-    for j in range(first, first + count):
+    j, end = first, first + count
+    while j < end:
         old = get_whole(greedy, state)
         after = (old & get_whole(keep, j)) | get_whole(explored, j)
         row_0 = state * (2 * WIDTH)
@@ -163,7 +164,19 @@ def late(
         there = after * RECORD
         new_0 = (get(q, row_0 + a_0) * kept_0 + get(table, there + 2)) + ahead_0 * get(table, there)
         new_1 = (get(q, row_1 + a_1) * kept_1 + get(table, there + 3)) + ahead_1 * get(table, there + 1)
-        if after == old and new_0 > get(table, here + 4) and new_1 > get(table, here + 5):
+        second_0, second_1 = get(table, here + 4), get(table, here + 5)
+        j += 1
+        if after == old and new_0 > second_0 and new_1 > second_1:
+            if after == state:
+                # Play stands still: as long as it does, both values stay in registers.
+                earned_0, earned_1 = get(table, here + 2), get(table, here + 3)
+                while j < end and get_whole(keep, j) == STATES - 1:
+                    next_0 = (new_0 * kept_0 + earned_0) + ahead_0 * new_0
+                    next_1 = (new_1 * kept_1 + earned_1) + ahead_1 * new_1
+                    if not (next_0 > second_0 and next_1 > second_1):
+                        break
+                    new_0, new_1 = next_0, next_1
+                    j += 1
             put(table, here, new_0)
             put(table, here + 1, new_1)
         else:
@@ -171,7 +184,7 @@ def late(
             new |= repair(q, table, row_1, here + 1, a_1, old & 0xF, new_1)
             put_whole(greedy, state, new)
             if new != old:
-                last = t + j - first
+                last = t + j - 1 - first
         # After `repair`, because a row that was written to a moment ago cannot be read at once.
         put(q, row_0 + a_0, new_0)
         put(q, row_1 + a_1, new_1)
