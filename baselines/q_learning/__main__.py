@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from llm_coop_envs.baselines.q_learning.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.report import comparison_lines, summary_lines
+from llm_coop_envs.baselines.q_learning.report import comparison_lines, distance, summary_lines
 from llm_coop_envs.baselines.q_learning.runs import Plan, read_journal, run
 from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.studies import STUDIES, Study, Variant
@@ -105,7 +105,7 @@ def study(
     workers: Workers = None,
     docked: Docked = False,
 ) -> None:
-    """Run a published variation of the experiment and compare."""
+    """Run a published variation of the experiment and compare. Docked runs break ties at random, as the authors do."""
     chosen = _study(name)
     variants = [v for v in chosen.variants if variant in (None, v.name)]
     if not variants:
@@ -115,12 +115,12 @@ def study(
     far = 0
     for one in variants:
         count = sessions or one.sessions or chosen.sessions
-        plan = Plan(settings=one.settings, seed=seed, docked=docked)
+        settings = replace(one.settings, ties="random") if docked else one.settings
+        plan = Plan(settings=settings, seed=seed, docked=docked)
         found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
-        for line in comparison_lines(one.name, found, one.published):
+        for line in comparison_lines(one, found):
             console.print(line)
-        gap = abs(found["gain"] - one.published.get("gain", math.nan))
-        far += gap > 3.0 * found["gain_se"] + 0.0005
+        far += abs(distance("gain", found, one)) > 3.0
     console.print(f"{far} of {len(variants)} with a gain more than three standard errors from the published one")
 
 

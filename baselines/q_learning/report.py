@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from llm_coop_envs.baselines.q_learning.measures import Row
-from llm_coop_envs.baselines.q_learning.studies import MEASURES
+from llm_coop_envs.baselines.q_learning.studies import MEASURES, Variant
 
 _FORMATS = {"time": "{:,.0f}", "punishment": "{:.3f}"}
 _LABELS = {
@@ -44,23 +43,30 @@ def summary_lines(found: Row) -> list[str]:
     return lines
 
 
-def comparison_lines(name: str, found: Row, published: Mapping[str, float]) -> list[str]:
-    """A variant's measures beside the published ones, with how many standard errors lie between where that is known.
+def distance(measure: str, found: Row, variant: Variant) -> float:
+    """How many standard errors of their difference lie between a measure and the published one; NaN if not known.
 
-    Args:
-        name: the variant's name.
-        found: from `measures.summary`.
-        published: known values by the names in `MEASURES`.
+    Both are means of samples; the spread of the published one is taken to be that of ours.
     """
-    lines = [f"{name}: {found['sessions']} sessions, {found['converged']} converged"]
+    error = found.get(f"{measure}_se", math.nan) * math.sqrt(1.0 + found["sessions"] / variant.sample)
+    gap = found[measure] - variant.published.get(measure, math.nan)
+    if error == 0.0 and not math.isnan(gap):
+        return math.copysign(math.inf, gap) if gap else 0.0
+    return float(gap / error)
+
+
+def comparison_lines(variant: Variant, found: Row) -> list[str]:
+    """A variant's measures (`measures.summary`) beside the published ones."""
+    published = variant.published
+    lines = [f"{variant.name}: {found['sessions']} sessions, {found['converged']} converged"]
     for measure in MEASURES:
         if measure not in found:
             continue
         line = f"  {_LABELS[measure]:46} {number(measure, found[measure]):>12}"
         if measure in published:
             line += f"   published {number(measure, published[measure]):>12}"
-            error = found.get(f"{measure}_se", math.nan)
-            if error > 0.0:
-                line += f"   {(found[measure] - published[measure]) / error:+.1f} standard errors"
+            apart = distance(measure, found, variant)
+            if not math.isnan(apart):
+                line += f"   {apart:+.1f} standard errors"
         lines.append(line)
     return lines

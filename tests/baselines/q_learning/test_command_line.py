@@ -1,4 +1,5 @@
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from llm_coop_envs.baselines.q_learning import __main__ as command
 from llm_coop_envs.baselines.q_learning import docked, studies
 from llm_coop_envs.baselines.q_learning.docked import ArchivedSession
+from llm_coop_envs.baselines.q_learning.report import distance
 from llm_coop_envs.baselines.q_learning.studies import MEASURES, STUDIES, Study, Variant, learners
 from llm_coop_envs.errors import RunError, SettingsError
 
@@ -80,11 +82,26 @@ def test_a_study_is_compared_with_the_published_numbers(call, tmp_path, monkeypa
     _, one = call("study", "toy", tmp_path / "other", "--variant", "unknown", "--sessions", 2)
     assert "unknown: 2 sessions" in one
     assert "as is" not in one
+    call("study", "toy", tmp_path / "docked", "--variant", "unknown", "--sessions", 2, "--docked")
+    plan = json.loads((tmp_path / "docked" / "unknown" / "run.json").read_text())
+    assert (plan["docked"], plan["settings"]["ties"]) == (True, "random")
     with pytest.raises(SettingsError, match="known are 'as is', 'far off', 'unknown'"):
         call("study", "toy", tmp_path, "--variant", "x")
     with pytest.raises(SettingsError, match="study='tou': is unknown; did you mean 'toy'"):
         call("study", "tou", tmp_path)
     assert "toy: a toy (3 x 4 sessions)" in call("studies")[1]
+
+
+def test_distances_allow_for_the_error_of_both_samples():
+    variant = Variant(name="x", settings=learners(), published={"gain": 0.5, "price": 1.0}, sample=300)
+    found = {"sessions": 100, "gain": 0.6, "gain_se": 0.03, "time": 5.0, "time_se": 0.0, "price": 2.0}
+    assert distance("gain", found, variant) == pytest.approx(0.1 / (0.03 * (1 + 100 / 300) ** 0.5))
+    assert math.isnan(distance("time", found, variant))
+    assert math.isnan(distance("price", found, variant))
+    sure = {**found, "gain_se": 0.0}
+    assert distance("gain", sure, variant) == math.inf
+    assert distance("gain", {**sure, "gain": 0.4}, variant) == -math.inf
+    assert distance("gain", {**sure, "gain": 0.5}, variant) == 0.0
 
 
 def test_every_study_is_well_formed():
