@@ -50,9 +50,9 @@ def distance(measure: str, found: Row, variant: Variant) -> float:
     """
     error = found.get(f"{measure}_se", math.nan) * math.sqrt(1.0 + found["sessions"] / variant.sample)
     gap = found[measure] - variant.published.get(measure, math.nan)
-    if error == 0.0 and not math.isnan(gap):
-        return math.copysign(math.inf, gap) if gap else 0.0
-    return float(gap / error)
+    if gap == 0.0 or math.isnan(gap) or error != 0.0:
+        return float(gap / (error or 1.0))
+    return math.copysign(math.inf, gap)
 
 
 def comparison_lines(variant: Variant, found: Row) -> list[str]:
