@@ -66,6 +66,7 @@ class InFlight:
         self._answers = 0
         self._round_began: float | None = None
         self._full = False
+        self._span = 1
         self._paid: tuple[int, float] | None = None
 
     def sent(self, now: float, in_flight: int) -> None:
@@ -78,24 +79,25 @@ class InFlight:
     def answered(self, now: float) -> None:
         """A request was answered; at the end of a clean round in which the limit was reached, it grows."""
         self._answers += 1
-        if self._answers < self.limit:
+        if self._answers < self.limit * self._span:
             return
         began = self._round_began if self._round_began is not None else now
         rate = self._answers / max(now - began, 1e-9)
-        full = self._full
+        if self._full and now >= self._frozen_until:
+            if self._paid is None or self.limit >= STEP * self._paid[0]:
+                if self._paid is not None and rate < WORTH * self._paid[1]:
+                    if self._span == 1:
+                        self._span = 2  # answers come in waves: a second round is counted before it is given up
+                        return
+                    self.limit = self._paid[0]
+                    self._paid = None
+                    self._slow_start = False
+                    self._frozen_until = now + HOLD
+                    self._new_round(now)
+                    return
+                self._paid = (self.limit, rate)
+            self._grow()
         self._new_round(now)
-        if not full or now < self._frozen_until:
-            return
-        if self._paid is None or self.limit >= STEP * self._paid[0]:
-            if self._paid is not None and rate < WORTH * self._paid[1]:
-                self.limit = self._paid[0]
-                self._paid = None
-                self._slow_start = False
-                self._frozen_until = now + HOLD
-                return
-            self._paid = (self.limit, rate)
-        grown = self.limit * DOUBLE if self._slow_start else max(self.limit + 1, int(self.limit * GROW))
-        self.limit = min(grown, self._most)
 
     def refused(self, now: float, in_flight: int) -> None:
         """A request was refused (429) or timed out; `in_flight` includes it."""
@@ -113,8 +115,13 @@ class InFlight:
         self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
         self._new_round(now)
 
+    def _grow(self) -> None:
+        grown = self.limit * DOUBLE if self._slow_start else max(self.limit + 1, int(self.limit * GROW))
+        self.limit = min(grown, self._most)
+
     def _new_round(self, now: float) -> None:
         self._answers = 0
+        self._span = 1
         self._round_began = now
         self._full = False
 

@@ -87,9 +87,9 @@ class ScriptedServer:
         self._closing = asyncio.Event()
         # A client that leaves takes its request with it, as with real servers.
         server = web.Server(self._handle, access_log=None, handler_cancellation=True)
-        self._runner = web.ServerRunner(server, handle_signals=False)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0.5)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, backlog=4096, shutdown_timeout=0.0)
+        site = web.TCPSite(self._runner, self._host, self._port, backlog=4096)
         await site.start()
         self._port = self._runner.addresses[0][1]
 
