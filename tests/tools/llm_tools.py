@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import os
 from collections.abc import Callable
+from pathlib import Path
 
+import llm_coop_envs
 from llm_coop_envs.policies.llm.chat import ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
 
 MODEL = "m"
+# For programs that tests start: the package is found, installed or not.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(llm_coop_envs.__file__).parents[1])}
 
 
 def key(number=0, **fields):

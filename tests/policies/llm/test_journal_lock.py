@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from llm_tools import ENVIRONMENT
 
 from llm_coop_envs.policies.llm import journal_lock as room
 from llm_coop_envs.policies.llm.journal_errors import JournalError
@@ -56,7 +57,7 @@ path = Path({str(path)!r})
 PartLock(path, os.open(path, os.O_RDWR | os.O_CREAT))
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert subprocess.run([sys.executable, "-c", code], cwd=os.getcwd(), check=False).returncode == -9
+    assert subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, check=False).returncode == -9
     assert beside(path).exists()
     taken = lock()
     assert "no longer writes it" in taken.took_over

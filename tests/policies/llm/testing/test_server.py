@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llm_tools import ENVIRONMENT
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.testing.faults import CONTENT, KINDS, SLOW, TRANSPORT, Faults
@@ -146,7 +147,10 @@ def test_in_a_thread():
 
 def test_as_a_program():
     process = subprocess.Popen(
-        [sys.executable, "-m", "llm_coop_envs.policies.llm.testing"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "llm_coop_envs.policies.llm.testing"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
     )
     try:
         url = process.stdout.readline().strip()
