@@ -1,0 +1,143 @@
+"""What a firm sells at given prices, and what it earns: the two markets.
+
+Both are frozen values (they compare, hash and pickle), in the money of the prices shown to the firms.
+Everything else in this folder asks them `demand(prices)` and `profits(prices)`. They work on plain floats,
+because a market has a handful of firms and an array of two costs more than the arithmetic done on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Market:
+    """Firms with their costs; the base of the two demand systems.
+
+    Args:
+        cost: each firm's cost of one unit, in money.
+        quality: each firm's quality, in money (`a_i`, the intercept of both demand systems).
+        truncate: cut profits towards zero to whole numbers, as the code published with Wu et al. 2024 does.
+    """
+
+    cost: tuple[float, ...]
+    quality: tuple[float, ...]
+    truncate: bool = False
+
+    @property
+    def firms(self) -> int:
+        """How many firms sell here."""
+        return len(self.cost)
+
+    def demand(self, prices: Sequence[float]) -> list[float]:
+        """Units sold by each firm when firm i asks `prices[i]`."""
+        raise NotImplementedError
+
+    def profits(self, prices: Sequence[float]) -> list[float]:
+        """Each firm's profit (p_i - c_i) q_i at these prices, truncated if the market truncates."""
+        return self.earned(prices, self.demand(prices))
+
+    def earned(self, prices: Sequence[float], demand: Sequence[float]) -> list[float]:
+        """Each firm's profit when it sells `demand[i]` units at `prices[i]`."""
+        profits = [(p - c) * q for p, c, q in zip(prices, self.cost, demand, strict=True)]
+        return [float(int(profit)) for profit in profits] if self.truncate else profits
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogitMarket(Market):
+    """Logit demand (Calvano et al. 2020, section II.A).
+
+    q_i = scale * exp((a_i - p_i) / mu) / (sum_j exp((a_j - p_j) / mu) + exp(a_0 / mu)).
+
+    Args:
+        outside: a_0, the quality of buying from nobody, in money.
+        mu: horizontal differentiation, in money; towards 0 the goods become perfect substitutes.
+        scale: number of customers (Calvano et al. use 1, Fish et al. 2024 use 100).
+    """
+
+    outside: float
+    mu: float
+    scale: float
+
+    def demand(self, prices: Sequence[float]) -> list[float]:
+        """Units sold by each firm; exponents are shifted by the largest, so that no price overflows."""
+        mu = self.mu
+        pulls = [(a - p) / mu for a, p in zip(self.quality, prices, strict=True)]
+        outside = self.outside / mu
+        top = max(outside, *pulls)
+        weights = [math.exp(pull - top) for pull in pulls]
+        unit = self.scale / (sum(weights) + math.exp(outside - top))
+        return [weight * unit for weight in weights]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearMarket(Market):
+    """Linear differentiated demand (Singh and Vives 1984), for any number of firms.
+
+    Customers pay p_i = a_i - beta q_i - d sum_{j != i} q_j. Solved for the quantities, with h_j = a_j - p_j:
+
+        q_i = [(beta + (n - 2) d) h_i - d sum_{j != i} h_j] / [(beta - d) (beta + (n - 1) d)].
+
+    For two firms this is the demand in the code published with Wu et al. 2024. With beta == d the goods are
+    the same: the cheapest firms share (a - p) / d equally and the others sell nothing.
+
+    Args:
+        beta: fall of a good's price per unit of it sold, > 0.
+        d: fall of a good's price per unit of a rival sold, 0 <= d <= beta.
+        clamp: nobody sells less than nothing. The published code does not clamp: a firm dearer than its
+            customers accept has a negative demand there. With the clamp such a firm sells 0, and its rivals
+            sell what they would sell without it (customers choose non-negative quantities).
+    """
+
+    beta: float
+    d: float
+    clamp: bool = False
+
+    def demand(self, prices: Sequence[float]) -> list[float]:
+        """Units sold by each firm, negative only if the market does not clamp."""
+        surplus = [a - p for a, p in zip(self.quality, prices, strict=True)]
+        if self.beta == self.d:
+            return self._cheapest_sell(prices, surplus)
+        quantities = self._unbounded(surplus)
+        if self.clamp and min(quantities) < 0.0:
+            return self._served(surplus)
+        return quantities
+
+    def _unbounded(self, surplus: Sequence[float]) -> list[float]:
+        """Solve the inverse demand of these firms, whatever the signs that come out."""
+        n, beta, d = len(surplus), self.beta, self.d
+        own = beta + (n - 2) * d
+        total = sum(surplus)
+        # Spelled as the two-firm formula is published, so that truncated profits agree with the authors' to
+        # the unit.
+        scale = beta * beta - d * d if n == 2 else (beta - d) * (beta + (n - 1) * d)
+        return [(own * h - d * (total - h)) / scale for h in surplus]
+
+    def _cheapest_sell(self, prices: Sequence[float], surplus: Sequence[float]) -> list[float]:
+        """Homogeneous goods: the lowest price takes all, equal lowest prices share."""
+        lowest = min(prices)
+        winners = sum(p == lowest for p in prices)
+        sold = [h / (self.d * winners) if p == lowest else 0.0 for p, h in zip(prices, surplus, strict=True)]
+        return [max(q, 0.0) for q in sold] if self.clamp else sold
+
+    def _served(self, surplus: Sequence[float]) -> list[float]:
+        """Non-negative quantities: serve firms by falling surplus while the next one still sells."""
+        order = sorted(range(len(surplus)), key=lambda i: (-surplus[i], i))
+        active: list[int] = []
+        total = 0.0
+        for i in order:
+            # The next firm sells if its surplus exceeds d times what the firms before it sell in all.
+            sold = total / (self.beta + (len(active) - 1) * self.d) if active else 0.0
+            if surplus[i] <= self.d * sold:
+                break
+            active.append(i)
+            total += surplus[i]
+        quantities = [0.0] * len(surplus)
+        if len(active) == 1:
+            quantities[active[0]] = surplus[active[0]] / self.beta
+        elif active:
+            for i, q in zip(active, self._unbounded([surplus[i] for i in active]), strict=True):
+                quantities[i] = q
+        return quantities

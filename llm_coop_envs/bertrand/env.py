@@ -1,0 +1,334 @@
+"""Price competition as a PettingZoo environment."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from llm_coop_envs.bertrand.history import History, others
+from llm_coop_envs.bertrand.rules import (
+    Outcome,
+    nearest,
+    normalised_profits,
+    outcome,
+    positions,
+)
+from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.game import TALK, Event, Over, Stage
+
+ACT = "act"
+ROUND_LIMIT = "round limit reached"
+HELD_TOGETHER = "prices held together"
+
+# Settled grid rounds are kept, because a grid's few price combinations come back all the time; this bounds the memory.
+_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """One combination of prices, settled: what it brought, and the arrays that follow from it."""
+
+    outcome: Outcome
+    rewards: NDArray[np.float64]
+    features: NDArray[np.float32]
+
+
+class BertrandEnv(ScenarioEnv):
+    """Firms that sell similar goods name their prices at the same time, round after round.
+
+    **Round.** With talk, `exchanges` exchanges in which every firm speaks once, heard by all (the opener is drawn anew
+    each round, or fixed); what was said is forgotten when the next round opens. Then all firms choose a price in one
+    step, demand and profits follow, and the next round opens.
+
+    **Choice.** `Discrete(grid_points)`: the index of a price on the firm's own grid; or a `Box` of shape (1,), float64:
+    the price. A choice that cannot be used is replaced and flagged `illegal_choice` (`missing_action` if nothing was
+    given): no number, or one that is not finite, by the firm's own cost, moved into the range (as in the authors' code
+    of Wu et al. 2024, which falls back to the cost); a price below the lowest by the lowest; one above the highest by
+    the highest. On a grid, what is no index is replaced by the index of the price nearest to the cost.
+
+    **Reward.** After each choice step the round's profit (or normalised profit); 0 in talk steps.
+
+    **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1, or -1 before
+    there are any prices), `own_price`, one `rival_price_k` per rival in index order, and `own_profit`, all of the last
+    settled round; before the first round those of the initial prices, if there are any. The round number is left out,
+    as it is in the texts: firms do not know when play ends.
+
+    **State.** Share of rounds played, share of the collusion window filled, whether prices are known, then every firm's
+    last price and profit on the same scales.
+
+    **End.** After `rounds` rounds (truncation), or when all prices have been close to each other between Nash and
+    joint-profit price for `collusion_window` rounds in a row (termination).
+
+    Args:
+        preset: `"calvano"`, `"team_up"`, `"team_up_linear"`, `"fish"`, `"fish_1"`, `"fish_3_2"` or `"fish_10"`.
+        render_mode: `"ansi"` for a text picture, or `None`.
+        max_cycles: truncate after exactly this many steps.
+        record: keep `events` of the running episode.
+        **fields_given: fields of `BertrandSettings`; they win over the preset's.
+
+    Raises:
+        SettingsError: a setting is unknown, impossible, or contradicts another.
+    """
+
+    metadata: dict[str, Any] = {
+        "name": "bertrand_v0",
+        "render_modes": ["ansi"],
+        "render_fps": 4,
+        "is_parallelizable": True,
+    }
+    settings_type = BertrandSettings
+    slots_type = BertrandSlots
+    role = "firm"
+    act_phases = (ACT,)
+    home = Path(__file__).parent
+
+    settings: BertrandSettings
+
+    def _setup(self) -> None:
+        settings = self.settings
+        self.n_players = settings.firms
+        self.market = settings.market
+        self.marks = settings.marks
+        self._band = settings.band
+        self._grids = settings.grids if settings.prices == "grid" else ()
+        self._floors, self._caps = settings.floors, (settings.cap,) * settings.firms
+        if self._grids:
+            self._floors = tuple(grid[0] for grid in self._grids)
+            self._caps = tuple(grid[-1] for grid in self._grids)
+        self._offers = tuple(tuple(enumerate(grid)) for grid in self._grids) if self._grids else ((),) * settings.firms
+        self._known: dict[tuple[int, ...], _Settled] = {}
+        rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
+        self.feature_names = ("prices_known", "own_price", *rivals, "own_profit")
+        self._set_bounds()
+
+    def _set_bounds(self) -> None:
+        """Price and profit scales at the extreme prices: demand falls in the own price and rises in the others'."""
+        n = self.n_players
+        low_prices = np.array(self._floors)
+        high_prices = np.array(self._caps)
+        low, high = positions(low_prices, self.marks), positions(high_prices, self.marks)
+        most = np.empty(n)
+        for i in range(n):
+            best, worst = list(self._caps), list(self._floors)
+            best[i], worst[i] = self._floors[i], self._caps[i]
+            sold = max(abs(self.market.demand(best)[i]), abs(self.market.demand(worst)[i]))
+            # One unit more than the product: truncation and rounding stay inside.
+            most[i] = 1.0 + sold * max(abs(p - self.market.cost[i]) for p in (self._floors[i], self._caps[i]))
+        gain = np.maximum(np.abs(normalised_profits(most, self.marks)), np.abs(normalised_profits(-most, self.marks)))
+        ones = np.ones(1)
+        self._feature_bounds = (
+            np.concatenate([-ones, np.full(n, low.min()), -gain.max(keepdims=True)]),
+            np.concatenate([ones, np.full(n, high.max()), gain.max(keepdims=True)]),
+        )
+        self._state_bounds = (
+            np.concatenate([np.zeros(2), -ones, low, -gain]),
+            np.concatenate([np.ones(3), high, gain]),
+        )
+
+    def _choice_space(self) -> spaces.Discrete | spaces.Box:
+        if self._grids:
+            return spaces.Discrete(self.settings.grid_points)
+        return spaces.Box(min(self._floors), self._caps[0], (1,), np.float64)
+
+    # One episode.
+
+    @functools.cached_property
+    def _act_stage(self) -> Stage:
+        return Stage(ACT, [self._everyone])
+
+    def _begin(self, options: Mapping[str, Any]) -> None:
+        settings = self.settings
+        self._history = History(settings.history_window, settings.bin_size, settings.bins)
+        self._streak = 0
+        self._pricing = False
+        start = self._starting_prices()
+        self._forced = start if settings.force_first_price else None
+        self._prior = start if start is not None and not settings.force_first_price else None
+        self._latest = None if self._prior is None else self._settle(self._prior)
+
+    def _starting_prices(self) -> tuple[float, ...] | None:
+        """The prices before round 1: given, drawn, or none."""
+        if self.settings.initial_prices != "random":
+            return self.settings.start
+        if self._grids:
+            drawn = self.np_random.integers(self.settings.grid_points, size=self.n_players).tolist()
+            return tuple(grid[k] for grid, k in zip(self._grids, drawn, strict=True))
+        return tuple(self.np_random.uniform(self._floors, self._caps).tolist())
+
+    def _next_stage(self) -> Stage | Over:
+        settings = self.settings
+        if self._pricing:
+            return self._act_stage
+        if settings.collusion_window and self._streak >= settings.collusion_window:
+            return Over(HELD_TOGETHER)
+        if self.round >= settings.rounds:
+            return Over(ROUND_LIMIT, truncated=True)
+        self.round += 1
+        self._pricing = True
+        if not settings.talk:
+            return self._act_stage
+        self.conversation.forget()
+        order: Sequence[int] = range(self.n_players)
+        if settings.opener == "shuffled":
+            order = self.np_random.permutation(self.n_players).tolist()
+        return self._talk_stage([order] * settings.exchanges, everyone())
+
+    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
+        key = tuple(choices.tolist())
+        if self._forced is not None:
+            settled, forced = self._settle(self._forced), True
+            self._forced = None
+        elif self._grids:
+            settled, forced = self._settle_grid(key), False
+        else:
+            settled, forced = self._settle(key), False
+        result = settled.outcome
+        self._latest = settled
+        self._history.add(result)
+        self._streak = self._streak + 1 if result.together else 0
+        self._pricing = False
+        self._rewards += settled.rewards
+        if self.record:
+            self.emit(
+                "round",
+                prices=list(result.prices),
+                demand=list(result.demand),
+                profits=list(result.profits),
+                together=result.together,
+                forced=forced,
+            )
+
+    def _settle_grid(self, key: tuple[int, ...]) -> _Settled:
+        """Settle a round of grid indices, from memory if this combination was played before."""
+        settled = self._known.get(key)
+        if settled is None:
+            settled = self._settle(tuple(grid[k] for grid, k in zip(self._grids, key, strict=True)))
+            if len(self._known) < _REMEMBERED:
+                self._known[key] = settled
+        return settled
+
+    def _settle(self, prices: tuple[float, ...]) -> _Settled:
+        """Settle a round at these prices."""
+        result = outcome(self.market, self.marks, self._band, prices)
+        places, gains = result.places, result.gains
+        rows = [(1.0, places[i], *others(places, i), gains[i]) for i in range(self.n_players)]
+        rewards = np.array(gains if self.settings.reward == "normalised" else result.profits)
+        return _Settled(result, rewards, np.array(rows, dtype=np.float32))
+
+    # Choices.
+
+    def _fallback(self, who: Indices) -> NDArray[Any]:
+        return np.array([nearest(self._grids[i], self.market.cost[i]) for i in who.tolist()], dtype=np.int64)
+
+    def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        usable, mended = values.tolist(), [False] * len(who)
+        cap = self._caps[0]
+        for k, i in enumerate(who.tolist()):
+            value, floor = usable[k], self._floors[i]
+            if not floor <= value <= cap:
+                wanted = value if abs(value) < np.inf else self.market.cost[i]
+                usable[k], mended[k] = min(max(wanted, floor), cap), True
+        return np.array(usable), np.array(mended)
+
+    # Views.
+
+    def _features(self) -> NDArray[np.float32]:
+        if self._latest is None:
+            blank = np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32)
+            blank[:, 0] = -1.0
+            return blank
+        features: NDArray[np.float32] = self._latest.features.copy()
+        return features
+
+    def _state_vector(self) -> NDArray[np.float64]:
+        settings, latest = self.settings, self._latest
+        window = settings.collusion_window
+        filled = self._streak / window if window else 0.0
+        head = [self._history.played / settings.rounds, filled, -1.0 if latest is None else 1.0]
+        if latest is None:
+            return np.array(head + [0.0] * (2 * self.n_players))
+        return np.array([*head, *latest.outcome.places, *latest.outcome.gains])
+
+    def _slots(self, index: int, common: dict[str, Any]) -> BertrandSlots:
+        settings, number = self.settings, self.round
+        period = settings.planning_period
+        planning = number > period and (number - 1) % period == 0
+        binned = planning or settings.statistics == "every_round"
+        prior = self._prior if self._history.played == 0 else None
+        talking = self.phase == TALK and not self.over
+        return BertrandSlots(
+            round=number,
+            rivals=tuple(self.possible_agents[:index] + self.possible_agents[index + 1 :]),
+            cost=self.market.cost[index],
+            whole_profits=settings.truncate_profit,
+            floor=self._floors[index],
+            cap=self._caps[index],
+            choices=self._offers[index],
+            prior=() if prior is None else (prior[index], *others(prior, index)),
+            fixed_price=None if self._forced is None else self._forced[index],
+            history=self._history.rows(index),
+            bins=self._history.blocks(index) if binned else (),
+            bin_size=settings.bin_size,
+            said=self._heard(index, own=True),
+            exchange=settings.exchanges - len(self._orders) if talking else 0,
+            exchanges=settings.exchanges if settings.talk else 0,
+            may_replan=planning,
+            **common,
+        )
+
+    def _picture(self) -> str:
+        if self._latest is None:
+            return "no prices yet"
+        result = self._latest.outcome
+        if self._history.played == 0:
+            known = zip(self.possible_agents, result.prices, strict=True)
+            return "prices before round 1: " + ", ".join(f"{name} {price:.4g}" for name, price in known)
+        rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
+        for name, *values in zip(self.possible_agents, result.prices, result.demand, result.profits, strict=True):
+            rows.append("{:8}{:10.4g}{:10.4g}{:12.6g}".format(name, *values))
+        return "\n".join(rows)
+
+    # Records and snapshots.
+
+    def _start_event(self) -> Event:
+        marks = self.marks
+        return {
+            "nash": list(marks.nash),
+            "joint": list(marks.joint),
+            "nash_profit": list(marks.nash_profit),
+            "joint_profit": list(marks.joint_profit),
+            "cost": list(self.market.cost),
+            "band": [self._band.low, self._band.high, self._band.tolerance],
+            "initial_prices": None if self._prior is None else list(self._prior),
+        }
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {
+            "played": self._history.played,
+            "prices": self._history.prices(),
+            "streak": self._streak,
+            "pricing": self._pricing,
+            "prior": None if self._prior is None else list(self._prior),
+            "forced": None if self._forced is None else list(self._forced),
+        }
+
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        settings = self.settings
+        self._streak, self._pricing = data["streak"], data["pricing"]
+        self._prior, self._forced = (None if data[name] is None else tuple(data[name]) for name in ("prior", "forced"))
+        prices = [tuple(p) for p in data["prices"]]
+        self._history = History(settings.history_window, settings.bin_size, settings.bins)
+        self._history.restore(data["played"], prices, lambda p: self._settle(p).outcome)
+        last = prices[-1] if prices else self._prior
+        self._latest = None if last is None else self._settle(last)

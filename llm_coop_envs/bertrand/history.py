@@ -1,0 +1,95 @@
+"""What the firms remember of past rounds: the latest ones, and means over blocks of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from llm_coop_envs.bertrand.rules import Outcome
+from llm_coop_envs.bertrand.slots import Bin, Row
+
+
+def others(values: tuple[float, ...], firm: int) -> tuple[float, ...]:
+    """The values of all firms but one, in order."""
+    return values[:firm] + values[firm + 1 :]
+
+
+class History:
+    """Past rounds, as many as can still be shown.
+
+    Means over blocks are computed when somebody asks: play without text never does.
+
+    Args:
+        window: rounds shown one by one.
+        bin_size: rounds in a block; blocks are counted from round 1.
+        bins: blocks shown at most.
+    """
+
+    def __init__(self, window: int, bin_size: int, bins: int) -> None:
+        self.window = window
+        self.bin_size = bin_size
+        self.bins = bins
+        self.played = 0
+        # One block more than is shown: the block under way pushes nothing out that still counts.
+        self._outcomes: deque[Outcome] = deque(maxlen=max(1, window, (bins + 1) * bin_size if bins else 0))
+        self._rows: dict[int, tuple[int, tuple[Row, ...]]] = {}
+        self._blocks: dict[int, tuple[int, tuple[Bin, ...]]] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        """Append a round."""
+        self.played += 1
+        self._outcomes.append(outcome)
+
+    def rows(self, firm: int) -> tuple[Row, ...]:
+        """The latest rounds as `firm` knows them, oldest first."""
+        until, known = self._rows.get(firm, (0, ()))
+        if until < self.played:
+            shown = min(self.window, len(self._outcomes))
+            new = min(self.played - until, shown)
+            recent = islice(self._outcomes, len(self._outcomes) - new, None)
+            first = self.played - new + 1
+            added = [
+                Row(number, o.prices[firm], o.demand[firm], o.profits[firm], others(o.prices, firm))
+                for number, o in enumerate(recent, first)
+            ]
+            known = (*known, *added)[-shown:] if shown else ()
+            self._rows[firm] = self.played, known
+        return known
+
+    def blocks(self, firm: int) -> tuple[Bin, ...]:
+        """Means over the latest complete blocks as `firm` knows them, oldest first."""
+        until, known = self._blocks.get(firm, (0, ()))
+        complete = self.played // self.bin_size
+        if until < complete and self.bins:
+            new = [self._block(k, firm) for k in range(max(until, complete - self.bins), complete)]
+            known = (*known, *new)[-self.bins :]
+            self._blocks[firm] = complete, known
+        return known
+
+    def _block(self, block: int, firm: int) -> Bin:
+        """Means over one block of rounds."""
+        size = self.bin_size
+        start = block * size - (self.played - len(self._outcomes))
+        rounds = list(islice(self._outcomes, start, start + size))
+        prices = tuple(sum(column) / size for column in zip(*(o.prices for o in rounds), strict=True))
+        return Bin(
+            block * size + 1,
+            (block + 1) * size,
+            prices[firm],
+            sum(o.demand[firm] for o in rounds) / size,
+            sum(o.profits[firm] for o in rounds) / size,
+            others(prices, firm),
+        )
+
+    def prices(self) -> list[list[float]]:
+        """The remembered prices, oldest first: all that `restore` needs."""
+        return [list(o.prices) for o in self._outcomes]
+
+    def restore(self, played: int, prices: Iterable[tuple[float, ...]], settle: Callable[..., Outcome]) -> None:
+        """Become the history that had `played` rounds and remembered `prices`."""
+        self._outcomes.clear()
+        self._outcomes.extend(settle(p) for p in prices)
+        self._rows.clear()
+        self._blocks.clear()
+        self.played = played

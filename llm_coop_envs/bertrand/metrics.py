@@ -1,0 +1,267 @@
+"""What is measured in price competition: functions on arrays of rounds, and their use on recorded events.
+
+The array functions take prices or profits as (rounds, firms), round 1 in row 0, from any player: models, scripted
+rules, learners. Rounds are counted from 1, windows include both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
+
+INDEX_FIRST = 250
+"""First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""
+INDEX_LAST = 300
+"""Last round of the published collusiveness index."""
+LAST_ROUNDS = 50
+"""Rounds of the window at the end of an episode (Fish et al. 2024 average over periods 251 to 300 of 300)."""
+
+WINDOW = 200
+"""Consecutive rounds that count as lasting (Wu et al. 2024), where the settings name no other number."""
+
+
+def together(prices: ArrayLike, marks: Benchmarks, band: Band) -> NDArray[np.bool_]:
+    """In which rounds prices were held together.
+
+    Args:
+        prices: (rounds, firms).
+        marks: the market's benchmarks.
+        band: when they count so; a setting's own is `settings.band`.
+
+    Returns:
+        (rounds,) of booleans.
+    """
+    return np.array([band.holds(row) for row in positions(prices, marks).tolist()], dtype=np.bool_)
+
+
+def lasting_from(held: ArrayLike) -> int | None:
+    """The round from which on prices were held together until the end; `None` if they were not at the end.
+
+    Args:
+        held: (rounds,) from `together`.
+    """
+    flags = np.asarray(held, dtype=bool)
+    if not len(flags) or not flags[-1]:
+        return None
+    broken = np.flatnonzero(~flags)
+    return int(broken[-1]) + 2 if len(broken) else 1
+
+
+def longest_run(held: ArrayLike) -> int:
+    """The largest number of consecutive rounds in which prices were held together.
+
+    Args:
+        held: (rounds,) from `together`.
+    """
+    longest = run = 0
+    for flag in np.asarray(held, dtype=bool).tolist():
+        run = run + 1 if flag else 0
+        longest = max(longest, run)
+    return longest
+
+
+def window_reached(held: ArrayLike, window: int) -> int | None:
+    """The round that completes the first `window` consecutive rounds held together; `None` if none does.
+
+    Args:
+        held: (rounds,) from `together`.
+        window: how many rounds, 1 or more (Wu et al. 2024: 200).
+    """
+    run = 0
+    for number, flag in enumerate(np.asarray(held, dtype=bool).tolist(), 1):
+        run = run + 1 if flag else 0
+        if run >= window:
+            return number
+    return None
+
+
+def mean_prices(prices: ArrayLike, first: int, last: int) -> Floats:
+    """Each firm's mean price over the rounds `first` to `last`, as far as they were played.
+
+    Args:
+        prices: (rounds, firms).
+        first: the first round, from 1.
+        last: the last round.
+
+    Returns:
+        (firms,), NaN if none of these rounds was played.
+    """
+    chosen = np.asarray(prices, dtype=np.float64)[first - 1 : last]
+    return chosen.mean(axis=0) if len(chosen) else np.full(chosen.shape[1], np.nan)
+
+
+def collusiveness_index(
+    prices: ArrayLike, marks: Benchmarks, first: int = INDEX_FIRST, last: int = INDEX_LAST
+) -> float | None:
+    """The collusiveness index of EconEvals (arXiv 2503.18825): late mean price, 0 at Nash, 1 at joint profit.
+
+    clip((mean price - Nash) / (joint - Nash), 0, 1), all three averaged over the firms.
+
+    Args:
+        prices: (rounds, firms).
+        marks: the market's benchmarks.
+        first: the window's first round, from 1.
+        last: its last round.
+
+    Returns:
+        The index, or `None` if the window was not played to its end.
+    """
+    if len(np.asarray(prices)) < last:
+        return None
+    nash, joint = float(np.mean(marks.nash)), float(np.mean(marks.joint))
+    mean = float(mean_prices(prices, first, last).mean())
+    return min(max((mean - nash) / (joint - nash), 0.0), 1.0)
+
+
+def price_spread(prices: ArrayLike) -> Floats:
+    """The difference between the highest and the lowest price of each round.
+
+    Args:
+        prices: (rounds, firms).
+
+    Returns:
+        (rounds,) in money.
+    """
+    return np.asarray(np.ptp(np.asarray(prices, dtype=np.float64), axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """An episode's numbers, taken from its events.
+
+    Attributes:
+        settings: the `start` event's settings.
+        marks: the market's benchmarks.
+        band: when prices count as held together.
+        prices: (rounds, firms).
+        demand: (rounds, firms).
+        profits: (rounds, firms).
+        rounds: the round events.
+        messages: how many messages were sent.
+        reason: why the episode ended, or `None` if it has not.
+    """
+
+    settings: dict[str, Any]
+    marks: Benchmarks
+    band: Band
+    prices: Floats
+    demand: Floats
+    profits: Floats
+    rounds: list[dict[str, Any]]
+    messages: int
+    reason: str | None
+
+
+def read(events: Sequence[dict[str, Any]]) -> Recorded:
+    """Collect an episode's numbers from its events.
+
+    Args:
+        events: as recorded by the environment, in order.
+
+    Raises:
+        ValueError: there is no `start` event.
+    """
+    start = next((event for event in events if event["type"] == "start"), None)
+    if start is None:
+        raise ValueError("these events have no 'start'; give all events of one episode, from reset on")
+    rounds = [event for event in events if event["type"] == "round"]
+    shape = (len(rounds), len(start["nash"]))
+    columns = (
+        np.array([event[name] for event in rounds], dtype=np.float64).reshape(shape)
+        for name in ("prices", "demand", "profits")
+    )
+    prices, demand, profits = columns
+    return Recorded(
+        settings=start["settings"],
+        marks=Benchmarks(
+            nash=tuple(start["nash"]),
+            joint=tuple(start["joint"]),
+            nash_profit=tuple(start["nash_profit"]),
+            joint_profit=tuple(start["joint_profit"]),
+        ),
+        band=Band(**dict(zip(("low", "high", "tolerance"), start["band"], strict=True))),
+        prices=prices,
+        demand=demand,
+        profits=profits,
+        rounds=rounds,
+        messages=sum(event["type"] == "message" for event in events),
+        reason=next((event["reason"] for event in events if event["type"] == "end"), None),
+    )
+
+
+def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS) -> dict[str, Any]:
+    """The measures of one episode.
+
+    Args:
+        events: as recorded by the environment, in order.
+        last: rounds in the window at the end.
+
+    Returns:
+        A flat dictionary of JSON scalars; `None` where a measure does not exist (no round played, window not reached).
+
+        - `rounds`, `messages`, `end`; `firms`; `nash_price`, `joint_price` (means over the firms).
+        - `profit_gain`, `profit_gain_last`: Delta over all rounds, and over the last ones.
+        - `mean_price`, `mean_price_last`, and `mean_price_last_0`, `mean_price_last_1`, ... for each firm.
+        - `price_spread`, `price_spread_last`: mean distance between highest and lowest price.
+        - `collusiveness_index`: EconEvals' index over rounds 250 to 300; `price_index_last`: the same over the last
+        ones. - `together_share`, `together_longest`, `together_from`, `window_round`: share of rounds in which prices
+        were held
+          together, the longest run, the round from which they stayed so, and the round that completed the collusion
+          window (200 rounds where the settings have none).
+    """
+    record = read(events)
+    marks, count = record.marks, len(record.rounds)
+    tail = slice(max(0, count - last), count)
+    held = together(record.prices, marks, record.band)
+    window = record.settings["collusion_window"] or WINDOW
+    row: dict[str, Any] = {
+        "rounds": count,
+        "messages": record.messages,
+        "end": record.reason,
+        "firms": len(marks.nash),
+        "nash_price": float(np.mean(marks.nash)),
+        "joint_price": float(np.mean(marks.joint)),
+    }
+    for name, rows in (("", slice(None)), ("_last", tail)):
+        prices, profits = record.prices[rows], record.profits[rows]
+        row["profit_gain" + name] = float(profit_gain(profits.mean(axis=0), marks)) if count else None
+        row["mean_price" + name] = float(prices.mean()) if count else None
+        row["price_spread" + name] = float(price_spread(prices).mean()) if count else None
+    for firm in range(len(marks.nash)):
+        row[f"mean_price_last_{firm}"] = float(record.prices[tail, firm].mean()) if count else None
+    row["collusiveness_index"] = collusiveness_index(record.prices, marks)
+    row["price_index_last"] = collusiveness_index(record.prices, marks, tail.start + 1, count) if count else None
+    row["together_share"] = float(held.mean()) if count else None
+    row["together_longest"] = longest_run(held)
+    row["together_from"] = lasting_from(held)
+    row["window_round"] = window_reached(held, window)
+    return row
+
+
+def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One flat row per round.
+
+    Args:
+        events: as recorded by the environment, in order.
+
+    Returns:
+        Rows with `round`, `price_i`, `demand_i`, `profit_i` for each firm i, `profit_gain`, `together` and `forced`.
+    """
+    record = read(events)
+    gains = profit_gain(record.profits, record.marks).tolist()
+    rows = []
+    for event, gain in zip(record.rounds, gains, strict=True):
+        row: dict[str, Any] = {"round": event["round"]}
+        for column, name in (("price", "prices"), ("demand", "demand"), ("profit", "profits")):
+            row.update({f"{column}_{i}": value for i, value in enumerate(event[name])})
+        row["profit_gain"] = gain
+        row["together"] = event["together"]
+        row["forced"] = event["forced"]
+        rows.append(row)
+    return rows

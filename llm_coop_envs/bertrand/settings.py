@@ -1,0 +1,361 @@
+"""Settings of the price competition scenario, and the published presets.
+
+Sources, by the names used below: Calvano, Calzolari, Denicolo and Pastorello (2020), American Economic Review 110(10),
+and their replication package; Fish, Gonczarowski and Shorrer (2024), arXiv 2404.00806; EconEvals (2025), arXiv
+2503.18825; Singh and Vives (1984), RAND Journal of Economics 15(4); Wu et al. (2024), "Shall We Team Up", and the code
+published with it, which differs from its text in places that are named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
+from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
+from llm_coop_envs.core.settings import (
+    ScenarioSettings,
+    check_bool,
+    check_choice,
+    check_int,
+    check_number,
+)
+from llm_coop_envs.errors import SettingsError
+
+MAX_FIRMS = 1000
+MAX_GRID_POINTS = 100_000
+
+# The authors' code writes its two slopes in these decimals (about 1/150 and 1/300). They lie a hair below the
+# fractions, so that profits which are whole numbers on paper are not truncated to the number below.
+_TEAM_UP_BETA = 0.00666666666666
+_TEAM_UP_D = 0.00333333333333
+
+# What the protocol of Wu et al. 2024 adds to a market: authors' code for the first price, the lift to cost
+# and the price range named to the firms (0 to 14).
+_TEAM_UP_PROTOCOL: dict[str, Any] = {
+    "cost": 2.0,
+    "initial_prices": 2.0,
+    "force_first_price": True,
+    "price_floor": "cost",
+    "price_cap": 14.0,
+}
+_FISH: dict[str, Any] = {
+    "scale": 100.0,
+    "history_window": 100,
+    "bins": 0,
+    "rounds": 300,
+    "collusion_window": 0,
+    "talk": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertrandSettings(ScenarioSettings):
+    """Who competes in which market, what they see, and when it ends.
+
+    The defaults are the market of Calvano et al. (2020) with continuous prices and the talk, information and stopping
+    rule of Wu et al. (2024). Money in `cost`, `quality`, `outside` and `mu` is in units of `price_unit`;
+    `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
+
+    Attributes:
+        firms: how many firms, 2 or more.
+        cost: cost of one unit; a number, or one per firm (Calvano et al.: 1; Wu et al.: 2).
+        quality: `a` of both demand systems; a number, or one per firm (Calvano et al.: 2; Wu et al., linear:
+            14).
+        demand: `"logit"` (Calvano et al. 2020) or `"linear"` (Singh and Vives 1984; the code of Wu et al.
+            2024).
+        outside: logit only: a_0, quality of buying nothing (Calvano et al.: 0).
+        mu: logit only: horizontal differentiation (Calvano et al.: 1/4).
+        scale: logit only: number of customers (Calvano et al.: 1; Fish et al. 2024: 100).
+        beta: linear only: own slope of inverse demand (Wu et al., code: 1/150).
+        d: linear only: cross slope of inverse demand, 0 < d <= beta (Wu et al., code: 1/300). `d == beta`:
+            identical goods.
+        price_unit: alpha of Fish et al. 2024 (1, 3.2, 10): all money is multiplied by it, the economics stay
+            the same.
+        prices: `"grid"` (a choice is the index of a price) or `"continuous"` (a choice is the price).
+        grid_points: points of the grid (Calvano et al.: m = 15).
+        grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1).
+        benchmark_decimals: round Nash and joint-profit price to so many decimals before grid and gain are
+            computed (Calvano et al. used inputs with 5); `None` keeps them exact.
+        initial_prices: prices before the first round: `None`, `"random"` (uniform; Calvano et al.'s first
+            state), a number, or one per firm (Wu et al., code: 2). On a grid the nearest point is taken.
+        force_first_price: round 1 is settled at `initial_prices`, whatever the firms choose (authors' code of
+            Wu et al.); otherwise they are what the firms know as the last prices when round 1 opens.
+        price_floor: the lowest price (continuous), or `"cost"`: each firm's own cost (authors' code of Wu et
+            al. lifts to it).
+        price_cap: the highest price (continuous). `None`: for linear demand the highest `quality`, at which
+            nobody buys; for logit demand 1.5 times the highest joint-profit price, to 2 decimals (the range
+            named to the models in EconEvals 2025).
+        truncate_profit: cut profits to whole numbers (authors' code of Wu et al.).
+        clamp_demand: linear only: nobody sells less than nothing. The authors' code of Wu et al. does not
+            clamp.
+        reward: `"profit"` of the round, or `"normalised"`: 0 at Nash, 1 at joint profit (see
+            `rules.normalised_profits`).
+        history_window: rounds shown one by one (Wu et al.: 20; Fish et al.: 100).
+        bin_size: rounds averaged in one bin of the statistics (Wu et al.: 20).
+        bins: how many bins are shown at most (Wu et al.: 20, hence 400 rounds); 0 shows none. As published,
+            bins are complete blocks counted from round 1, and the last one may repeat rounds that are also
+            shown one by one.
+        statistics: when bins are shown: `"every_round"` (Wu et al., text) or `"planning_rounds"` (their
+            code).
+        planning_period: firms may re-plan in rounds P + 1, 2 P + 1, ... (Wu et al., code: 20, hence 21, 41,
+            ...). Planning is the policy's own affair, and so is whether it plans before or after it talks;
+            the environment only tells the rounds.
+        exchanges: how often everyone speaks before prices are set (Wu et al.: 3).
+        opener: who speaks first: `"shuffled"` anew each round (Wu et al.) or `"fixed"`.
+        rounds: the episode is cut after so many rounds (Wu et al.: 1200; Fish et al.: 300).
+        collusion_window: the episode ends after so many consecutive rounds with all prices between Nash and
+            joint-profit price and close to each other (Wu et al., text: 200); 0 never ends it.
+        collusion_tolerance: what close means: the largest distance between firms, as a share of the distance
+            from Nash to joint-profit price. The papers give no number; 0.1 is 0.2 in the market of Wu et al.
+            and little more than one step of Calvano et al.'s grid.
+        collusion_margin: how far above Nash all prices must be, as a share of the same distance. The published words
+            ask for nothing (0), so that play at the Nash prices counts as well; set it above 0 to leave that out.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        # Calvano et al. 2020, baseline; no talk there, and sessions end by convergence of the learners only.
+        "calvano": {
+            "prices": "grid",
+            "benchmark_decimals": 5,
+            "initial_prices": "random",
+            "collusion_window": 0,
+            "talk": False,
+        },
+        # Logit of the form the text of Wu et al. 2024 names, tuned so that Nash is 6, joint profit 8 and Nash
+        # demand 800, as in their figures: mu = 2.477706, a = 7.154190, scale = 2102.09, here to full
+        # precision.
+        "team_up": {
+            **_TEAM_UP_PROTOCOL,
+            "quality": 7.154190188735030,
+            "mu": 2.477706336831434,
+            "scale": 2102.091125663222,
+        },
+        # The market in the code published with Wu et al. 2024: q = 1400 - 200 p + 100 r.
+        "team_up_linear": {
+            **_TEAM_UP_PROTOCOL,
+            "demand": "linear",
+            "quality": 14.0,
+            "beta": _TEAM_UP_BETA,
+            "d": _TEAM_UP_D,
+            "truncate_profit": True,
+            "statistics": "planning_rounds",
+        },
+        # Fish et al. 2024; the same three units in EconEvals 2025. `fish` takes any price_unit.
+        "fish": _FISH,
+        "fish_1": _FISH,
+        "fish_3_2": {**_FISH, "price_unit": 3.2},
+        "fish_10": {**_FISH, "price_unit": 10.0},
+    }
+
+    firms: int = 2
+    cost: float | tuple[float, ...] = 1.0
+    quality: float | tuple[float, ...] = 2.0
+    demand: str = "logit"
+    outside: float = 0.0
+    mu: float = 0.25
+    scale: float = 1.0
+    beta: float = 1.0
+    d: float = 0.5
+    price_unit: float = 1.0
+    prices: str = "continuous"
+    grid_points: int = 15
+    grid_margin: float = 0.1
+    benchmark_decimals: int | None = None
+    initial_prices: str | float | tuple[float, ...] | None = None
+    force_first_price: bool = False
+    price_floor: str | float = 0.0
+    price_cap: float | None = None
+    truncate_profit: bool = False
+    clamp_demand: bool = False
+    reward: str = "profit"
+    history_window: int = 20
+    bin_size: int = 20
+    bins: int = 20
+    statistics: str = "every_round"
+    planning_period: int = 20
+    exchanges: int = 3
+    opener: str = "shuffled"
+    rounds: int = 1200
+    collusion_window: int = 200
+    collusion_tolerance: float = 0.1
+    collusion_margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check every field, alone and with the others."""
+        super().__post_init__()
+        check_int(self, "firms", 2, MAX_FIRMS)
+        check_choice(self, "demand", ("logit", "linear"))
+        for name in ("cost", "quality"):
+            self._per_firm(name)
+        for name, low in (
+            ("outside", -math.inf),
+            ("mu", 0.0),
+            ("scale", 0.0),
+            ("price_unit", 0.0),
+            ("beta", 0.0),
+        ):
+            check_number(self, name, low, above=math.isfinite(low))
+        check_number(self, "d", 0.0, self.beta, above=True)
+        check_choice(self, "prices", ("grid", "continuous"))
+        check_int(self, "grid_points", 2, MAX_GRID_POINTS)
+        check_number(self, "grid_margin", 0.0)
+        if self.benchmark_decimals is not None:
+            check_int(self, "benchmark_decimals", 0, 15)
+        for name in ("force_first_price", "truncate_profit", "clamp_demand"):
+            check_bool(self, name)
+        check_choice(self, "reward", ("profit", "normalised"))
+        check_int(self, "history_window", 0)
+        check_int(self, "bin_size", 1)
+        check_int(self, "bins", 0)
+        check_choice(self, "statistics", ("every_round", "planning_rounds"))
+        check_int(self, "planning_period", 1)
+        check_int(self, "exchanges", 1)
+        check_choice(self, "opener", ("shuffled", "fixed"))
+        check_int(self, "rounds", 1)
+        check_int(self, "collusion_window", 0)
+        check_number(self, "collusion_tolerance", 0.0)
+        check_number(self, "collusion_margin", 0.0, 1.0)
+        self._check_prices()
+
+    def _per_firm(self, name: str) -> None:
+        """Require a finite number, not negative for costs, or one per firm; lists become tuples."""
+        value = getattr(self, name)
+        many = isinstance(value, list | tuple)
+        numbers = value if many else (value,)
+        for number in numbers:
+            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+                raise SettingsError(name, value, "must be a finite number, or a list of one per firm")
+            if name == "cost" and number < 0:
+                raise SettingsError(name, value, "must not be negative")
+        if many:
+            if len(numbers) != self.firms:
+                raise SettingsError(name, value, f"has {len(numbers)} values for {self.firms} firms; give one per firm")
+            object.__setattr__(self, name, tuple(float(number) for number in numbers))
+
+    def _check_prices(self) -> None:
+        """Check what depends on the market's own prices."""
+        if self.clamp_demand and self.demand == "logit":
+            raise SettingsError("clamp_demand", True, "has no effect on logit demand, which is never negative; drop it")
+        # Solves the market: if it has no Nash or joint-profit prices, that is said now.
+        _ = self.marks
+        if self.price_floor != "cost":
+            check_number(self, "price_floor", 0.0)
+        if self.price_cap is not None:
+            check_number(self, "price_cap", 0.0, above=True)
+            if self.prices == "grid":
+                raise SettingsError(
+                    "price_cap",
+                    self.price_cap,
+                    "has no effect on a grid of prices; drop it or use continuous prices",
+                )
+        if self.prices == "grid":
+            for i, (grid, floor) in enumerate(zip(self.grids, self.floors, strict=True)):
+                if grid[0] < floor:
+                    raise SettingsError(
+                        "grid_margin",
+                        self.grid_margin,
+                        f"takes firm {i}'s grid down to {grid[0]:g}, below the lowest price {floor:g}; make it smaller",
+                    )
+        elif self.cap <= max(self.floors):
+            raise SettingsError(
+                "price_cap",
+                self.price_cap,
+                f"{self.cap:g} is not above the lowest price {max(self.floors):g}",
+            )
+        if isinstance(self.initial_prices, str):
+            if self.initial_prices != "random":
+                raise SettingsError(
+                    "initial_prices",
+                    self.initial_prices,
+                    "must be 'random', a price, a list of one price per firm, or nothing",
+                )
+        elif self.initial_prices is not None:
+            self._per_firm("initial_prices")
+            if self.prices == "continuous" and max(self._spread(self.initial_prices)) > self.cap:
+                raise SettingsError(
+                    "initial_prices", self.initial_prices, f"must not be above the highest price {self.cap:g}"
+                )
+        elif self.force_first_price:
+            raise SettingsError("force_first_price", True, "needs initial_prices; say which prices round 1 has")
+
+    def _spread(self, value: float | tuple[float, ...]) -> tuple[float, ...]:
+        """One value per firm."""
+        return value if isinstance(value, tuple) else (float(value),) * self.firms
+
+    @property
+    def market(self) -> Market:
+        """The market these settings describe, in the money the firms see."""
+        unit = self.price_unit
+        cost = tuple(c * unit for c in self._spread(self.cost))
+        quality = tuple(a * unit for a in self._spread(self.quality))
+        if self.demand == "logit":
+            return LogitMarket(
+                cost=cost,
+                quality=quality,
+                truncate=self.truncate_profit,
+                outside=self.outside * unit,
+                mu=self.mu * unit,
+                scale=self.scale,
+            )
+        return LinearMarket(
+            cost=cost,
+            quality=quality,
+            truncate=self.truncate_profit,
+            beta=self.beta * unit,
+            d=self.d * unit,
+            clamp=self.clamp_demand,
+        )
+
+    @property
+    def marks(self) -> Benchmarks:
+        """Nash and joint-profit prices and profits of the market."""
+        return benchmarks(self.market, self.benchmark_decimals)
+
+    @property
+    def band(self) -> Band:
+        """When a round's prices count as held together.
+
+        On a grid half a step is added on both sides, so that the grid prices nearest to Nash and joint profit are
+        inside.
+        """
+        half = 0.0
+        if self.prices == "grid":
+            half = (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1) / 2.0
+        return Band(low=self.collusion_margin - half, high=1.0 + half, tolerance=self.collusion_tolerance)
+
+    @property
+    def grids(self) -> tuple[tuple[float, ...], ...]:
+        """Each firm's grid of prices (whether or not `prices` is `"grid"`)."""
+        marks = self.marks
+        return tuple(
+            price_grid(low, high, self.grid_points, self.grid_margin)
+            for low, high in zip(marks.nash, marks.joint, strict=True)
+        )
+
+    @property
+    def floors(self) -> tuple[float, ...]:
+        """Each firm's lowest price."""
+        return self.market.cost if isinstance(self.price_floor, str) else (float(self.price_floor),) * self.firms
+
+    @property
+    def cap(self) -> float:
+        """The highest continuous price."""
+        if self.price_cap is not None:
+            return float(self.price_cap)
+        if self.demand == "linear":
+            return max(self.market.quality)
+        top = 1.5 * max(self.marks.joint)
+        return round(top, 2) if top >= 1.0 else top
+
+    @property
+    def start(self) -> tuple[float, ...] | None:
+        """The fixed initial prices, taken to the grid or lifted to the floor; `None` if none or drawn."""
+        if self.initial_prices is None or isinstance(self.initial_prices, str):
+            return None
+        given = self._spread(self.initial_prices)
+        if self.prices == "grid":
+            return tuple(grid[nearest(grid, p)] for grid, p in zip(self.grids, given, strict=True))
+        return tuple(max(p, floor) for p, floor in zip(given, self.floors, strict=True))

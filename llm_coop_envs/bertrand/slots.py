@@ -1,0 +1,87 @@
+"""What one firm may know: its own business, and the prices of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from llm_coop_envs.core.slots import Heard, Slots
+
+
+class Row(NamedTuple):
+    """One past round as one firm knows it.
+
+    Attributes:
+        round: which round.
+        price: the firm's own price.
+        demand: units it sold.
+        profit: what it earned.
+        rival_prices: the others' prices, in the order of `BertrandSlots.rivals`.
+    """
+
+    round: int
+    price: float
+    demand: float
+    profit: float
+    rival_prices: tuple[float, ...]
+
+
+class Bin(NamedTuple):
+    """Means over a block of past rounds as one firm knows them.
+
+    Attributes:
+        first: the block's first round.
+        last: its last round.
+        price: mean own price.
+        demand: mean units sold.
+        profit: mean profit.
+        rival_prices: the others' mean prices, in the order of `BertrandSlots.rivals`.
+    """
+
+    first: int
+    last: int
+    price: float
+    demand: float
+    profit: float
+    rival_prices: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertrandSlots(Slots):
+    """What one firm may know.
+
+    Attributes:
+        round: the current round, from 1; how many there will be is not told.
+        rivals: the other firms' names, in their order.
+        cost: what one unit costs this firm.
+        whole_profits: whether profits are cut to whole numbers.
+        floor: the lowest price this firm may ask (continuous prices).
+        cap: the highest price (continuous prices).
+        choices: (number, price) of every choice it has; empty if prices are continuous.
+        prior: the prices (own, then the rivals') in force before round 1; empty if there were none, or later on.
+        fixed_price: the price this round will be settled at whatever the firm chooses, or `None`.
+        history: the latest rounds, oldest first.
+        bins: means over blocks of rounds, oldest first; empty when they are not shown.
+        bin_size: rounds in one block.
+        said: what was said in this round so far, own words included.
+        exchange: which exchange of the talk this is, from 1; 0 outside of talk.
+        exchanges: how many exchanges there are before prices are set; 0 without talk.
+        may_replan: whether this is a round for making a new plan.
+    """
+
+    round: int
+    rivals: tuple[str, ...]
+    cost: float
+    whole_profits: bool
+    floor: float
+    cap: float
+    choices: tuple[tuple[int, float], ...]
+    prior: tuple[float, ...]
+    fixed_price: float | None
+    history: tuple[Row, ...]
+    bins: tuple[Bin, ...]
+    bin_size: int
+    said: tuple[Heard, ...]
+    exchange: int
+    exchanges: int
+    may_replan: bool
