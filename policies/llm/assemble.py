@@ -121,7 +121,7 @@ class LiveChat:
         self._cache = cache
         self._clock = clock
         self._routes: dict[str, _Route] = {}
-        self._jobs: dict[RequestKey, Job] = {}
+        self._asked: dict[RequestKey, _Asked] = {}
         self._stopped: RunStopped | None = None
         self._notify: Callable[[str], None] = _to_stderr
 
@@ -192,17 +192,19 @@ class LiveChat:
         if recorded is not None:
             self.counters.replayed += 1
             return recorded
-        job = self._jobs.get(key)
-        if job is None:
+        asked = self._asked.get(key)
+        if asked is None:
             shared = await self._from_cache(key, request, digest)
             if shared is not None:
                 return shared
-            job = self._jobs.get(key)  # while a cached answer was sought, someone may have asked the same
-        if job is None:
-            job = self._submit(key, request, digest)
-        elif job.digest != digest:
+            asked = self._asked.get(key)  # while a cached answer was written down, someone may have asked the same
+        if asked is None:
+            asked = self._submit(key, request, digest)
+        elif asked.digest != digest:
             raise NotInJournal(f"two different questions were asked under the key ({key}) at the same time")
-        return await asyncio.shield(job.future)
+        waiting: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
+        asked.waiting.append(waiting)
+        return await waiting
 
     def stop(self, reason: RunStopped) -> None:
         """Send nothing any more; attempts under way go on, and their answers are kept."""
@@ -236,24 +238,25 @@ class LiveChat:
         if self._cache is not None:
             self._cache.close()
 
-    def _submit(self, key: RequestKey, request: ChatRequest, digest: str) -> Job:
+    def _submit(self, key: RequestKey, request: ChatRequest, digest: str) -> _Asked:
         route = self._route(request)
         if self._stopped is not None:
             raise copy.copy(self._stopped)
         tokens = 0.0
         if route.endpoint.limits.tokens_per_minute is not None:
             tokens = likely_prompt_tokens(request) + (request.max_tokens or 0)
-        job = Job(key, request, digest, tokens, asyncio.get_running_loop().create_future())
-        self._jobs[key] = job
+        asked = self._asked[key] = _Asked(digest)
 
-        def done(future: asyncio.Future[ChatReply]) -> None:
-            del self._jobs[key]
-            if self._cache is not None and not future.cancelled() and future.exception() is None:
-                self._cache.put(route.endpoint, key, request, digest, future.result())
+        def done(found: ChatReply | Exception) -> None:
+            del self._asked[key]
+            if self._cache is not None and isinstance(found, ChatReply):
+                self._cache.put(route.endpoint, key, request, digest, found)
+            for waiting in asked.waiting:
+                if not waiting.done():
+                    _settle(waiting, found)
 
-        job.future.add_done_callback(done)
-        route.dispatcher.submit(job)
-        return job
+        route.dispatcher.submit(Job(key, request, digest, tokens, done))
+        return asked
 
     async def _from_cache(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
         if self._cache is None:
@@ -280,6 +283,22 @@ class _Route:
     endpoint: Endpoint
     client: ChatClient
     dispatcher: Dispatcher
+
+
+@dataclasses.dataclass(slots=True)
+class _Asked:
+    """A question on its way, and who waits for its answer; giving up waiting does not stop it."""
+
+    digest: str
+    waiting: list[asyncio.Future[ChatReply]] = dataclasses.field(default_factory=list)
+
+
+def _settle(waiting: asyncio.Future[ChatReply], found: ChatReply | Exception) -> None:
+    if isinstance(found, ChatReply):
+        waiting.set_result(found)
+        return
+    # Everyone gets a copy of their own: raising one object in many places chains all their tracebacks to it.
+    waiting.set_exception(copy.copy(found) if isinstance(found, RunStopped) else found)
 
 
 def _check(endpoints: Sequence[Endpoint], budget: Budget, prices: dict[str, Price | None]) -> None:

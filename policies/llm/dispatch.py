@@ -7,7 +7,6 @@ that has to wait before its next attempt goes back into the queue and holds no w
 from __future__ import annotations
 
 import asyncio
-import copy
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -52,15 +51,18 @@ class Clock(Protocol):
 
 
 class LoopClock:
-    """The running event loop's clock."""
+    """The clock of the event loop that is running when it is made."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
 
     def now(self) -> float:
         """Seconds, from any start."""
-        return asyncio.get_running_loop().time()
+        return self._loop.time()
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Call after some seconds."""
-        return asyncio.get_running_loop().call_later(seconds, call)
+        return self._loop.call_later(seconds, call)
 
 
 @dataclass(eq=False, slots=True)
@@ -72,7 +74,8 @@ class Job:
         request: the question.
         digest: `request.digest()`.
         tokens: its share of a limit on tokens per minute.
-        future: where the answer goes; may be cancelled by whoever waits, which does not stop an attempt under way.
+        done: is called once with the answer, or with what stands in its way: a `ChatError` for the policy, or what
+            stops the run.
         attempts: attempts begun in this session.
         failures: those of them that failed, without those that only showed that the endpoint is dead.
     """
@@ -81,7 +84,7 @@ class Job:
     request: ChatRequest
     digest: str
     tokens: float
-    future: asyncio.Future[ChatReply]
+    done: Callable[[ChatReply | Exception], None]
     attempts: int = 0
     failures: int = 0
     began: float | None = None
@@ -133,9 +136,9 @@ class Dispatcher:
         self.counters.limit += self._in_flight.limit
 
     def submit(self, job: Job) -> None:
-        """Queue a job; its future gets the answer, a `ChatError` for the policy, or what stops the run."""
+        """Queue a job."""
         if self._stopped is not None:
-            _fail(job, self._stopped)
+            job.done(self._stopped)
             return
         self._ready.append(job)
         self.counters.waiting += 1
@@ -152,7 +155,7 @@ class Dispatcher:
             self._timer[1].cancel()
             self._timer = None
         for job in waiting:
-            _fail(job, reason)
+            job.done(reason)
 
     async def drain(self) -> None:
         """Wait until no attempt is under way."""
@@ -227,17 +230,17 @@ class Dispatcher:
         except ChatError as error:
             self._failed(job, error)
         except asyncio.CancelledError:
-            _fail(job, self._stopped or RunStopped(f"{self.where}: the run was broken off; run it again to continue"))
+            job.done(self._stopped or RunStopped(f"{self.where}: the run was broken off; run it again to continue"))
             raise
         except RunStopped as reason:
-            _fail(job, reason)
+            job.done(reason)
             self.stop(reason)
         except LlmCoopError as error:  # the journal cannot be written, say
-            _fail(job, error)
+            job.done(error)
             self.stop(RunStopped(str(error)))
         except Exception as error:
             # A mistake of ours: whoever asked is shown it, and the run does not go on as if nothing had been asked.
-            _fail(job, error)
+            job.done(error)
             self.stop(RunStopped(f"{job.key}: {type(error).__name__}: {error}"))
         else:
             self._answered(job, reply)
@@ -249,8 +252,7 @@ class Dispatcher:
         self._in_order(now)
         self._tokens.take(reply.usage.prompt_tokens + reply.usage.completion_tokens - job.tokens, now)
         self._limit_changes(lambda: self._in_flight.answered(now))
-        if not job.future.done():
-            job.future.set_result(reply)
+        job.done(reply)
 
     def _failed(self, job: Job, error: ChatError) -> None:
         now = self.clock.now()
@@ -280,15 +282,15 @@ class Dispatcher:
         elif error.kind == "rate_limit" or not error.may_retry:
             self._in_order(now)
         if error.kind in FOR_THE_POLICY:
-            _fail(job, error)
+            job.done(error)
             return
         spent = now - (job.began or now) - (self._paused_total - job.paused_before)
         if not self.retry.goes_on(job.failures, spent, error):
             reason = self._why(job, error, spent)
-            _fail(job, reason)
+            job.done(reason)
             self.stop(reason)
         elif self._stopped is not None:
-            _fail(job, self._stopped)
+            job.done(self._stopped)
         else:
             self._again(job, self.retry.pause(job.failures, error, self.generator))
 
@@ -351,10 +353,3 @@ class Dispatcher:
         before = self._in_flight.limit
         change()
         self.counters.limit += self._in_flight.limit - before
-
-
-def _fail(job: Job, error: Exception) -> None:
-    if not job.future.done():
-        # Each waiting job gets its own copy: raising one object in many places chains all their tracebacks to it.
-        job.future.set_exception(copy.copy(error) if isinstance(error, RunStopped) else error)
-        job.future.exception()  # nobody may be waiting any more; that is no mistake to be logged

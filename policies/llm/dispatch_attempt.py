@@ -15,9 +15,20 @@ from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.dispatch import FOR_THE_POLICY, Clock, Job
 from llm_coop_envs.policies.llm.dispatch_counters import Counters
 from llm_coop_envs.policies.llm.journal import Journal
-from llm_coop_envs.policies.llm.prices import Price, most_answer_tokens, most_prompt_tokens
+from llm_coop_envs.policies.llm.prices import (
+    BYTES_PER_TOKEN,
+    Price,
+    likely_prompt_tokens,
+    most_answer_tokens,
+    most_prompt_tokens,
+)
 
 Result = TypeVar("Result")
+
+# Tokenizers make a token of three to six bytes of ordinary text; where a server reports one for more than ten, in a
+# question of some length, it has not read all of it (Ollama before 2026 cuts questions so).
+CUT_RATIO = 10
+CUT_FROM = 8000
 
 
 class Attempts:
@@ -31,7 +42,7 @@ class Attempts:
         ledger: sets aside and settles.
         counters: are kept up to date.
         clock: times attempts.
-        notify: is told once if the provider counts more tokens than there can be.
+        notify: is told once if the provider counts more tokens than there can be, or far too few.
         stopped: why nothing may be sent any more, or `None`.
     """
 
@@ -56,7 +67,8 @@ class Attempts:
         self._clock = clock
         self._notify = notify
         self._stopped = stopped
-        self._warned = False
+        self._warned_of_more = False
+        self._warned_of_less = False
 
     async def __call__(self, job: Job) -> ChatReply:
         """Make one attempt.
@@ -136,13 +148,24 @@ class Attempts:
             answer = most_answer_tokens(reply.text) + most_answer_tokens(reply.reasoning or "")
             return reply, prompt + answer, price.most(prompt, answer) if price is not None else 0.0
         tokens = usage.prompt_tokens + usage.completion_tokens
-        if tokens > reserved.tokens and request.max_tokens is not None and not self._warned:
-            self._warned = True
+        self._doubt(request, usage.prompt_tokens, tokens, reserved)
+        return reply, tokens, cost or 0.0
+
+    def _doubt(self, request: ChatRequest, prompt: int, tokens: int, reserved: Reserved) -> None:
+        """Tell the user, once each, about counts that cannot be right."""
+        if tokens > reserved.tokens and request.max_tokens is not None and not self._warned_of_more:
+            self._warned_of_more = True
             self._notify(
                 f"{self._endpoint.where} counts {tokens} tokens where there can be {reserved.tokens} at most; a budget "
                 "may be passed by the difference"
             )
-        return reply, tokens, cost or 0.0
+        size = likely_prompt_tokens(request) * BYTES_PER_TOKEN
+        if size > CUT_FROM and prompt and size > CUT_RATIO * prompt and not self._warned_of_less:
+            self._warned_of_less = True
+            self._notify(
+                f"{self._endpoint.where} counts {prompt} tokens for a question of {size} bytes: it has probably cut the "
+                "question short without saying so; give it a longer context (for Ollama: OLLAMA_CONTEXT_LENGTH)"
+            )
 
     def _count(self, reply: ChatReply) -> None:
         counters = self._counters

@@ -1,8 +1,6 @@
 """Writing a journal: every answer is on the disk before it is used.
 
-Lines are gathered while a commit is being written, and go out together in the next one (group commit): one compressed
-frame, one write, one `fsync`, in a thread of its own. Nothing that was written is ever changed; a commit that was cut
-short is moved aside when the part is next opened.
+Nothing that was written is ever changed; a commit that was cut short is moved aside when the part is next opened.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ import platform
 import re
 import secrets
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +19,7 @@ from typing import Any
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.fastjson import dumps
+from llm_coop_envs.policies.llm.journal_commits import GroupCommit
 from llm_coop_envs.policies.llm.journal_errors import JournalError, explained
 from llm_coop_envs.policies.llm.journal_frames import default_suffix, packer, suffix_of
 from llm_coop_envs.policies.llm.journal_lock import HEARTBEAT, PartLock
@@ -38,8 +35,6 @@ from llm_coop_envs.policies.llm.journal_read import (
 )
 from llm_coop_envs.policies.llm.journal_repair import damage_sentence, set_aside
 
-# Commits follow each other at least so many seconds apart, so that hundreds of answers a second share them.
-APART = 0.005
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _LIBRARIES = ("openai", "litellm", "aiohttp")
 
@@ -68,14 +63,8 @@ class Journal:
             raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
         self.answers = Answers()
         self.notes: list[str] = []
-        self._pending: list[Line] = []
-        self._waiting: list[asyncio.Future[None]] = []
-        self._committer: asyncio.Task[None] | None = None
         self._heart: asyncio.Task[None] | None = None
-        self._failed: str | None = None
         self._closed = False
-        self._last_commit = 0.0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self.path = _own_path(folder, part)
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +79,9 @@ class Journal:
             raise
         try:
             self.report = self._open(folder)
-            self._pack: Callable[[bytes], bytes] = packer(suffix_of(self.path))
             self.run = self.report.run or secrets.token_hex(8)
-            self._commit([_opened(self.run, part)])
+            self._commits = GroupCommit(self.path, self._descriptor, packer(suffix_of(self.path)))
+            self._commits.write_now(dumps(_opened(self.run, part)) + b"\n")
             if is_new:
                 _sync_folder(self.path.parent)
         except BaseException:
@@ -101,10 +90,12 @@ class Journal:
             raise
 
     async def sent(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
-        """Record that an attempt is about to be sent, with what it may use at most; returns when it is on the disk."""
-        await self._append(
-            {"type": "sent", "key": _list(key), "hash": digest, "time": _now(), "tokens": tokens, "usd": usd}
-        )
+        """Record that an attempt is about to be sent, with what it may use at most.
+
+        Returns when the record survives the death of this process; it is not waited for until the disk has it.
+        """
+        line = {"type": "sent", "key": _list(key), "hash": digest, "time": _now(), "tokens": tokens, "usd": usd}
+        await self._commits.write(self._line(line))
 
     async def answered(
         self,
@@ -140,7 +131,7 @@ class Journal:
         }
         if source is not None:
             line["from"] = source
-        await self._append(line)
+        await self._commits.sync(self._line(line))
         self.answers.add(key, Recorded(digest, reply))
 
     async def failed(
@@ -160,17 +151,16 @@ class Journal:
             },
         }
         if not final:
-            self._queue(line)
+            self._commits.add(self._line(line))
             return
         line["final"] = True
         line["request"] = request.plain()
-        await self._append(line)
+        await self._commits.sync(self._line(line))
         self.answers.add(key, Recorded(digest, None, str(error)))
 
     async def flush(self) -> None:
         """Return when everything recorded so far is on the disk."""
-        while self._committer is not None and not self._committer.done():
-            await asyncio.shield(self._committer)
+        await self._commits.flush()
 
     async def close(self) -> None:
         """Write what is pending and give the part up; may be called any number of times."""
@@ -182,7 +172,7 @@ class Journal:
         try:
             await self.flush()
         finally:
-            self._thread.shutdown()
+            self._commits.close()
             self._lock.release()
             os.close(self._descriptor)
 
@@ -220,64 +210,20 @@ class Journal:
             f"{aside.name}, and what it held is asked again"
         )
 
-    def _queue(self, line: Line) -> None:
-        if self._failed is not None:
-            raise JournalError(self._failed)
+    def _line(self, line: Line) -> bytes:
+        """A line as bytes; the heart begins to beat with the first one."""
         if self._closed:
             raise JournalError(f"{self.path}: is closed")
-        self._pending.append(line)
-        if self._committer is None or self._committer.done():
-            loop = asyncio.get_running_loop()
-            self._committer = loop.create_task(self._commits())
-            if self._heart is None:
-                self._heart = loop.create_task(self._beats())
-
-    async def _append(self, line: Line) -> None:
-        self._queue(line)
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(written)
-        await written
-
-    async def _commits(self) -> None:
-        """Write commits until nothing is pending."""
-        loop = asyncio.get_running_loop()
-        while self._pending:
-            rest = self._last_commit + APART - loop.time()
-            if rest > 0:
-                await asyncio.sleep(rest)
-            lines, self._pending = self._pending, []
-            waiting, self._waiting = self._waiting, []
-            self._last_commit = loop.time()
-            try:
-                await loop.run_in_executor(self._thread, self._commit, lines)
-            except Exception as error:
-                # After a failed write nobody knows what is on the disk; the next opening will find out.
-                self._failed = str(error)
-                self._pending.clear()
-                for future in [*waiting, *self._waiting]:
-                    if not future.done():
-                        future.set_exception(JournalError(self._failed))
-                        future.exception()
-                self._waiting = []
-                return
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
-
-    def _commit(self, lines: list[Line]) -> None:
-        data = self._pack(b"".join([dumps(line) + b"\n" for line in lines]))
-        with explained(self.path):
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._descriptor, view) :]
-            os.fsync(self._descriptor)
+        if self._heart is None:
+            self._heart = asyncio.get_running_loop().create_task(self._beats())
+        return dumps(line) + b"\n"
 
     async def _beats(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT)
             with contextlib.suppress(OSError):
                 if not self._lock.beat():
-                    self._failed = f"{self.path}: another process took this part over; end this run"
+                    self._commits.fail(f"{self.path}: another process took this part over; end this run")
 
 
 def _own_path(folder: Path, part: str) -> Path:

@@ -29,7 +29,7 @@ MAGIC = {ZSTD: b"\x28\xb5\x2f\xfd", GZIP: b"\x1f\x8b\x08"}
 _CHUNK = 64 * 1024
 _FIRST = 8 * 1024
 _LEVEL_ZSTD = 3
-_LEVEL_GZIP = 1  # five times the cost of zstd as it is
+_LEVEL_GZIP = 1
 
 
 class Damaged(Exception):

@@ -43,6 +43,34 @@ def damage_sentence(report: PartReport) -> str:
     )
 
 
+def describe(folder: Path) -> list[str]:
+    """What a run's journal holds, what it cost, and what is wrong with it: a few sentences per part.
+
+    Raises:
+        JournalError: a part cannot be opened, or a newer version wrote it.
+    """
+    said = []
+    for path in journal_files(folder):
+        report = read_part(path, Answers())
+        models = ", ".join(f"{count} by {model}" for model, count in sorted(report.models.items())) or "none"
+        money = f"${report.cost:.4f}" + (f" and {report.unpriced} answers of unknown price" if report.unpriced else "")
+        said.append(
+            f"{path}: {report.answers} answers ({models}; {report.cached} from a cache) in {report.calls} attempts, "
+            f"{report.prompt_tokens} + {report.completion_tokens} tokens, {money}"
+        )
+        if report.errors:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.errors.items()))
+            said.append(f"{path}: failed attempts: {kinds}")
+        if report.lost:
+            said.append(f"{path}: {report.lost} attempts without an answer may be on the bill (${report.lost_usd:.4f})")
+        if report.torn is not None:
+            size = report.torn.end - report.torn.start
+            said.append(f"{path}: the last commit was cut short ({size} bytes); the next run moves it aside")
+        if report.damage:
+            said.append(damage_sentence(report))
+    return said
+
+
 def salvage(folder: Path) -> list[str]:
     """Write every damaged part anew from what can be read; the damaged file is kept beside it.
 

@@ -173,12 +173,12 @@ class ScriptedServer:
             return web.json_response({"ok": True})
         found = self._completed(body, fault)
         if body.get("stream"):
-            response = await self._streamed(request, body, found, fault)
+            sent = await self._streamed(request, body, found, fault)
         else:
-            response = await self._whole(request, dumps(found), fault)
+            sent = await self._whole(request, dumps(found), fault)
         if fault not in ("half_body", "empty_choice"):
             self.answered[question] += 1
-        return response
+        return sent
 
     def _completed(self, body: dict[str, Any], fault: str | None) -> dict[str, Any]:
         """The completion object for a request."""

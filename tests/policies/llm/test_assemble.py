@@ -387,6 +387,22 @@ def test_a_provider_that_counts_beyond_all_bounds_is_reported_once(tmp_path):
     assert "counts 10005 tokens" in said[0]
 
 
+def test_a_server_that_cuts_questions_short_is_reported_once(tmp_path):
+    said = []
+
+    async def use(chat, client):
+        for number, (size, tokens) in enumerate(
+            [(7000, 100), (40_000, 4010), (40_000, 0), (40_000, 2050), (40_000, 2050)]
+        ):
+            client.act = lambda request, tokens=tokens: reply(usage=Usage(tokens, 5))
+            await chat.ask(key(number), question("x" * size))
+            assert len(said) == (number >= 3)
+
+    with_chat(tmp_path, use, notify=said.append)
+    assert "counts 2050 tokens for a question of 400" in said[0]
+    assert "OLLAMA_CONTEXT_LENGTH" in said[0]
+
+
 def test_a_cache_is_shared_between_runs_and_journalled_in_each(tmp_path):
     async def cold(chat, client):
         found = await chat.ask(key(1), question("a", temperature=0))

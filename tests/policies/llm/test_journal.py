@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import random
+import threading
 
 import pytest
 import zstandard
@@ -14,7 +15,7 @@ from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, NotInJournal, 
 from llm_coop_envs.policies.llm.journal import Journal
 from llm_coop_envs.policies.llm.journal_errors import JournalError
 from llm_coop_envs.policies.llm.journal_read import Answers, read_part, read_run
-from llm_coop_envs.policies.llm.journal_repair import salvage
+from llm_coop_envs.policies.llm.journal_repair import describe, salvage
 from llm_coop_envs.policies.llm.replay import ReplayChat
 
 FULL = reply(
@@ -112,6 +113,43 @@ def test_an_answer_is_on_the_disk_before_it_is_used(tmp_path):
         # The file as another process would see it now, without closing anything.
         assert len(read_part(journal.path, answers := Answers()).models) == 1
         assert answers.find(key(1), question("question 1").digest()) == reply("1")
+
+    in_journal(tmp_path, use)
+
+
+def test_a_slow_disk_delays_answers_and_not_questions(tmp_path, monkeypatch):
+    may_sync = threading.Event()
+    real = os.fsync
+
+    def slow(descriptor):
+        assert may_sync.wait(20)
+        real(descriptor)
+
+    async def use(journal):
+        monkeypatch.setattr(os, "fsync", slow)
+        asked = question("question 1")
+        answered = asyncio.ensure_future(journal.answered(key(1), asked, asked.digest(), reply(), tokens=1, usd=0))
+        for number in range(2, 5):
+            await journal.sent(key(number), "hash", tokens=1, usd=0)
+        assert not answered.done()
+        assert read_part(journal.path, Answers()).calls == 3
+        may_sync.set()
+        await answered
+
+    in_journal(tmp_path, use)
+
+
+def test_a_disk_that_cannot_sync_stops_everything_with_a_sentence(tmp_path, monkeypatch):
+    async def use(journal):
+        def broken(descriptor):
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(os, "fsync", broken)
+        with pytest.raises(JournalError, match="Input/output error"):
+            await record(journal, 1)
+        monkeypatch.undo()
+        with pytest.raises(JournalError, match="Input/output error"):
+            await record(journal, 2)
 
     in_journal(tmp_path, use)
 
@@ -282,6 +320,30 @@ def test_salvage_keeps_what_can_be_read_and_the_damaged_file(tmp_path):
     assert salvage(tmp_path) == []
     in_journal(tmp_path, many(1, first=lost[0]))
     assert found(tmp_path, lost[0]).text == str(lost[0])
+
+
+def test_what_a_journal_holds_in_words(tmp_path):
+    async def use(journal):
+        await record(journal, 1, reply(cost=0.25))
+        await record(journal, 2)
+        asked = question("question 3")
+        await journal.sent(key(3), asked.digest(), tokens=100, usd=0.5)
+        await journal.failed(
+            key(3), asked, asked.digest(), ChatError("x", kind="timeout", maybe_paid=True), final=False
+        )
+
+    in_journal(tmp_path, use)
+    path = tmp_path / "journal" / "main.jsonl.zst"
+    assert describe(tmp_path) == [
+        f"{path}: 2 answers (2 by reported; 0 from a cache) in 3 attempts, 20 + 10 tokens, $0.2500 and 1 answers of "
+        "unknown price",
+        f"{path}: failed attempts: 1 timeout",
+        f"{path}: 1 attempts without an answer may be on the bill ($0.5000)",
+    ]
+    path.write_bytes(path.read_bytes() + b"torn")
+    assert "cut short (4 bytes); the next run moves it aside" in describe(tmp_path)[-1]
+    damaged(tmp_path / "other")
+    assert "is damaged at bytes" in describe(tmp_path / "other")[-1]
 
 
 def test_a_line_that_is_none_is_damage(tmp_path):
