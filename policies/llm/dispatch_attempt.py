@@ -163,8 +163,8 @@ class Attempts:
         if size > CUT_FROM and prompt and size > CUT_RATIO * prompt and not self._warned_of_less:
             self._warned_of_less = True
             self._notify(
-                f"{self._endpoint.where} counts {prompt} tokens for a question of {size} bytes: it has probably cut the "
-                "question short without saying so; give it a longer context (for Ollama: OLLAMA_CONTEXT_LENGTH)"
+                f"{self._endpoint.where} counts {prompt} tokens for a question of {size} bytes: it has probably cut "
+                "the question short without saying so; give it a longer context (for Ollama: OLLAMA_CONTEXT_LENGTH)"
             )
 
     def _count(self, reply: ChatReply) -> None:
