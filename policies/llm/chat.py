@@ -2,15 +2,38 @@
 
 The chain, from the outside in: a policy asks a `Chat` (journal, then budget, then dispatcher), which asks a
 `ChatClient` (one provider's adapter, one attempt, no retry of its own).
+
+Of the errors, a policy handles one: `ChatError` of kind `"context_too_long"`, by asking a shorter question. All
+others end the run, which can be continued: an answer that could not be had is never made up.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from llm_coop_envs.errors import LlmCoopError
+
+ErrorKind = Literal[
+    "rate_limit",
+    "server",
+    "network",
+    "timeout",
+    "bad_reply",
+    "auth",
+    "quota",
+    "not_found",
+    "bad_request",
+    "content_filter",
+    "context_too_long",
+]
+
+RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply"})
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +69,22 @@ class RequestKey:
     call: str
     attempt: int = 0
 
+    def __str__(self) -> str:
+        """The key as messages name it."""
+        again = f", attempt {self.attempt}" if self.attempt else ""
+        return f"{self.episode}, {self.agent}, step {self.step}, {self.call}{again}"
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One question to a model; everything the answer may depend on, and nothing else.
 
     Attributes:
-        model: the model's name as the provider knows it.
+        model: the model as the user names it; it selects the endpoint (`Endpoint.model`).
         messages: the conversation so far.
         temperature: sampling temperature; `None` leaves it to the provider.
         top_p: nucleus sampling; likewise.
-        max_tokens: the longest answer in tokens; likewise.
+        max_tokens: the longest answer in tokens, hidden reasoning included; likewise.
         stop: texts that end the answer.
         seed: the provider's sampling seed, where it has one.
         reasoning_effort: for reasoning models, `"low"`, `"medium"`, `"high"`.
@@ -75,6 +103,45 @@ class ChatRequest:
     json_schema: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def settings(self) -> dict[str, Any]:
+        """All but the messages, as JSON data; unset fields are left out."""
+        found: dict[str, Any] = {"model": self.model}
+        if self.temperature is not None:
+            found["temperature"] = self.temperature
+        if self.top_p is not None:
+            found["top_p"] = self.top_p
+        if self.max_tokens is not None:
+            found["max_tokens"] = self.max_tokens
+        if self.stop:
+            found["stop"] = list(self.stop)
+        if self.seed is not None:
+            found["seed"] = self.seed
+        if self.reasoning_effort is not None:
+            found["reasoning_effort"] = self.reasoning_effort
+        if self.json_schema is not None:
+            found["json_schema"] = dict(self.json_schema)
+        if self.extra:
+            found["extra"] = dict(self.extra)
+        return found
+
+    def plain(self) -> dict[str, Any]:
+        """The whole request as JSON data, as it is journalled."""
+        return {"messages": [[message.role, message.content] for message in self.messages], **self.settings()}
+
+    def digest(self) -> str:
+        """What tells this request from another one: SHA-256 in hex.
+
+        Hashed are the settings as JSON (sorted keys, no spaces, ASCII), then for each message its role, the length
+        of its text in bytes, and the text in UTF-8 (lone surrogates included). Messages, the bulk, are hashed as they
+        are because escaping them would cost six times as much as hashing.
+        """
+        digest = hashlib.sha256(_encode(self.settings()).encode("ascii"))
+        for message in self.messages:
+            text = message.content.encode("utf-8", "surrogatepass")
+            digest.update(f"\n{message.role} {len(text)}\n".encode("utf-8", "surrogatepass"))
+            digest.update(text)
+        return digest.hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -85,7 +152,7 @@ class Usage:
         completion_tokens: tokens of the answer, hidden reasoning included.
         reasoning_tokens: the hidden part.
         cached_tokens: tokens of the question that the provider had cached.
-        estimated: whether the provider sent no usage and these are our estimate.
+        estimated: whether the provider sent no usage and these are our estimate (`prices.estimate_tokens`).
     """
 
     prompt_tokens: int
@@ -106,7 +173,9 @@ class ChatReply:
         model: the model as the provider reports it.
         latency: seconds from sending to the whole answer.
         cost: US dollars; `None` if the price is not known.
-        refusal: the provider's refusal text, if it marks refusals.
+        refusal: the provider's refusal text, if it marks refusals. A request that the provider's content filter
+            rejected comes back as a reply with this text and the finish reason `"content_filter"`.
+        reasoning: the model's visible reasoning, where the provider sends it apart from the answer.
     """
 
     text: str
@@ -116,6 +185,7 @@ class ChatReply:
     latency: float
     cost: float | None = None
     refusal: str | None = None
+    reasoning: str | None = None
 
 
 class ChatError(LlmCoopError):
@@ -123,29 +193,69 @@ class ChatError(LlmCoopError):
 
     Args:
         message: one sentence; never holds a key or a header.
-        kind: `"rate_limit"`, `"server"`, `"network"`, `"timeout"`, `"bad_reply"`, `"auth"`, `"bad_request"`,
-            `"context_too_long"`, `"quota"`.
+        kind: what failed; `RETRYABLE` holds the kinds that a later attempt may mend.
         status: the HTTP status, if there was one.
         retry_after: seconds the provider asked to wait.
+        maybe_paid: whether the provider may have worked on the request, and bill it, although no answer arrived.
     """
 
-    def __init__(self, message: str, *, kind: str, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ErrorKind,
+        status: int | None = None,
+        retry_after: float | None = None,
+        maybe_paid: bool = False,
+    ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: ErrorKind = kind
         self.status = status
         self.retry_after = retry_after
+        self.maybe_paid = maybe_paid
 
     @property
     def may_retry(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.kind in ("rate_limit", "server", "network", "timeout", "bad_reply")
+        return self.kind in RETRYABLE
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the parts, so that the error survives a process pool."""
+        return _chat_error, (str(self), self.kind, self.status, self.retry_after, self.maybe_paid)
+
+
+def _chat_error(
+    message: str, kind: ErrorKind, status: int | None, retry_after: float | None, maybe_paid: bool
+) -> ChatError:
+    return ChatError(message, kind=kind, status=status, retry_after=retry_after, maybe_paid=maybe_paid)
+
+
+class RunStopped(LlmCoopError, RuntimeError):
+    """No further answer can be had now; every answer paid for is kept, and the same run can be continued."""
+
+
+class BudgetReached(RunStopped):
+    """The next request could pass the budget."""
+
+
+class EndpointStopped(RunStopped):
+    """The endpoint refuses this run (key, quota, request) or gave no answer in all attempts."""
+
+
+class NotInJournal(LlmCoopError, RuntimeError):
+    """A replayed run asked what its journal does not hold, or holds for another question."""
 
 
 class ChatClient(Protocol):
     """One provider: one attempt per call."""
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
         """Ask once.
+
+        Args:
+            request: the question.
+            idempotency_key: the same for all attempts at one question of one run; sent along where the provider
+                may use it to avoid working twice.
 
         Raises:
             ChatError: the attempt failed.
@@ -164,7 +274,9 @@ class Chat(Protocol):
         """The answer to `request`.
 
         Raises:
-            ChatError: no answer can be had (attempts used up, or of a kind that cannot succeed).
-            LlmCoopError: the budget is used up, or replay found no entry: the run stops, resumable.
+            ChatError: always of kind `"context_too_long"`: ask a shorter question under the next `attempt`. It is
+                journalled, so a replay raises it again.
+            RunStopped: the budget is used up, or the endpoint refuses or is gone; do not catch it.
+            NotInJournal: a replay asked something new, or this run asks another question under the same key.
         """
         ...

@@ -1,0 +1,135 @@
+"""The budget: every attempt is paid for in advance, at its most, and settled when it is over.
+
+What an attempt may cost at most is set aside before it is sent; if that does not fit, it waits until others have
+been settled, and if none is left to wait for, the run stops. So the budget is never passed, however many are in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from llm_coop_envs.core.settings import check_int, check_number
+from llm_coop_envs.policies.llm.chat import BudgetReached
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a run may use; earlier sessions of the same part of the run count.
+
+    Attributes:
+        usd: US dollars.
+        calls: attempts sent to a provider, repeated ones included.
+        tokens: tokens of questions and answers.
+    """
+
+    usd: float | None = None
+    calls: int | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        if self.usd is not None:
+            check_number(self, "usd", 0)
+        for name in ("calls", "tokens"):
+            if getattr(self, name) is not None:
+                check_int(self, name, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reserved:
+    """What was set aside for one attempt.
+
+    Attributes:
+        tokens: at most so many.
+        usd: at most so much; 0 where the price is not known and no money is counted.
+    """
+
+    tokens: int
+    usd: float
+
+
+class Ledger:
+    """Keeps account of a budget.
+
+    Args:
+        budget: what may be used.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.calls = 0
+        self.tokens = 0
+        self.usd = 0.0
+        self._open: set[Reserved] = set()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._open_tokens = 0
+        self._open_usd = 0.0
+
+    def carry(self, *, calls: int, tokens: int, usd: float) -> None:
+        """Count what earlier sessions used."""
+        self.calls += calls
+        self.tokens += tokens
+        self.usd += usd
+
+    async def reserve(self, tokens: int, usd: float) -> Reserved:
+        """Set aside what an attempt may use at most.
+
+        Raises:
+            BudgetReached: it does not fit, and nothing is in flight that could leave something over.
+        """
+        while not self._fits(tokens, usd):
+            if not self._open:
+                raise BudgetReached(self._why(tokens, usd))
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+        reserved = Reserved(tokens, usd)
+        self.calls += 1
+        self._open.add(reserved)
+        self._open_tokens += tokens
+        self._open_usd += usd
+        return reserved
+
+    def settle(self, reserved: Reserved, *, tokens: int, usd: float) -> None:
+        """Close a reservation with what was used."""
+        self._open.remove(reserved)
+        self._open_tokens -= reserved.tokens
+        self._open_usd = self._open_usd - reserved.usd if self._open else 0.0  # no rounding errors are carried on
+        self.tokens += tokens
+        self.usd += usd
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+
+    def cancel(self, reserved: Reserved, *, sent: bool) -> None:
+        """Close a reservation whose attempt was not worked on; if it was sent, it stays counted as a call."""
+        if not sent:
+            self.calls -= 1
+        self.settle(reserved, tokens=0, usd=0.0)
+
+    def forfeit(self, reserved: Reserved) -> None:
+        """Close a reservation whose attempt brought nothing and may be on the bill: it counts in full."""
+        self.settle(reserved, tokens=reserved.tokens, usd=reserved.usd)
+
+    def _fits(self, tokens: int, usd: float) -> bool:
+        budget = self.budget
+        return (
+            (budget.calls is None or self.calls + 1 <= budget.calls)
+            and (budget.tokens is None or self.tokens + self._open_tokens + tokens <= budget.tokens)
+            and (budget.usd is None or self.usd + self._open_usd + usd <= budget.usd)
+        )
+
+    def _why(self, tokens: int, usd: float) -> str:
+        budget = self.budget
+        if budget.calls is not None and self.calls + 1 > budget.calls:
+            what = f"{self.calls} of {budget.calls} calls are used"
+        elif budget.tokens is not None and self.tokens + tokens > budget.tokens:
+            what = f"{self.tokens} of {budget.tokens} tokens are used, and the next question may take up to {tokens}"
+        else:
+            what = (
+                f"${self.usd:.4f} of ${budget.usd or 0:.4f} are used, and the next question may cost up to ${usd:.4f}"
+            )
+        return f"stopped at the budget: {what}; every answer so far is kept, run again with a larger budget to continue"

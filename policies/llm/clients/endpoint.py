@@ -1,0 +1,175 @@
+"""Where a model is asked: an endpoint's settings, and the client that fits them."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from llm_coop_envs.core.settings import check_bool, check_choice, check_number
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.llm.chat import ChatClient
+from llm_coop_envs.policies.llm.limits import Limits
+from llm_coop_envs.policies.llm.retry import Retry
+
+OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_KEY = "OPENAI_API_KEY"
+OTHER_KEY = "LLM_COOP_API_KEY"
+CLIENTS = ("auto", "lean", "openai", "litellm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where and how a model is asked.
+
+    Attributes:
+        model: the model as requests name it. Without `base_url`: `"gpt-4o-mini"` or `"openai/gpt-4o-mini"` is
+            OpenAI's; any other `"provider/name"` goes through litellm. With `base_url`, the name is sent as it is.
+        base_url: an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`; without user, password, query.
+        client: `"auto"`, `"openai"` (OpenAI's SDK), `"lean"` (aiohttp alone, cheapest per call) or `"litellm"`.
+            `"auto"` is lean for a `base_url`, the SDK for OpenAI and litellm for the rest.
+        key_env: the environment variable that holds the key. By default `OPENAI_API_KEY` for OpenAI itself and
+            `LLM_COOP_API_KEY` for a `base_url`, so that OpenAI's key is never sent elsewhere unasked; litellm
+            finds each provider's own variables.
+        timeout: seconds for one attempt, from sending to the whole answer.
+        stream: ask for answers in pieces; for gateways that cut silent connections. Not through litellm, which ends a
+            stream that broke off as if it were whole.
+        tokens_field: how the answer's longest length is sent: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
+            (the latter for OpenAI itself, the former elsewhere).
+        limits: how many requests at once and per minute.
+        retry: how often and how long a failed attempt is repeated.
+    """
+
+    model: str
+    base_url: str | None = None
+    client: str = "auto"
+    key_env: str | None = None
+    timeout: float = 300.0
+    stream: bool = False
+    tokens_field: str = "auto"
+    limits: Limits = field(default_factory=Limits)
+    retry: Retry = field(default_factory=Retry)
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise SettingsError("model", self.model, "must name a model, such as 'openai/gpt-4o-mini' or 'llama3.1'")
+        if self.base_url is not None:
+            _check_url(self.base_url)
+        check_choice(self, "client", CLIENTS)
+        check_choice(self, "tokens_field", ("auto", "max_tokens", "max_completion_tokens"))
+        check_number(self, "timeout", 0, above=True)
+        check_bool(self, "stream")
+        if self.stream and self.kind == "litellm":
+            raise SettingsError("stream", True, "is not possible through litellm; use the client 'openai' or 'lean'")
+        if self.key_env is not None and (not self.key_env or not self.key_env.isidentifier()):
+            # The value is not shown: whoever puts a key where its variable's name belongs must not see it in a log.
+            raise SettingsError(
+                "key_env", "[hidden]", "must be the name of an environment variable, never the key itself"
+            )
+
+    @property
+    def kind(self) -> str:
+        """The client that is meant: `"lean"`, `"openai"` or `"litellm"`."""
+        if self.client != "auto":
+            return self.client
+        if self.base_url is not None:
+            return "lean"
+        return "openai" if self._is_openai else "litellm"
+
+    @property
+    def url(self) -> str:
+        """The server's base URL, without a slash at its end."""
+        return (self.base_url or OPENAI_URL).rstrip("/")
+
+    @property
+    def name(self) -> str:
+        """The model as the provider names it."""
+        if self.base_url is None and self.kind != "litellm" and self.model.startswith("openai/"):
+            return self.model.removeprefix("openai/")
+        return self.model
+
+    @property
+    def where(self) -> str:
+        """The endpoint as messages name it."""
+        return self.base_url.rstrip("/") if self.base_url is not None else self.model
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether OpenAI's own servers are asked."""
+        return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname if self.base_url else self._is_openai
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the key is read from, except by litellm without a `base_url`."""
+        return self.key_env or (OPENAI_KEY if self.is_openai else OTHER_KEY)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether asking without a key is pointless: OpenAI, or a variable that was named."""
+        return self.is_openai or self.key_env is not None
+
+    @property
+    def sent_tokens_field(self) -> str:
+        """The field for `max_tokens` in a request's body."""
+        if self.tokens_field != "auto":
+            return self.tokens_field
+        return "max_completion_tokens" if self.is_openai else "max_tokens"
+
+    @property
+    def _is_openai(self) -> bool:
+        return self.base_url is None and ("/" not in self.model or self.model.startswith("openai/"))
+
+    def describe(self) -> dict[str, Any]:
+        """What a run's manifest may say about this endpoint; no key, no variable's value."""
+        return {"model": self.model, "endpoint": self.where, "client": self.kind, "stream": self.stream}
+
+    def connect(self) -> ChatClient:
+        """A client for this endpoint.
+
+        Raises:
+            MissingExtra: its library is not installed.
+            SettingsError: its key is missing.
+        """
+        if self.kind == "lean":
+            from llm_coop_envs.policies.llm.extras import need
+
+            need("aiohttp", "asking a model", "openai")
+            from llm_coop_envs.policies.llm.clients.lean import LeanClient
+
+            return LeanClient(self)
+        if self.kind == "openai":
+            from llm_coop_envs.policies.llm.clients.openai_sdk import OpenAIClient
+
+            return OpenAIClient(self)
+        from llm_coop_envs.policies.llm.clients.litellm_sdk import LitellmClient
+
+        return LitellmClient(self)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL points at this machine; such requests never go through a proxy."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _check_url(url: object) -> None:
+    why = "must be the address of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1"
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        sound = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
+        sound = sound and (parts is None or parts.port is None or math.isfinite(parts.port))
+    except ValueError:
+        parts, sound = None, False
+    if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
+        # The address is not shown, because what is wrong with it may be a secret.
+        raise SettingsError(
+            "base_url", "[hidden]", f"{why}, without user, password, '?' or '#'; keys come from key_env"
+        )
+    if not sound:
+        raise SettingsError("base_url", url, why)

@@ -1,0 +1,143 @@
+"""litellm, for every provider that speaks no OpenAI format of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from typing import Any
+
+from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, ErrorKind
+from llm_coop_envs.policies.llm.clients import wire
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+from llm_coop_envs.policies.llm.clients.failures import status_error
+from llm_coop_envs.policies.llm.clients.keys import read_key, scrub
+from llm_coop_envs.policies.llm.extras import need
+
+NO_KEY = "none"
+# Tables litellm would otherwise fetch from the network when imported or first used; its bundled copies do.
+_LOCAL = (
+    "LITELLM_LOCAL_MODEL_COST_MAP",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
+    "LITELLM_LOCAL_BLOG_POSTS",
+    "LITELLM_LOCAL_POLICY_TEMPLATES",
+    "LITELLM_LOCAL_AUTOROUTER_PRESETS",
+)
+# Statuses with which a provider refuses before it works; after any other failure the request may be on the bill.
+_NOT_PAID = frozenset({400, 401, 402, 403, 404, 408, 413, 422, 429, 503})
+_BY_NAME: dict[str, ErrorKind] = {
+    "ContextWindowExceededError": "context_too_long",
+    "ContentPolicyViolationError": "content_filter",
+    "PaymentRequiredError": "quota",
+}
+
+
+def import_litellm() -> Any:
+    """litellm, kept from fetching its tables and from printing advice.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    for name in _LOCAL:
+        os.environ.setdefault(name, "True")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        litellm = need("litellm", "asking a model through litellm", "llm")
+    # litellm's own filters, undone just above: pydantic's remarks on its types, at the first call.
+    for message in (
+        ".*conflict with protected namespace.*",
+        ".*`ReadOnly` qualifier.*",
+        "Pydantic serializer warnings.*",
+    ):
+        warnings.filterwarnings("ignore", message=message)
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.num_retries = 0
+    return litellm
+
+
+class LitellmClient:
+    """Asks through litellm, one attempt per call; litellm's own retries are off.
+
+    Args:
+        endpoint: where the model is; without a `base_url`, litellm reads the provider from the model's name and the
+            key from the provider's own environment variables.
+
+    Raises:
+        MissingExtra: litellm is not installed.
+        SettingsError: a key variable was named and is not set.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._litellm = import_litellm()
+        self._openai = need("openai", "asking a model through litellm", "llm")
+        self._endpoint = endpoint
+        own_server = endpoint.base_url is not None
+        named = endpoint.key_env is not None
+        self._key = read_key(endpoint.key_variable, required=named) if own_server or named else None
+        self._model = endpoint.model
+        self._more: dict[str, Any] = {"num_retries": 0, "max_retries": 0, "timeout": endpoint.timeout}
+        if own_server:
+            self._model = f"openai/{endpoint.model}"
+            self._more["api_base"] = endpoint.url
+            self._more["api_key"] = NO_KEY
+        if self._key is not None:
+            self._more["api_key"] = self._key.reveal()
+
+    async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
+        """Ask once.
+
+        Raises:
+            ChatError: the attempt failed.
+        """
+        endpoint = self._endpoint
+        # litellm itself translates `max_tokens` for models that want another field.
+        body = wire.request_body(request, model=self._model, tokens_field="max_tokens", stream=False)
+        if endpoint.base_url is not None and idempotency_key:
+            body["extra_headers"] = {"Idempotency-Key": idempotency_key}
+        started = time.perf_counter()
+        try:
+            answer = await self._litellm.acompletion(**{**body, **self._more})
+            data = answer.model_dump()
+        except Exception as error:
+            # litellm lets through whatever its providers' code raises, far beyond its own error classes.
+            failed = self._failure(error)
+            if failed.kind == "content_filter":
+                return wire.filtered_reply(failed, request, time.perf_counter() - started)
+            raise failed from None
+        return wire.read_completion(data, request, where=endpoint.where, latency=time.perf_counter() - started)
+
+    async def aclose(self) -> None:
+        """Close all connections, those of other litellm clients in this process included."""
+        await self._litellm.close_litellm_async_clients()
+        self._litellm.in_memory_llm_clients_cache.flush_cache()  # else a later run is given the closed ones
+
+    def __repr__(self) -> str:
+        """Nothing that is secret."""
+        return f"LitellmClient({self._endpoint.where})"
+
+    def _failure(self, error: Exception) -> ChatError:
+        """One of our errors for whatever litellm raised."""
+        where, openai = self._endpoint.where, self._openai
+        said = str(getattr(error, "message", None) or error)
+        name = type(error).__name__
+        if isinstance(error, ImportError) or "No module named" in said:
+            return ChatError(scrub(f"{where}: litellm lacks a library for it ({said[:200]})"), kind="bad_request")
+        if isinstance(error, openai.APITimeoutError | TimeoutError):
+            return ChatError(f"{where} did not answer in time", kind="timeout", maybe_paid=True)
+        if isinstance(error, openai.APIConnectionError | OSError):
+            return ChatError(f"{where} broke off the connection ({name})", kind="network", maybe_paid=True)
+        status = getattr(error, "status_code", None)
+        if not isinstance(status, int) or isinstance(error, openai.APIResponseValidationError):
+            return wire.bad_reply(where, f"what litellm cannot read ({name})")
+        headers = getattr(getattr(error, "response", None), "headers", None)
+        headers = getattr(error, "litellm_response_headers", None) or headers or {}
+        failed = status_error(where, status, said, dict(headers), key=self._key)
+        kind: ErrorKind = _BY_NAME.get(name, failed.kind)
+        return ChatError(
+            str(failed),
+            kind=kind,
+            status=status,
+            retry_after=failed.retry_after,
+            maybe_paid=status not in _NOT_PAID,
+        )

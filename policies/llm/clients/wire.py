@@ -1,0 +1,248 @@
+"""OpenAI's chat format, as every compatible server speaks it: a request's body, and a reply from what comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
+from llm_coop_envs.policies.llm.fastjson import dumps, loads
+from llm_coop_envs.policies.llm.prices import estimate_tokens
+
+LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
+
+
+def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream: bool) -> dict[str, Any]:
+    """The JSON body of a request.
+
+    Args:
+        request: the question.
+        model: the model as the provider names it.
+        tokens_field: `"max_tokens"` or `"max_completion_tokens"`: OpenAI wants the latter, older servers the former.
+        stream: whether the answer is to come in pieces, the last of them with the usage.
+    """
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+    }
+    for name in ("temperature", "top_p", "seed", "reasoning_effort"):
+        value = getattr(request, name)
+        if value is not None:
+            body[name] = value
+    if request.max_tokens is not None:
+        body[tokens_field] = request.max_tokens
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.json_schema is not None:
+        schema = {"name": "answer", "schema": dict(request.json_schema), "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
+    body.update(request.extra)
+    return body
+
+
+def pack(body: Mapping[str, Any]) -> bytes:
+    """A body as bytes."""
+    return dumps(body)
+
+
+def read_body(raw: bytes, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
+    """A reply from a whole answer.
+
+    Raises:
+        ChatError: of kind `"bad_reply"`: it is too long, no JSON, or no chat completion.
+    """
+    if len(raw) > LONGEST_REPLY:
+        raise bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
+    try:
+        data = loads(raw)
+    except ValueError:
+        raise bad_reply(where, "something that is not JSON") from None
+    return read_completion(data, request, where=where, latency=latency)
+
+
+def read_completion(data: Any, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
+    """A reply from a chat completion object.
+
+    Raises:
+        ChatError: of kind `"bad_reply"`: it is none.
+    """
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list):
+        raise bad_reply(where, "JSON that is no chat completion")
+    if not choices:
+        raise bad_reply(where, "a chat completion without a choice")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        raise bad_reply(where, "a chat completion without a message")
+    text = _text(message.get("content"))
+    if len(text) > LONGEST_REPLY:
+        raise bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
+    if not text:
+        text = _tool_arguments(message.get("tool_calls"))
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = clean(reasoning) if isinstance(reasoning, str) else None
+    refusal = message.get("refusal") or _field(message.get("provider_specific_fields"), "refusal")
+    usage, cost = _usage(data.get("usage"), request, text, reasoning)
+    return ChatReply(
+        text=text,
+        usage=usage,
+        finish_reason=str(choice.get("finish_reason") or "unknown"),
+        model=str(data.get("model") or request.model),
+        latency=latency,
+        cost=cost,
+        refusal=clean(refusal) if isinstance(refusal, str) and refusal else None,
+        reasoning=reasoning,
+    )
+
+
+def filtered_reply(error: ChatError, request: ChatRequest, latency: float) -> ChatReply:
+    """The reply that stands for a question which the provider's content filter rejected."""
+    return ChatReply(
+        text="",
+        usage=Usage(0, 0),  # what is rejected unread is not billed
+        finish_reason="content_filter",
+        model=request.model,
+        latency=latency,
+        refusal=str(error),
+    )
+
+
+class StreamedReply:
+    """Puts the pieces of a streamed answer together."""
+
+    def __init__(self) -> None:
+        self._message: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
+        self._arguments: list[str] = []
+        self._finish: str | None = None
+        self._model: str | None = None
+        self._usage: Any = None
+        self._pieces = 0
+        self._size = 0
+
+    def add(self, piece: Any, where: str) -> None:
+        """Take the next piece.
+
+        Raises:
+            ChatError: it reports an error, or the answer grows beyond all measure.
+        """
+        if not isinstance(piece, dict):
+            raise bad_reply(where, "a stream that is no chat completion")
+        if piece.get("error"):
+            error = ChatError(f"{where} broke off its answer with an error", kind="server", maybe_paid=True)
+            raise error
+        self._model = piece.get("model") or self._model
+        self._usage = piece.get("usage") or self._usage
+        choices = piece.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            return
+        self._pieces += 1
+        self._finish = choices[0].get("finish_reason") or self._finish
+        delta = choices[0].get("delta")
+        if not isinstance(delta, dict):
+            return
+        for name, parts in self._message.items():
+            value = delta.get(name) or (delta.get("reasoning") if name == "reasoning_content" else None)
+            if isinstance(value, str):
+                parts.append(value)
+                self._size += len(value)
+        self._arguments.append(_tool_arguments(delta.get("tool_calls")))
+        if self._size > LONGEST_REPLY:
+            raise bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
+
+    def finish(self, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
+        """The whole reply.
+
+        Raises:
+            ChatError: of kind `"bad_reply"`: the stream ended before the answer did.
+        """
+        if not self._pieces:
+            raise bad_reply(where, "a stream without a choice")
+        if self._finish is None:
+            raise bad_reply(where, "a stream that broke off")
+        joined: dict[str, Any] = {name: "".join(parts) or None for name, parts in self._message.items()}
+        arguments = "".join(self._arguments)
+        if arguments:
+            joined["tool_calls"] = [{"function": {"arguments": arguments}}]
+        choice = {"message": joined, "finish_reason": self._finish}
+        data = {"choices": [choice], "model": self._model, "usage": self._usage}
+        return read_completion(data, request, where=where, latency=latency)
+
+
+def stream_events(lines: Iterable[bytes]) -> Iterable[Any]:
+    """The JSON objects in lines of server-sent events; ends at `[DONE]`.
+
+    Raises:
+        ValueError: a line's data is no JSON.
+    """
+    for line in lines:
+        if not line.startswith(b"data:"):
+            continue
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            return
+        if data:
+            yield loads(data)
+
+
+def bad_reply(where: str, what: str) -> ChatError:
+    """The error for an answer that arrived and cannot be read; it may be on the bill."""
+    return ChatError(f"{where} answered with {what}", kind="bad_reply", maybe_paid=True)
+
+
+def clean(text: str) -> str:
+    """Text without lone surrogates, which no file or request could carry (a cut emoji leaves one)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return clean(content)
+    if isinstance(content, list):  # some servers send the answer in typed parts
+        return clean("".join(str(part.get("text") or "") for part in content if isinstance(part, dict)))
+    return ""
+
+
+def _field(where: Any, name: str) -> Any:
+    return where.get(name) if isinstance(where, dict) else None
+
+
+def _tool_arguments(calls: Any) -> str:
+    """The arguments of the first tool call: where a model answers through a tool, they are the answer."""
+    if isinstance(calls, list) and calls and isinstance(calls[0], dict):
+        function = calls[0].get("function")
+        if isinstance(function, dict):
+            arguments = function.get("arguments")
+            return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
+    return ""
+
+
+def _usage(found: Any, request: ChatRequest, text: str, reasoning: str | None) -> tuple[Usage, float | None]:
+    """Tokens, and the cost where the provider states it (OpenRouter does)."""
+    if not isinstance(found, dict) or not isinstance(found.get("prompt_tokens"), int):
+        prompt = sum(estimate_tokens(message.content) for message in request.messages)
+        answer = estimate_tokens(text) + estimate_tokens(reasoning or "")
+        return Usage(prompt, answer, reasoning_tokens=estimate_tokens(reasoning or ""), estimated=True), None
+    cost = found.get("cost")
+    return (
+        Usage(
+            prompt_tokens=found["prompt_tokens"],
+            completion_tokens=_count(found, "completion_tokens"),
+            reasoning_tokens=_count(found.get("completion_tokens_details"), "reasoning_tokens"),
+            cached_tokens=_count(found.get("prompt_tokens_details"), "cached_tokens"),
+        ),
+        float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+    )
+
+
+def _count(where: Any, name: str) -> int:
+    value = _field(where, name)
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,164 @@
+"""How many requests may be under way: found by trying, and kept under what the user states per minute.
+
+Time is always passed in, so that nothing here waits or reads a clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llm_coop_envs.core.settings import check_int
+
+SHRINK = 0.8
+GROW = 1.05
+DOUBLE = 2
+COOL_DOWN = 15.0  # seconds: refusals that arrive within it belong to one episode
+WORTH = 1.1  # a limit that is half as large again must bring at least a tenth more answers per second
+STEP = 1.5
+HOLD = 60.0  # seconds until growth that brought nothing is tried again
+MINUTE = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of one endpoint.
+
+    Attributes:
+        start: requests in flight at first.
+        most: the ceiling of requests in flight; the limit in force is found below it.
+        requests_per_minute: what the provider allows; `None` for no such limit.
+        tokens_per_minute: question and answer together; `None` for no such limit.
+    """
+
+    start: int = 8
+    most: int = 4096
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_int(self, "most", 1, 1_000_000)
+        check_int(self, "start", 1, self.most)
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            if getattr(self, name) is not None:
+                check_int(self, name, 1)
+
+
+class InFlight:
+    """The limit on requests in flight, found by trying.
+
+    It doubles from round to round (a round is as many answers as the limit) until the provider first says "too many"
+    or growth stops paying; then it grows by 5 % a round. A refusal or time-out shrinks it to 0.8 of what was in
+    flight, once per episode of 15 s; a server error keeps it from growing for as long. (The scheme of the UK AI
+    Security Institute's Inspect, with a check that growth pays: a local server that answers four at a time
+    gets no faster from 400 requests, they only time out.)
+
+    Args:
+        limits: where it starts and ends.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limit = limits.start
+        self._most = limits.most
+        self._slow_start = True
+        self._frozen_until = 0.0
+        self._shrunk_until = 0.0
+        self._answers = 0
+        self._round_began: float | None = None
+        self._full = False
+        self._span = 1
+        self._paid: tuple[int, float] | None = None
+
+    def sent(self, now: float, in_flight: int) -> None:
+        """A request was sent; `in_flight` includes it."""
+        if self._round_began is None:
+            self._round_began = now
+        if in_flight >= self.limit:
+            self._full = True
+
+    def answered(self, now: float) -> None:
+        """A request was answered; at the end of a clean round in which the limit was reached, it grows."""
+        self._answers += 1
+        if self._answers < self.limit * self._span:
+            return
+        began = self._round_began if self._round_began is not None else now
+        rate = self._answers / max(now - began, 1e-9)
+        if self._full and now >= self._frozen_until:
+            if self._paid is None or self.limit >= STEP * self._paid[0]:
+                if self._paid is not None and rate < WORTH * self._paid[1]:
+                    if self._span == 1:
+                        self._span = 2  # answers come in waves: a second round is counted before it is given up
+                        return
+                    self.limit = self._paid[0]
+                    self._paid = None
+                    self._slow_start = False
+                    self._frozen_until = now + HOLD
+                    self._new_round(now)
+                    return
+                self._paid = (self.limit, rate)
+            self._grow()
+        self._new_round(now)
+
+    def refused(self, now: float, in_flight: int) -> None:
+        """A request was refused (429) or timed out; `in_flight` includes it."""
+        if now < self._shrunk_until:
+            return
+        self.limit = max(1, int(SHRINK * min(self.limit, in_flight)))
+        self._slow_start = False
+        self._paid = None
+        self._shrunk_until = now + COOL_DOWN
+        self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
+        self._new_round(now)
+
+    def faltered(self, now: float) -> None:
+        """The server failed otherwise: no growth for a while."""
+        self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
+        self._new_round(now)
+
+    def _grow(self) -> None:
+        grown = self.limit * DOUBLE if self._slow_start else max(self.limit + 1, int(self.limit * GROW))
+        self.limit = min(grown, self._most)
+
+    def _new_round(self, now: float) -> None:
+        self._answers = 0
+        self._span = 1
+        self._round_began = now
+        self._full = False
+
+
+class Bucket:
+    """An amount per minute, given out evenly, with a second's worth at once.
+
+    Args:
+        per_minute: the amount; `None` for no limit.
+        now: the time.
+    """
+
+    def __init__(self, per_minute: int | None, now: float) -> None:
+        self._rate = None if per_minute is None else per_minute / MINUTE
+        self._room = 0.0 if self._rate is None else max(1.0, self._rate)
+        self._level = self._room
+        self._at = now
+
+    def wait(self, amount: float, now: float) -> float:
+        """Seconds until `amount` may be taken; 0 if now.
+
+        An amount larger than a second's worth waits for a full bucket and leaves a debt.
+        """
+        if self._rate is None:
+            return 0.0
+        self._fill(now)
+        missing = min(amount, self._room) - self._level
+        # A rounding error must not turn into a wait of 1e-17 s that changes nothing.
+        return missing / self._rate if missing > 1e-9 else 0.0
+
+    def take(self, amount: float, now: float) -> None:
+        """Take an amount, into debt if need be; a negative one gives back."""
+        if self._rate is not None:
+            self._fill(now)
+            self._level = min(self._level - amount, self._room)
+
+    def _fill(self, now: float) -> None:
+        if self._rate is not None:
+            self._level = min(self._room, self._level + (now - self._at) * self._rate)
+            self._at = now

@@ -1,0 +1,214 @@
+"""What tokens cost, and how many there may be at most."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import yaml
+
+from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.policies.llm.chat import ChatRequest, Usage
+
+MILLION = 1_000_000
+BYTES_PER_TOKEN = 4  # the usual rule of thumb for English text and byte-pair tokenizers
+# What chat templates add at most: marks around every message, and a preamble of their own (Llama's names the date).
+PER_MESSAGE = 16
+PER_REQUEST = 64
+_BUNDLED = "model_prices_and_context_window_backup.json"
+_ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+
+
+class PriceError(LlmCoopError, ValueError):
+    """A file of prices cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's tokens cost.
+
+    Attributes:
+        question: US dollars per token of the question.
+        answer: US dollars per token of the answer, hidden reasoning included.
+        cached: US dollars per token of the question that the provider had cached.
+        source: where this was read.
+        longest_answer: the most tokens the model answers with, if known.
+        above: dearer prices for long questions: (tokens, question, answer), ascending.
+    """
+
+    question: float
+    answer: float
+    cached: float
+    source: str
+    longest_answer: int | None = None
+    above: tuple[tuple[int, float, float], ...] = ()
+
+    def cost(self, usage: Usage) -> float:
+        """US dollars for an answer's tokens."""
+        question, answer = self._tier(usage.prompt_tokens)
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        cheap = min(self.cached, question)
+        # In this form rounding can never lift a cost above `most`, which is reserved for it.
+        return usage.prompt_tokens * question - cached * (question - cheap) + usage.completion_tokens * answer
+
+    def most(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars for so many tokens at most: nothing cached, the dearest tier that they may fall into."""
+        tiers = [(self.question, self.answer)]
+        tiers += [(question, answer) for tokens, question, answer in self.above if prompt_tokens > tokens]
+        return prompt_tokens * max(q for q, _ in tiers) + completion_tokens * max(a for _, a in tiers)
+
+    def _tier(self, prompt_tokens: int) -> tuple[float, float]:
+        found = self.question, self.answer
+        for tokens, question, answer in self.above:
+            if prompt_tokens > tokens:
+                found = question, answer
+        return found
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices by model: the user's own first, then those that come with litellm.
+
+    Attributes:
+        own: prices of the user's file, by the model's name as requests give it.
+        bundled: whether litellm's table may be looked up.
+    """
+
+    own: Mapping[str, Price]
+    bundled: bool = True
+
+    @classmethod
+    def load(cls, path: Path | None = None) -> Prices:
+        """Prices, with those of a file of the user's.
+
+        Args:
+            path: YAML or JSON: model name to `{input: ..., output: ..., cached_input: ...}` in US dollars per million
+                tokens; `cached_input` may be left out and is then `input`. A local model may cost 0.
+
+        Raises:
+            PriceError: the file cannot be read or used.
+        """
+        if path is None:
+            return cls({})
+        try:
+            data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise PriceError(f"{path}: cannot be read ({error}); see docs/llm_clients.md for an example") from error
+        if not isinstance(data, dict) or not data:
+            raise PriceError(f"{path}: must map model names to prices; see docs/llm_clients.md for an example")
+        return cls({str(model): _own_price(path, str(model), entry) for model, entry in data.items()})
+
+    def of(self, model: str, *, own_server: bool = False) -> Price | None:
+        """A model's price, or `None` if it is not known.
+
+        Args:
+            model: its name as requests give it.
+            own_server: whether it is asked at a `base_url`; what a server of that kind costs no table can know,
+                whatever its model is called, so only the user's file counts.
+        """
+        if model in self.own:
+            return self.own[model]
+        if own_server or not self.bundled:
+            return None
+        table = _bundled_table()
+        for name in (model, model.removeprefix("openai/")):
+            entry = table.get(name)
+            if isinstance(entry, dict) and _is_price(entry.get("input_cost_per_token")):
+                return _bundled_price(entry)
+        return None
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text has: a quarter of its bytes in UTF-8, rounded up."""
+    return math.ceil(_size(text) / BYTES_PER_TOKEN)
+
+
+def most_prompt_tokens(request: ChatRequest) -> int:
+    """More tokens than the question can have: one per byte (no tokenizer makes more), and what templates add."""
+    size = sum(_size(message.content) for message in request.messages)
+    schema = len(json.dumps(request.json_schema)) if request.json_schema is not None else 0
+    return size + schema + PER_MESSAGE * len(request.messages) + PER_REQUEST
+
+
+def likely_prompt_tokens(request: ChatRequest) -> int:
+    """About how many tokens the question has."""
+    return sum(estimate_tokens(message.content) for message in request.messages) + 4 * len(request.messages)
+
+
+def most_answer_tokens(text: str) -> int:
+    """More tokens than a text can have."""
+    return _size(text) + 1
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _own_price(path: Path, model: str, entry: Any) -> Price:
+    known = ("input", "output", "cached_input")
+    if not isinstance(entry, dict):
+        raise PriceError(f"{path}: {model}: must be a mapping with {', '.join(known)} in US dollars per million tokens")
+    for name, value in entry.items():
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, 1)
+            raise PriceError(
+                f"{path}: {model}: unknown field '{name}'" + (f", did you mean '{close[0]}'?" if close else "")
+            )
+        if not _is_price(value):
+            raise PriceError(f"{path}: {model}: {name}={value!r} must be a number, 0 or more")
+    for name in known[:2]:
+        if name not in entry:
+            raise PriceError(f"{path}: {model}: '{name}' is missing (US dollars per million tokens)")
+    question = entry["input"] / MILLION
+    return Price(
+        question=question,
+        answer=entry["output"] / MILLION,
+        cached=question if entry.get("cached_input") is None else float(entry["cached_input"]) / MILLION,
+        source=path.name,
+    )
+
+
+def _bundled_price(entry: Mapping[str, Any]) -> Price:
+    question = float(entry["input_cost_per_token"])
+    answer = entry.get("output_cost_per_token")
+    answer = float(answer) if _is_price(answer) else 0.0
+    cached = entry.get("cache_read_input_token_cost")
+    above = []
+    for name, value in entry.items():
+        match = _ABOVE.fullmatch(name)
+        if match and _is_price(value):
+            dearer = entry.get(name.replace("input", "output", 1))
+            above.append((1000 * int(match[1]), float(value), float(dearer) if _is_price(dearer) else answer))
+    longest = entry.get("max_output_tokens")
+    return Price(
+        question=question,
+        answer=answer,
+        cached=float(cached) if _is_price(cached) else question,
+        source="litellm's table",
+        longest_answer=longest if isinstance(longest, int) and longest > 0 else None,
+        above=tuple(sorted(above)),
+    )
+
+
+def _is_price(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+@functools.lru_cache(maxsize=1)
+def _bundled_table() -> Mapping[str, Any]:
+    """The table in litellm's folder, read without importing litellm, which takes seconds."""
+    spec = importlib.util.find_spec("litellm")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = Path(folder) / _BUNDLED
+        if path.is_file():
+            table = json.loads(path.read_text(encoding="utf-8"))
+            return table if isinstance(table, dict) else {}
+    return {}

@@ -1,0 +1,34 @@
+"""Run the scripted server: `python -m llm_coop_envs.policies.llm.testing`. It is not a language model."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+
+from llm_coop_envs.policies.llm.testing.faults import Faults
+from llm_coop_envs.policies.llm.testing.server import ScriptedServer
+
+
+async def serve(server: ScriptedServer) -> None:
+    """Serve until cancelled; the first line printed is the base URL."""
+    async with server:
+        print(server.base_url, flush=True)
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Parse the arguments and serve until Ctrl-C."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
+    parser.add_argument("--seed", type=int, default=0, help="which requests go wrong")
+    given = parser.parse_args()
+    faults = Faults.evenly(given.faults, seed=given.seed) if given.faults else Faults()
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(ScriptedServer(port=given.port, latency=given.latency, faults=faults)))
+
+
+if __name__ == "__main__":
+    main()
