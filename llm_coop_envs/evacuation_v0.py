@@ -1,4 +1,4 @@
-"""Emergency evacuation: people leave a room, see the crowd, talk to whoever is near, and choose an exit and every move.
+"""Emergency evacuation: people leave a room, see the crowd, talk to those near, choose an exit and every move.
 
 Version history:
     v0: first version.

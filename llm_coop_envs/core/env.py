@@ -191,15 +191,16 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         Args:
             present: the indices of those who were playing before the step.
         """
-        names = [self.possible_agents[i] for i in present.tolist()]
-        rewards = self._rewards[present].tolist()
         decided = self.over and not self._truncated
         if self._all_alive:
+            names = self.possible_agents
             return (
-                dict(zip(names, rewards, strict=True)),
+                dict(zip(names, self._rewards.tolist(), strict=True)),
                 dict.fromkeys(names, decided),
                 dict.fromkeys(names, self._truncated),
             )
+        names = [self.possible_agents[i] for i in present.tolist()]
+        rewards = self._rewards[present].tolist()
         playing = self._alive[present].tolist()
         return (
             dict(zip(names, rewards, strict=True)),

@@ -83,4 +83,5 @@ def walking_wishes(room: Room, people: ByteArray, cells: IntArray, targets: IntA
     # Staying is the farthest of the cells considered, so it is taken only if there is no other.
     allowed[:, STAY] = True
     choice = np.where(allowed, distance, np.iinfo(np.int64).max).argmin(axis=1)
-    return cells + room.moves[choice]
+    wishes: IntArray = cells + room.moves[choice]
+    return wishes

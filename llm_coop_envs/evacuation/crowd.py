@@ -149,6 +149,11 @@ class Crowd:
         self._look()
         return disabled
 
+    def rest(self) -> None:
+        """Nobody plans and nobody is overtaken: there is no round to play."""
+        self.planners = self.planners[:0]
+        self.overtaken = np.zeros(len(self.cells), dtype=np.bool_)
+
     def declare(self, who: IntArray, exits: IntArray) -> None:
         """Let people head for exits: for the exit's cell that is nearest now, until they choose again."""
         self.heading[who] = exits

@@ -1,15 +1,16 @@
 """The emergency evacuation as an environment: the order of one round, and what is observed.
 
-A round: people on exit cells leave; those inside are shuffled; who re-plans is drawn; those talk (phase `talk`), then declare the exit
-they head for (phase `exit`, all at once); then everybody moves (phase `move`, in levels), or walks by itself (`control="exit"`).
+A round: people on exit cells leave; those inside are shuffled; who re-plans is drawn; those talk (phase `talk`), then
+declare the exit they head for (phase `exit`, all at once); then everybody moves (phase `move`, in levels), or walks
+by itself (`control="exit"`).
 
-Choices: 0 to G-1 declare an exit (G exits, in their shown order), G to G+8 are the nine moves in the published order: right, down,
-left, up, stay, down-right, down-left, up-left, up-right. With `control="exit"` there are only the exits.
+Choices: 0 to G-1 declare an exit (G exits, in their shown order), G to G+8 are the nine moves in the published order:
+right, down, left, up, stay, down-right, down-left, up-left, up-right. With `control="exit"` there are only the exits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,14 +38,14 @@ EXIT, MOVE = "exit", "move"
 class EvacuationEnv(ScenarioEnv):
     """People leave a room through exits of different width; see `EvacuationSettings` for every rule and its source.
 
-    Observation features are named by `feature_names`. `reset(options={"positions": [[row, column], ...]})` starts from given cells. The reward is -1 for
-    each round a person begins inside, with the default settings.
+    Observation features are named by `feature_names`. `reset(options={"positions": [[row, column], ...]})` starts
+    from given cells. The reward is -1 for each round a person begins inside, with the default settings.
 
     Version history:
         v0: first version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "name": "evacuation_v0",
         "render_modes": ["ansi"],
         "render_fps": 4,
@@ -102,8 +103,7 @@ class EvacuationEnv(ScenarioEnv):
                 self._due = MOVE
                 if self.settings.talk and not self.settings.hear_later_speakers:
                     self.conversation.keep_order()
-                if len(crowd.planners) or self._walks:
-                    # With `control="exit"` a round in which nobody chooses is still a step: every round is seen.
+                if len(crowd.planners):
                     return Stage(EXIT, [crowd.planners])
             if self._due == MOVE:
                 self._due = "settle"
@@ -122,14 +122,12 @@ class EvacuationEnv(ScenarioEnv):
             self._let_out()
         if not len(crowd.queue):
             if self._out:
-                self.round += 1
-                self._record_round()
+                self._record_departures()
             return Over("nobody is left inside")
         if played == settings.last_round:
             self._rewards[crowd.queue] += settings.reward_lost
             if settings.removal_lag and not settings.extra_round:
-                self.round += 1
-                self._record_round()
+                self._record_departures()
             return Over("time is up")
         self.round += 1
         disabled = crowd.open_round(self.np_random, first=self.round == 1)
@@ -160,13 +158,20 @@ class EvacuationEnv(ScenarioEnv):
             for _, cell in self._out:
                 self._out_by_exit[self._room.exit_group[cell]] += 1
 
-    def _record_round(self) -> None:
+    def _record_departures(self) -> None:
+        """Record a round that ends with its beginning: people leave, then it is over."""
+        self.round += 1
+        self._crowd.rest()
+        self._record_round(played=False)
+
+    def _record_round(self, *, played: bool = True) -> None:
         if self.record:
             crowd = self._crowd
             where = np.column_stack(self._room.row_col(crowd.cells)).tolist()
             inside = crowd.inside.tolist()
             self.emit(
                 "round",
+                played=played,
                 escaped=[list(pair) for pair in self._out],
                 positions=[cell if here else None for cell, here in zip(where, inside, strict=True)],
                 headings=[None if exit_ < 0 else exit_ for exit_ in crowd.heading.tolist()],
@@ -295,10 +300,12 @@ class EvacuationEnv(ScenarioEnv):
         if given is None:
             return None
         room, count = self._room, self.n_players
-        cells = [tuple(cell) for cell in given]
-        free = set(room.start_cells.tolist())
+        if not isinstance(given, Sequence):
+            raise SettingsError("positions", given, "must be a list of cells (row, column)")
+        cells = [tuple(cell) if isinstance(cell, Sequence) else cell for cell in given]
+        free = set(zip(*(part.tolist() for part in room.row_col(room.start_cells)), strict=True))
         for cell in cells:
-            if len(cell) != 2 or room.cell(*cell) not in free:
+            if cell not in free:
                 raise SettingsError("positions", cell, "is no free cell (row, column) inside the room")
         if len(cells) != count or len(set(cells)) != count:
             raise SettingsError("positions", len(set(cells)), f"must be {count} different cells, one per person")

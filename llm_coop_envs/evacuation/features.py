@@ -23,8 +23,10 @@ def feature_names(room: Room) -> tuple[str, ...]:
 
     * `row`, `col`: own cell, 0 to 1.
     * `last_down`, `last_right`: the last actual move, -1, 0 or 1.
-    * `target_down`, `target_right`: how far the exit cell one heads for lies away, as a share of the room; 0 without one.
-    * per exit `distance_*` (mean, as a share of the room's diagonal), `people_*` (people seen towards it / 100), `heading_*` (0 or 1).
+    * `target_down`, `target_right`: how far the exit cell one heads for lies away, as a share of the room; 0 without
+      one.
+    * per exit `distance_*` (mean, as a share of the room's diagonal), `people_*` (people seen towards it / 100),
+      `heading_*` (0 or 1).
     * `nearest_distance`: to the nearest exit cell, as a share of the diagonal.
     * `around`: people around, divided by 9 (3 x 3 cells) or by 400 (all in sight).
     * `plans`, `overtaken`: 0 or 1. `strong`, `confident`: the persona, 1 or -1, 0 without personas.

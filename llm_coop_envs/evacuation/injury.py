@@ -111,7 +111,8 @@ def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArra
     levels[cells[present]] = level[present]
     heads[cells[present]] = 1.0
     block = cells[who, None] + room.moves
-    return levels[block].sum(axis=1) - heads[block].sum(axis=1) * level[who]
+    press: FloatArray = levels[block].sum(axis=1) - heads[block].sum(axis=1) * level[who]
+    return press
 
 
 def crush(

@@ -18,11 +18,14 @@ import numpy.typing as npt
 
 from llm_coop_envs.evacuation.room import MOVES, STAY, ByteArray, IntArray, Room
 
+#: (people, 9): which moves are possible, in the order of `room.MOVES`.
+Moves = npt.NDArray[np.int8]
+
 #: Two people can influence each other's move only within this Chebyshev distance.
 REACH = 2
 
 
-def free_moves(room: Room, people: ByteArray, cells: IntArray) -> npt.NDArray[np.int8]:
+def free_moves(room: Room, people: ByteArray, cells: IntArray) -> Moves:
     """Which of the 9 moves lead to a free cell; staying always does.
 
     Args:
@@ -34,19 +37,21 @@ def free_moves(room: Room, people: ByteArray, cells: IntArray) -> npt.NDArray[np
         (n, 9) of 0 and 1.
     """
     around = cells[:, None] + room.moves
-    free = ((room.blocked[around] | people[around]) == 0).astype(np.int8)
+    free: Moves = ((room.blocked[around] | people[around]) == 0).astype(np.int8)
     free[:, STAY] = 1
     return free
 
 
-def open_moves(room: Room, cells: IntArray) -> npt.NDArray[np.int8]:
+def open_moves(room: Room, cells: IntArray) -> Moves:
     """Which of the 9 moves lead to a cell on which somebody can stand at all; (n, 9) of 0 and 1."""
-    return (room.blocked[cells[:, None] + room.moves] == 0).astype(np.int8)
+    possible: Moves = (room.blocked[cells[:, None] + room.moves] == 0).astype(np.int8)
+    return possible
 
 
 def people_near(people: ByteArray, room: Room, cells: IntArray) -> IntArray:
     """How many stand in the 3 x 3 cells around each of n cells, that cell included: 1 to 9 (authors' code)."""
-    return people[cells[:, None] + room.moves].sum(axis=1, dtype=np.int64)
+    heads: IntArray = people[cells[:, None] + room.moves].sum(axis=1, dtype=np.int64)
+    return heads
 
 
 def move_order(room: Room, shuffled: IntArray, cells: IntArray, targets: IntArray) -> IntArray:

@@ -47,7 +47,8 @@ def cells_below_desks(room: Room, desks: tuple[Cell, ...], rng: np.random.Genera
     """
     places = room.cells([(row + 1, col) for row, col in desks])
     rng.shuffle(places)
-    return places[::-1].copy()
+    dealt: IntArray = places[::-1].copy()
+    return dealt
 
 
 def traits(people: int) -> tuple[IntArray, IntArray]:

@@ -153,7 +153,8 @@ class Room:
         row, col = np.divmod(cells, self.width)
         to_row, to_col = np.divmod(to, self.width)
         down, right = row - to_row, col - to_col
-        return down * down + right * right
+        squared: IntArray = down * down + right * right
+        return squared
 
 
 @lru_cache(maxsize=32)
@@ -223,4 +224,5 @@ def _first_nearest(best: IntArray, target: IntArray) -> IntArray:
     """The exit whose nearest cell is nearest of all, the cell first in the list on ties."""
     tied = best == best.min(axis=0)
     first = np.where(tied, target, np.iinfo(np.int64).max)
-    return first.argmin(axis=0)
+    nearest: IntArray = first.argmin(axis=0)
+    return nearest

@@ -39,7 +39,7 @@ class EvacuationSettings(ScenarioSettings):
         engine: `"sequential"` (published: one after the other, at once visible, in the exact parallel form) or
             `"simultaneous"` (everybody at once; see `conflicts`).
         control: `"move"` (published: players choose every step) or `"exit"` (players choose exits, the environment
-            walks).
+            walks; rounds in which nobody re-plans pass without a step).
         rounds: rounds after which whoever is still inside is lost (50, Wu et al. 2024). As in the authors' results,
             people who have reached an exit cell in the last round still count as out.
         extra_round: play the round after the last one too, as the authors' code does (51 steps). Nothing that happens
@@ -192,8 +192,12 @@ class EvacuationSettings(ScenarioSettings):
         exits = self.exits
         if exits is None:
             return None
+        if isinstance(exits, Mapping):
+            if not all(_is_list(cells) and all(_is_list(cell) for cell in cells) for cells in exits.values()):
+                raise SettingsError("exits", exits, "must map each exit's name to a list of (row, column)")
+            exits = tuple((name, *cell) for name, cells in exits.items() for cell in cells)
         if not _is_list(exits) or not exits:
-            raise SettingsError("exits", exits, "must be None or a list of (name, row, column), at least one")
+            raise SettingsError("exits", exits, "must be a mapping or a list with at least one exit cell")
         checked: list[ExitCell] = []
         for item in exits:
             if not _is_list(item) or len(item) != 3 or not isinstance(item[0], str) or not _is_cell(item[1:]):
@@ -236,6 +240,14 @@ class EvacuationSettings(ScenarioSettings):
             if closed:
                 some = f"such as row {closed[0][0]}, column {closed[0][1]}"
                 raise SettingsError("desks", self.desks, f"{len(closed)} cells have no way to an exit, {some}")
+        if self.extra_round and not self.removal_lag:
+            raise SettingsError("extra_round", True, "only makes sense with removal_lag=True, as in the authors' code")
+        if self.control == "exit" and not self.all_plan_first:
+            raise SettingsError(
+                "all_plan_first",
+                False,
+                "must be true with control='exit': else an episode could pass without a question",
+            )
         if self.start == "below_desks":
             if self.people != len(self.desk_list):
                 count = len(self.desk_list)

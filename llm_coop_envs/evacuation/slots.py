@@ -1,8 +1,9 @@
 """What one person in the room may know, as plain values.
 
-The fields are the slots of the published prompts (authors' code of "Shall We Team Up", Wu et al. 2024): a prompt pack shows some of them at each
-question, `observation.jinja` shows all. Nothing here depends on people farther away than a move can matter, except
-what is taken once, when the round begins; so a level of the sequential engine sees what it would see one by one.
+The fields are the slots of the published prompts (authors' code of "Shall We Team Up", Wu et al. 2024): a prompt pack
+shows some of them at each question, `observation.jinja` shows all. Nothing here depends on people farther away than a
+move can matter, except what is taken once, when the round begins; so a level of the sequential engine sees what it
+would see one by one.
 """
 
 from __future__ import annotations
@@ -71,11 +72,12 @@ class EvacuationSlots(Slots):
         together: whether all move at the same time.
         strong: the physical words of the persona: strong or not; `None` without personas.
         confident: the mental words of the persona: confident or afraid; `None` without personas.
-        selfish: whether the persona is unwilling to help.
+        helpful: whether the persona is willing to help others (false in the third published arm only).
         row: own row.
         col: own column.
         previous: the cell before the last actual move, or `None`.
-        exits: the exits, in their fixed order.
+        exit_names: the exits' names, in their fixed order.
+        exits: the exits, in that order.
         nearest_distance: Euclidean distance to the nearest exit cell, 2 decimals.
         around: how many people are around, when the round began.
         around_kind: `"near"`: in the 3 x 3 cells, oneself included; `"visible"`: all in sight.
@@ -101,10 +103,11 @@ class EvacuationSlots(Slots):
     together: bool
     strong: bool | None
     confident: bool | None
-    selfish: bool
+    helpful: bool
     row: int
     col: int
     previous: tuple[int, int] | None
+    exit_names: tuple[str, ...]
     exits: tuple[ExitView, ...]
     nearest_distance: float
     around: int
@@ -155,12 +158,13 @@ class SlotMaker:
         self._personas = personas
         self._cells = [(row, col) for _, row, col in settings.exit_list]
         self._fixed: dict[str, Any] = {
+            "exit_names": names,
             "rows": settings.rows,
             "cols": settings.cols,
             "rounds": settings.rounds,
             "walks": settings.control == "exit",
             "together": settings.engine == "simultaneous",
-            "selfish": settings.personas == "selfish",
+            "helpful": settings.personas != "selfish",
             "around_kind": settings.crowd_count,
             "counts_self": settings.count_self,
             "counts_desks": settings.count_desks and bool(settings.desk_list),

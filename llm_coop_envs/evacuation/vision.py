@@ -186,9 +186,12 @@ class View:
     def people_around(self, grid: ByteArray, cells: IntArray) -> IntArray:
         """How many stand in the cells seen in all directions, the watcher among them."""
         if not self._has_desks:
-            return grid[cells[:, None] + self._around].sum(axis=1, dtype=np.int64)
-        seen = self._trace(cells, np.broadcast_to(np.arange(RAYS), (len(cells), RAYS)))
-        return (grid[np.where(seen < 0, 0, seen)] * (seen >= 0)).sum(axis=1, dtype=np.int64)
+            there = grid[cells[:, None] + self._around]
+        else:
+            seen = self._trace(cells, np.broadcast_to(np.arange(RAYS), (len(cells), RAYS)))
+            there = grid[np.where(seen < 0, 0, seen)] * (seen >= 0)
+        around: IntArray = there.sum(axis=1, dtype=np.int64)
+        return around
 
     def _people_towards(self, grid: ByteArray, cells: IntArray, *, count_self: bool) -> FloatArray:
         count, exits = len(cells), len(self._exits)

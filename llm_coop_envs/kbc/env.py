@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.game import TALK, Over, Stage
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings
-from llm_coop_envs.kbc.slots import KBCSlots
+from llm_coop_envs.kbc.slots import KBCSlots, PastRound
 
 # Winning numbers are announced with 2 decimals in the program of Pan et al. 2024.
 DECIMALS = 2
@@ -43,7 +44,8 @@ class KBCEnv(ScenarioEnv):
 
     Reward: what the reward rule pays in each decision, in currency (`unit` per unit); 0 in talk steps.
 
-    Features (float32), the same facts as in the text; scaled means (number - low) / (high - low):
+    Features (float32): facts of the text, and the progress of the episode, which `round` in the info tells too. Scaled
+    means (number - low) / (high - low).
         `progress` decisions made / decisions of the episode; `deciding` 1 in act steps; `ratio`; `offset` / (high -
         low); `own_weight` the share of the player's own number in the mean that counts (1 / players, or 1 / (groups x
         members)); `announced` 1 once a winning number has been announced; `last_target` the last one, scaled, 0
@@ -61,7 +63,7 @@ class KBCEnv(ScenarioEnv):
     Args: as in `core.env.ScenarioEnv`, with the fields and presets of `KBCSettings`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "name": "kbc_v0",
         "render_modes": ["ansi"],
         "render_fps": 10,
@@ -114,8 +116,9 @@ class KBCEnv(ScenarioEnv):
         self._talked = False
         self._numbers: NDArray[Any] | None = None
         self._own: list[NDArray[Any]] = []
-        self._targets: list[float] = []
-        self._group_numbers: list[NDArray[np.float64]] = []
+        self._own_columns: list[tuple[float, ...]] | None = None
+        self._targets: tuple[float, ...] = ()
+        self._group_numbers: tuple[tuple[float, ...], ...] = ()
 
     def _next_stage(self) -> Stage | Over:
         if self.made == self.settings.decisions:
@@ -142,10 +145,13 @@ class KBCEnv(ScenarioEnv):
         self._numbers = numbers
         self.made += 1
         if settings.session == "repeated":
-            self._own.append(numbers)
-            self._targets.append(round(settled.target, DECIMALS))
+            last = settings.history
+            self._own_columns = None
+            self._own = [*self._own, numbers][-last:]
+            self._targets = (*self._targets, tidy(round(settled.target, DECIMALS)))[-last:]
             if settled.group_numbers is not None:
-                self._group_numbers.append(np.round(settled.group_numbers, DECIMALS))
+                announced = tuple(tidy(x) for x in np.round(settled.group_numbers, DECIMALS).tolist())
+                self._group_numbers = (*self._group_numbers, announced)[-last:]
         if self.record:
             self._record(numbers, settled)
 
@@ -172,7 +178,11 @@ class KBCEnv(ScenarioEnv):
             values = np.clip(np.where(np.isnan(values), low, values), low, high)
         return values, bad
 
-    # --- what players know
+    def choice_of(self, answer: float) -> object:
+        """The choice for an answered number; one that may not be named stays illegal and is flagged."""
+        return answer - self.settings.low if self.settings.integer else answer
+
+    # What players know.
 
     def _features(self) -> NDArray[np.float32]:
         rows: NDArray[np.float32] = self._base.copy()
@@ -184,7 +194,7 @@ class KBCEnv(ScenarioEnv):
             rows[:, 6] = self._scaled(self._targets[-1])
             rows[:, 7] = self._scaled(self._own[-1])
         if self._group_numbers:
-            scaled = self._scaled(self._group_numbers[-1])
+            scaled = self._scaled(np.array(self._group_numbers[-1]))
             first = len(FEATURES)
             rows[:, first] = scaled[self._groups]
             rows[:, first + 1] = scaled.min()
@@ -201,15 +211,24 @@ class KBCEnv(ScenarioEnv):
             persona=self._persona(index, talking),
             group=int(self._groups[index]) + 1 if settings.groups is not None else 0,
             round=self.round if repeated else 0,
-            targets=tuple(tidy(target) for target in self._targets),
-            group_numbers=tuple(tuple(tidy(x) for x in row.tolist()) for row in self._group_numbers),
-            own_numbers=tuple(tidy(numbers[index].item()) for numbers in self._own),
+            past=self._past(index),
             turns=turns,
             turn=turns - len(self._orders) if talking and not self.over else 0,
             heard=self._heard(index, own=True),
             **self._fixed_slots,
             **common,
         )
+
+    def _past(self, index: int) -> tuple[PastRound, ...]:
+        """The rounds that a player is shown."""
+        if not self._own:
+            return ()
+        if self._own_columns is None:
+            rows = [numbers.tolist() for numbers in self._own]
+            self._own_columns = list(zip(*(map(tidy, row) for row in rows), strict=True))
+        first = self.made - len(self._targets) + 1
+        groups = self._group_numbers or repeat(())
+        return tuple(map(PastRound, count(first), self._targets, self._own_columns[index], groups))
 
     def _persona(self, index: int, talking: bool) -> str:
         settings = self.settings
@@ -238,7 +257,7 @@ class KBCEnv(ScenarioEnv):
             "together": settings.talk_mode == "simultaneous",
         }
 
-    # --- the whole
+    # The whole.
 
     def _scaled(self, numbers: Any) -> Any:
         return (numbers - self.settings.low) / self._span
@@ -257,7 +276,7 @@ class KBCEnv(ScenarioEnv):
             "numbers": None if self._numbers is None else self._numbers.tolist(),
             "own": [numbers.tolist() for numbers in self._own],
             "targets": list(self._targets),
-            "group_numbers": [numbers.tolist() for numbers in self._group_numbers],
+            "group_numbers": [list(numbers) for numbers in self._group_numbers],
         }
 
     def _restore(self, data: Mapping[str, Any]) -> None:
@@ -266,8 +285,9 @@ class KBCEnv(ScenarioEnv):
         self._talked = data["talked"]
         self._numbers = None if data["numbers"] is None else np.array(data["numbers"], dtype=kind)
         self._own = [np.array(numbers, dtype=kind) for numbers in data["own"]]
-        self._targets = list(data["targets"])
-        self._group_numbers = [np.array(numbers, dtype=np.float64) for numbers in data["group_numbers"]]
+        self._own_columns = None
+        self._targets = tuple(data["targets"])
+        self._group_numbers = tuple(tuple(numbers) for numbers in data["group_numbers"])
 
     def _picture(self) -> str:
         if self._numbers is None:

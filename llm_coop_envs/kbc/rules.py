@@ -90,9 +90,7 @@ def real_target(mean: float, ratio: Fraction, offset: Fraction) -> float:
     return ratio.numerator * mean / ratio.denominator + float(offset)
 
 
-def exact_winners(
-    values: NDArray[Any], target: Fraction, rule: str, tolerance: Fraction = Fraction(0)
-) -> NDArray[np.bool_]:
+def exact_winners(values: NDArray[Any], target: Fraction, rule: str, tolerance: Fraction) -> NDArray[np.bool_]:
     """Who wins among whole numbers, without rounding.
 
     Args:
@@ -118,11 +116,11 @@ def exact_winners(
     if balance > 0:
         return np.asarray(values == above, dtype=np.bool_)
     tied = np.asarray((values == below) | (values == above), dtype=np.bool_)
-    return _first_value(values, tied) if rule == "first_value" else tied
+    return _first_value(values, tied, 0) if rule == "first_value" else tied
 
 
 def real_winners(
-    values: NDArray[np.float64], target: float, rule: str, tolerance: float = 0.0, slack: float = 0.0
+    values: NDArray[np.float64], target: float, rule: str, tolerance: float, slack: float
 ) -> NDArray[np.bool_]:
     """Who wins among real numbers, in double precision.
 
@@ -170,7 +168,7 @@ def fixed_point(settings: KBCSettings) -> float:
     return float(settings.high if reply > middle else settings.low)
 
 
-def _first_value(values: NDArray[Any], near: NDArray[np.bool_], slack: float = 0.0) -> NDArray[np.bool_]:
+def _first_value(values: NDArray[Any], near: NDArray[np.bool_], slack: float) -> NDArray[np.bool_]:
     """Of the nearest, those on the side of the first one."""
     first = values[int(near.argmax())]
     return np.asarray(near & (abs(values - first) <= slack), dtype=np.bool_)

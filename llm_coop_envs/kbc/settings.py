@@ -75,11 +75,13 @@ class KBCSettings(ScenarioSettings):
             `"single"`: `talk_turns` turns of talk, then one decision (version 1).
             `"repeated"`: `rounds` decisions; before each `talk_turns` turns of talk; after each the target, and in
             group play every group's number, is announced with 2 decimals; players are shown their own
-            earlier numbers too (Pan et al. 2024, where players keep their whole history).
+            earlier numbers too (Pan et al. 2024).
         exchanges: K of a nested session, at least 1 with talk. 3 in Wu et al. 2024.
         talk_turns: how often everyone speaks before a decision of a single or repeated session; unused in nested
             sessions. 2 in version 1; Pan et al. 2024 have no talk (`talk=False`).
         rounds: decisions of a repeated session. 5 in Pan et al. 2024, figure 7.
+        history: of how many of the latest rounds a repeated session shows the announced numbers and one's own. In
+            Pan et al. 2024 players keep the whole history of their 5 rounds, which 20 holds too.
         order: who speaks first in sequential talk: `"shuffled"`, anew for each talk (the program of
             version 3), or `"fixed"`, in the players' order (the program of version 1, whose paper says random).
             Decisions are simultaneous: they leave no trace that a later player could see.
@@ -109,6 +111,7 @@ class KBCSettings(ScenarioSettings):
     exchanges: int = 3
     talk_turns: int = 2
     rounds: int = 5
+    history: int = 20
     order: str = "shuffled"
     groups: tuple[int, ...] | None = None
     personas: tuple[str, ...] = ()
@@ -171,6 +174,7 @@ class KBCSettings(ScenarioSettings):
         check_int(self, "exchanges", 0, MAX_TURNS)
         check_int(self, "talk_turns", 0, MAX_TURNS)
         check_int(self, "rounds", 1, MAX_ROUNDS)
+        check_int(self, "history", 1, MAX_ROUNDS)
         check_choice(self, "order", ("shuffled", "fixed"))
         turns = "exchanges" if self.session == "nested" else "talk_turns"
         if self.talk and getattr(self, turns) == 0:

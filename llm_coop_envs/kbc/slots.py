@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llm_coop_envs.core.slots import Heard, Slots
+
+
+class PastRound(NamedTuple):
+    """An earlier round as a player remembers it.
+
+    Attributes:
+        round: which round, from 1.
+        target: the announced winning number, 2 decimals.
+        own: the number this player named.
+        group_numbers: the groups' announced numbers, 2 decimals; empty without groups.
+    """
+
+    round: int
+    target: float
+    own: float
+    group_numbers: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +50,7 @@ class KBCSlots(Slots):
         group: the player's group, from 1; 0 without groups.
         repeated: whether numbers are announced and the session goes on.
         round: the round of a repeated session, from 1; 0 in other sessions, which do not tell.
-        targets: the announced winning numbers, oldest first, 2 decimals.
-        group_numbers: the groups' announced numbers, one tuple a round, 2 decimals; empty without groups.
-        own_numbers: this player's own numbers of earlier rounds of a repeated session.
+        past: what was announced in the latest rounds of a repeated session, oldest first; empty in other sessions.
         turns: how often everyone speaks before this decision; 0 if there is no talk before it.
         turn: which of these times it is now, from 1; 0 when deciding.
         together: whether everyone speaks at once instead of one after the other.
@@ -59,9 +74,7 @@ class KBCSlots(Slots):
     group: int
     repeated: bool
     round: int
-    targets: tuple[float, ...]
-    group_numbers: tuple[tuple[float, ...], ...]
-    own_numbers: tuple[float, ...]
+    past: tuple[PastRound, ...]
     turns: int
     turn: int
     together: bool

@@ -48,7 +48,7 @@ def _names(text: str) -> frozenset[str]:
 
 _KBC_RULES = _names(
     "me players low high integer ratio offset winner_rule tolerance reward_rule unit currency groups group repeated round"
-    " targets group_numbers own_numbers turns together"
+    " past turns together"
 )
 _BERTRAND_SCENE = _names("me rivals cost round history bins bin_size")
 _EVACUATION_SCENE = _names("rows cols rounds exit_names")

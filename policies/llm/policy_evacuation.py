@@ -69,8 +69,7 @@ def _known(asker: Asker, turn: Turn, slots: EvacuationSlots, persona: str, call:
     memory = turn.memory
     feeling = memory.feeling if memory.feeling is not None and memory.feeling.round == slots.round else None
     judged = memory.evaluation if memory.evaluation is not None and memory.evaluation.round == slots.round else None
-    names = tuple(exit_.name for exit_ in slots.exits)
-    return asker.known(turn, call, vars(slots), persona, exit_names=names, feeling=feeling, evaluation=judged)
+    return asker.known(turn, call, vars(slots), persona, feeling=feeling, evaluation=judged)
 
 
 def persona_words(slots: EvacuationSlots, pack: Pack) -> str:
@@ -78,7 +77,7 @@ def persona_words(slots: EvacuationSlots, pack: Pack) -> str:
     traits: list[str] = []
     if slots.strong is not None:
         traits.append("strong" if slots.strong else "weak")
-    if slots.selfish:
+    if not slots.helpful:
         traits.append("selfish")
     if slots.confident is not None:
         traits.append("confident" if slots.confident else "afraid")

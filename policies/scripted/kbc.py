@@ -74,9 +74,9 @@ class KBCPolicy(ScriptedPolicy):
     def anchor(self, slots: KBCSlots) -> float:
         """The mean that level 0 stands for: the last one announced, or the middle of the range."""
         low, high = self.settings.low, self.settings.high
-        if not slots.targets:
+        if not slots.past:
             return (low + high) / 2
-        mean = (slots.targets[-1] - float(self.settings.offset)) / float(self.settings.ratio)
+        mean = (slots.past[-1].target - float(self.settings.offset)) / float(self.settings.ratio)
         return min(max(mean, low), high)
 
     def anything(self) -> float:
@@ -118,7 +118,7 @@ class LevelK(KBCPolicy):
 
     def number(self, slots: KBCSlots) -> float:
         """The level's number."""
-        if self.k == 0 and self.zero == "random" and not slots.targets:
+        if self.k == 0 and self.zero == "random" and not slots.past:
             return self.anything()
         number = self.anchor(slots)
         for _ in range(self.k):
@@ -169,7 +169,7 @@ class Poisson(KBCPolicy):
     def number(self, slots: KBCSlots) -> float:
         """The number of this player's level."""
         level = self.levels[slots.me]
-        if level == 0 and not slots.targets:
+        if level == 0 and not slots.past:
             return self.anything()
         return self.hierarchy(self.anchor(slots), level)[level]
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import ToyEnv
 
-from llm_coop_envs.core.wording import Wording, load_wording, quoted
+from llm_coop_envs.core.wording import Wording, lines, load_wording, quoted
 from llm_coop_envs.errors import WordingError
 
 
@@ -92,3 +92,18 @@ def test_messages_are_never_templates(tmp_path):
     observations, *_ = env.step({speaker: {"message": "{{ me }} {% raw %}"}})
     listener = next(a for a in env.agents if a != speaker)
     assert f'{speaker}: "{{{{ me }}}} {{% raw %}}"' in observations[listener]["text"]
+
+
+def test_lines_puts_rows_into_words():
+    rows = ((1, 2.5, (3.0, 0.123456789)), (2, -0.0, (4.0, 1e9)))
+    assert lines(rows, "%d: %.6g | %.6g | %.6g") == "1: 2.5 | 3 | 0.123457\n2: 0 | 4 | 1e+09"
+    assert lines((), "%d") == ""
+
+
+def test_lines_knows_one_zero_whichever_it_saw_first():
+    assert [lines(((zero,),), "%.6g zero") for zero in (-0.0, 0.0)] == ["0 zero"] * 2
+
+
+def test_lines_is_a_filter(tmp_path):
+    (tmp_path / "observation.jinja").write_text('{{ rows | lines("%d = %.3g") }}')
+    assert Wording(tmp_path, ["rows"]).render({"rows": ((0, 1.5), (1, 2.0))}) == "0 = 1.5\n1 = 2"

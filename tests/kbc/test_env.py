@@ -205,6 +205,45 @@ def test_an_unusable_real_number_is_moved_into_the_range(wrong, number, flag):
     assert infos["player_1"]["flags"] == ()
 
 
+def test_bounds_of_the_features():
+    def bounds(**given_settings):
+        env = kbc_v0.parallel_env(**given_settings)
+        box = env.observation_space("player_0")["observation"]
+        pairs = zip(box.low.tolist(), box.high.tolist(), strict=True)
+        return dict(zip(env.feature_names, pairs, strict=True))
+
+    # One hundredth of room for the rounding of announced numbers, scaled.
+    plain = bounds(players=4, groups=2)
+    assert plain["progress"] == plain["deciding"] == plain["own_weight"] == plain["announced"] == (0, 1)
+    assert plain["ratio"] == pytest.approx((2 / 3, 2 / 3))
+    assert plain["offset"] == (0, 0)
+    assert plain["last_target"] == pytest.approx((-0.0001, 2 / 3 + 0.0001))
+    assert plain["own_last"] == (0, 1)
+    for name in ("own_group_last", "lowest_group_last", "highest_group_last"):
+        assert plain[name] == pytest.approx((-0.0001, 1.0001))
+    # Targets from 5 x 1/2 + 100 = 102.5 to 15 x 1/2 + 100 = 107.5, scaled 9.75 and 10.25; 0 stands for none yet.
+    above = bounds(players=2, low=5, high=15, ratio="1/2", offset=100)
+    assert above["offset"] == (10, 10)
+    assert above["last_target"] == pytest.approx((0, 10.251))
+    below = bounds(players=2, low=5, high=15, ratio="1/2", offset=-100)
+    assert below["last_target"] == pytest.approx((-10.251, 0))
+
+
+def test_real_choices_are_boxes_of_one_number():
+    box = kbc_v0.parallel_env(players=2, choices="real", low=1.5).action_space("player_0")["choice"]
+    assert (box.shape, box.dtype, box.low.tolist(), box.high.tolist()) == ((1,), np.float64, [1.5], [100.0])
+
+
+def test_sessions_without_rounds_or_groups_have_none_in_the_slots():
+    slots = kbc_v0.parallel_env(players=2).reset(seed=0)[1]["player_1"]["slots"]
+    assert (slots.round, slots.group, slots.groups, slots.turn, slots.turns) == (0, 0, (), 0, 0)
+    talking = kbc_v0.parallel_env(preset="shall_we_talk", players=2)
+    found = [talking.reset(seed=0)[1]["player_1"]["slots"]]
+    while talking.agents:
+        found.append(act_all(talking, 5)[4]["player_1"]["slots"])
+    assert [(slots.turn, slots.turns) for slots in found] == [(1, 2), (1, 2), (2, 2), (2, 2), (0, 2), (0, 0)]
+
+
 def test_nested_sessions_tell_nothing_of_earlier_numbers():
     def played(choice):
         env = kbc_v0.parallel_env(players=3)
@@ -232,7 +271,8 @@ def test_repeated_sessions_announce_with_two_decimals():
     env.reset(seed=0)
     _, _, _, _, infos = env.step({f"player_{i}": {"choice": x} for i, x in enumerate((10, 20, 70))})
     slots = infos["player_1"]["slots"]
-    assert (slots.targets, slots.own_numbers, slots.round, slots.group_numbers) == ((22.22,), (20,), 2, ())
+    assert slots.round == 2
+    assert slots.past == ((1, 22.22, 20, ()),)
     columns = dict(zip(env.feature_names, env.features()[1].tolist(), strict=True))
     assert columns == pytest.approx(
         {
@@ -249,12 +289,35 @@ def test_repeated_sessions_announce_with_two_decimals():
     )
 
 
+def test_long_sessions_show_the_latest_rounds():
+    env = kbc_v0.parallel_env(players=2, session="repeated", rounds=5, history=3, talk=False, groups=2)
+    env.reset(seed=0)
+    found = [act_all(env, number)[4]["player_1"]["slots"] for number in (10, 20, 30, 40, 50)]
+    shown = [[(past.round, past.own) for past in slots.past] for slots in found]
+    assert shown == [
+        [(1, 10)],
+        [(1, 10), (2, 20)],
+        [(1, 10), (2, 20), (3, 30)],
+        [(2, 20), (3, 30), (4, 40)],
+        [(3, 30), (4, 40), (5, 50)],
+    ]
+    assert [past.target for past in found[-1].past] == [20, 26.67, 33.33]
+    assert [past.group_numbers for past in found[-1].past] == [(30, 30), (40, 40), (50, 50)]
+
+
+def test_answered_numbers_become_choices_and_illegal_ones_stay_illegal():
+    env = kbc_v0.parallel_env(players=2, low=5, high=15, talk=False)
+    assert [env.choice_of(number) for number in (5, 15, 4, 16, 7.5)] == [0, 10, -1, 11, 2.5]
+    assert kbc_v0.parallel_env(players=2, choices="real", low=5).choice_of(7.5) == 7.5
+
+
 def test_group_play_announces_all_groups():
     env = kbc_v0.parallel_env(players=5, session="repeated", rounds=2, groups=[3, 2], talk=False, ratio="1/2", offset=5)
     assert env.reset(seed=0)[1]["player_4"]["slots"].group == 2
     _, rewards, _, _, infos = env.step({f"player_{i}": {"choice": x} for i, x in enumerate((0, 10, 10, 40, 40))})
     slots = infos["player_3"]["slots"]
-    assert (slots.targets, slots.group_numbers, slots.groups) == ((16.67,), ((6.67, 40),), (3, 2))
+    assert slots.past == ((1, 16.67, 40, (6.67, 40)),)
+    assert slots.groups == (3, 2)
     assert list(rewards.values()) == [100, 100, 100, 0, 0]
     columns = dict(zip(env.feature_names, env.features()[3].tolist(), strict=True))
     assert columns["own_weight"] == pytest.approx(1 / 4)
@@ -353,7 +416,12 @@ def test_the_picture_shows_the_last_round():
     env.step({agent: {"choice": 30} for agent in env.agents})
     picture = env.render()
     assert "mean 30.00, target 20.00, 50 of 50 won" in picture
+    assert picture.count(" 30") == 41
     assert "30 30 ..." in picture
+    small = kbc_v0.parallel_env(players=40, talk=False, render_mode="ansi")
+    small.reset(seed=0)
+    small.step({agent: {"choice": 7} for agent in small.agents})
+    assert "..." not in small.render()
 
 
 def test_arrays_and_dictionaries_play_alike():

@@ -34,6 +34,7 @@ def test_relative_deviation_is_in_percent():
     # Mean 30, population standard deviation 10.
     assert metrics.relative_deviation(np.array([20, 40])) == pytest.approx(100 / 3)
     assert metrics.relative_deviation(np.array([-20, -40])) == pytest.approx(100 / 3)
+    assert metrics.relative_deviation(np.array([0, 1])) == pytest.approx(100)
 
 
 def test_relative_deviation_of_nothing_but_zeros_is_zero():

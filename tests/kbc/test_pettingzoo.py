@@ -16,13 +16,10 @@ with warnings.catch_warnings():
         state_test,
     )
 
+# What the contract tests, which run on every scenario, do not have.
 CASES = {
-    "nested": {"players": 3},
-    "nested-silent": {"players": 3, "talk": False},
-    "single": {"preset": "shall_we_talk", "players": 3},
-    "single-together": {"players": 3, "session": "single", "talk_mode": "simultaneous"},
-    "repeated-real": {"preset": "large_scale", "players": 4},
-    "repeated-groups": {"players": 5, "session": "repeated", "rounds": 3, "groups": 2, "talk_turns": 1},
+    "shall-we-talk": {"preset": "shall_we_talk", "players": 3},
+    "large-scale": {"preset": "large_scale", "players": 4},
     "shifted": {"players": 3, "low": -7, "high": 9, "ratio": "4/3", "offset": -20},
 }
 cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

@@ -184,8 +184,8 @@ def test_real_two_sided_ties_count_as_ties():
 
 def test_the_slack_is_a_millionth_of_a_millionth_of_the_range():
     assert SLACK == 1e-12
-    assert real_winners(np.array([0.4, 0.6 + 2e-12]), 0.5, "nearest", slack=SLACK).tolist() == [True, False]
-    assert real_winners(np.array([0.4, 0.6 + 5e-13]), 0.5, "nearest", slack=SLACK).tolist() == [True, True]
+    assert real_winners(np.array([0.4, 0.6 + 2e-12]), 0.5, "nearest", 0.0, SLACK).tolist() == [True, False]
+    assert real_winners(np.array([0.4, 0.6 + 5e-13]), 0.5, "nearest", 0.0, SLACK).tolist() == [True, True]
     # Target 50, and the two distances differ by `shift`: allowed are 2e-10 in a range of 200 and 1e-9 in one of 1000.
     for shift, count in [(5e-11, 2), (5e-10, 1)]:
         numbers = np.array([40.0, 60.0 + shift, 200.0 - shift])
@@ -251,7 +251,17 @@ def test_equilibria_of_the_presets_are_their_own_targets():
 
 @pytest.mark.parametrize(
     ("ratio", "offset", "point"),
-    [("1/2", 5, 10), ("1/2", 80, 100), ("1/2", -5, 0), ("4/3", 0, 100), ("4/3", -40, 0), ("1", 0, 0), ("1", 3, 100)],
+    [
+        ("1/2", 5, 10),
+        ("1/2", 80, 100),
+        ("1/2", -5, 0),
+        ("4/3", 0, 100),
+        ("4/3", -40, 0),
+        ("4/3", -20, 0),
+        ("4/3", -16, 100),
+        ("1", 0, 0),
+        ("1", 3, 100),
+    ],
 )
 def test_fixed_points_stay_in_the_range(ratio, offset, point):
     assert fixed_point(KBCSettings(ratio=ratio, offset=offset)) == point
@@ -276,6 +286,20 @@ def test_python_integers_of_any_size_are_exact(values, target):
     for rule in ("nearest", "first_value", "tolerance"):
         found = exact_winners(np.array(values, dtype=object), target, rule, Fraction(3, 2))
         assert found.tolist() == brute_winners(values, target, rule, Fraction(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("values", "winners"),
+    [
+        ([3, 6], [False, True]),
+        ([4, 7], [True, False]),
+        ([4, 6], [True, True]),
+        ([6, 5], [False, True]),
+        ([6, 7], [True, False]),
+    ],
+)
+def test_the_nearer_side_wins_by_however_little(values, winners):
+    assert exact_winners(np.array(values), Fraction(5), "nearest", Fraction(0)).tolist() == winners
 
 
 def test_choices_of_the_wrong_shape_or_kind_are_refused():

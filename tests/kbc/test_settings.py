@@ -22,7 +22,7 @@ def test_defaults_are_the_protocol_of_the_released_program():
         "dollars",
     )
     assert (s.session, s.exchanges, s.order, s.groups, s.personas) == ("nested", 3, "shuffled", None, ())
-    assert (s.talk, s.talk_turns, s.rounds, s.tolerance) == (True, 2, 5, Fraction(1, 2))
+    assert (s.talk, s.talk_turns, s.rounds, s.history, s.tolerance) == (True, 2, 5, 20, Fraction(1, 2))
     assert (s.persona_from, s.persona_in_talk) == (0, True)
 
 
@@ -112,8 +112,8 @@ def test_floats_are_read_as_printed(value):
         [1, 0],
         float("nan"),
         float("inf"),
-        Fraction(1, 10**19),
-        Fraction(10**19),
+        Fraction(1, 10**18 + 1),
+        Fraction(10**18 + 1),
         object,
     ],
 )
@@ -144,6 +144,7 @@ def test_terms_of_a_fraction_have_room_for_eighteen_digits():
         ("exchanges", [-1, 1001, 1.5]),
         ("talk_turns", [-1, 1001]),
         ("rounds", [0, 100_001]),
+        ("history", [0, 100_001, None]),
         ("order", ["random", None]),
         ("groups", [1, 25, True, [24], [12, 11], [0, 24], [12.0, 12.0], "12,12", 2.0, [True, 23]]),
         ("personas", ["somebody", [""], [" "], ["a", "b"], [1], None]),
@@ -177,6 +178,9 @@ def test_the_range_must_not_be_empty_nor_too_wide_to_count(low):
         {"offset": 10**9},
         {"exchanges": 1000},
         {"talk_turns": 1000},
+        {"rounds": 1},
+        {"history": 1},
+        {"history": 100_000},
         {"rounds": 100_000},
         {"unit": 10**9},
         {"unit": 1e-9},

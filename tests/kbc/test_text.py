@@ -1,9 +1,10 @@
 """The texts that players read, kept as golden files.
 
-`LLM_COOP_GOLDEN=write python -m pytest tests/kbc/test_text.py` writes them anew; then read them.
+`UPDATE_GOLDEN=1 python -m pytest tests/kbc/test_text.py` writes them anew; then read them.
 """
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from llm_coop_envs import kbc_v0
 
 GOLDEN = Path(__file__).parent / "golden"
-WRITE = os.environ.get("LLM_COOP_GOLDEN") == "write"
+WRITE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 EPISODES = {
     "nested": {"players": 3, "exchanges": 2},
@@ -31,6 +32,7 @@ EPISODES = {
     },
     "repeated": {"preset": "large_scale", "players": 3, "rounds": 3},
     "repeated_talk": {"players": 2, "session": "repeated", "rounds": 2, "talk_turns": 1, "low": 10, "high": 90},
+    "repeated_long": {"players": 2, "session": "repeated", "rounds": 4, "history": 2, "talk": False, "groups": 2},
     "groups": {
         "players": 5,
         "groups": [2, 2, 1],
@@ -105,34 +107,10 @@ def test_every_golden_file_belongs_to_an_episode():
     assert {path.stem for path in GOLDEN.glob("*.txt")} == {f"{name}_{w}" for name in EPISODES for w in "ab"}
 
 
-FORBIDDEN = (
-    "cooperat",
-    "collu",
-    "cartel",
-    "price war",
-    "equilibri",
-    "nash",
-    "monopol",
-    "tacit",
-    "conspir",
-    "beauty contest",
-    "keynes",
-    "bertrand",
-    "game theor",
-    "level-k",
-    "undercut",
-    "joint profit",
-    "team up",
-    "teamwork",
-    "altruis",
-    "selfish",
-    "prisoner",
-    "experiment",
-    "simulat",
-    "benchmark",
-    "research",
-    "this study",
-)
+def hint_words():
+    """The list in the development page, and the papers' own word for themselves."""
+    page = (Path(__file__).parents[2] / "docs" / "development.md").read_text(encoding="utf-8")
+    return [*re.search(r"```hint-words\n(.*?)\n```", page, re.DOTALL).group(1).split("\n"), "this study"]
 
 
 @pytest.mark.parametrize("wording", ["a", "b"])
@@ -140,7 +118,7 @@ def test_no_text_says_what_is_studied(wording):
     folder = Path(kbc_v0.parallel_env.home) / "wordings" / wording
     texts = [told(name, wording) for name in EPISODES] + [p.read_text(encoding="utf-8") for p in folder.glob("*.jinja")]
     for text in texts:
-        assert [word for word in FORBIDDEN if word in text.lower()] == []
+        assert [word for word in hint_words() if word in text.lower()] == []
 
 
 @pytest.mark.parametrize("wording", ["a", "b"])

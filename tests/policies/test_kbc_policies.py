@@ -39,6 +39,13 @@ def test_levels_of_other_targets(preset, numbers):
         assert rounds(kbc.LevelK(k), preset=preset, players=2, talk=False)[0] == [number] * 2
 
 
+def test_one_step_is_the_default():
+    assert rounds(kbc.LevelK(), players=3, session="single") == [[33] * 3]
+    assert sayings(kbc.LevelK(0), players=2, exchanges=1) == ["I am thinking of 50."] * 2
+    assert sayings(kbc.LevelK(0, zero="random"), players=2) == []
+    assert len(sayings(kbc.LevelK(1, zero="random"), players=2, exchanges=1)) == 2
+
+
 def test_levels_stay_in_the_range():
     assert rounds(kbc.LevelK(9), players=2, session="single", ratio="4/3") == [[100, 100]]
     assert rounds(kbc.LevelK(9), players=2, session="single", ratio="2/3", low=20) == [[20, 20]]
@@ -188,6 +195,15 @@ def test_among_equally_frequent_numbers_the_one_heard_last_counts():
     policies = [kbc.Announcer(10), kbc.Announcer(20), kbc.Follower()]
     assert rounds(policies, players=3, session="single", talk_turns=1, order="fixed")[0][2] == 20
     assert rounds(policies, players=3, session="single", talk_turns=2, order="fixed")[0][2] == 20
+
+
+def test_the_last_number_of_a_message_counts():
+    class Talker(kbc.Announcer):
+        def speech(self, slots):
+            return f"Not 50 but {self.shown(self.fixed)}."
+
+    policies = [Talker(20), Talker(30), kbc.Follower()]
+    assert rounds(policies, players=3, session="single", talk_turns=1, order="fixed")[0][2] == 30
 
 
 def test_real_numbers_are_spoken_exactly():
