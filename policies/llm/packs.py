@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 HOME = Path(__file__).parent / "packs_data"
 _FIELDS = {"name": str, "language": str, "paraphrase": str, "version": int, "scenarios": list, "words": dict}
 _OPTIONAL = {"words"}
+_GAP = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Pack:
         self.folder = folder
         self.manifest = _read_manifest(folder)
         environment = template_environment(folder)
+        # A part that another template includes ends its last line itself.
+        environment.keep_trailing_newline = True
         words = self.manifest.words
         environment.filters["word"] = lambda name: words.get(name, name)
         environment.filters["price"] = _price
@@ -100,9 +104,11 @@ class Pack:
         import jinja2
 
         try:
-            return self._templates[template].render(values).strip()
+            text = self._templates[template].render(values)
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WordingError(f"{self.folder / template}: {error}") from error
+        # Paragraphs that are not there leave no gap. What players wrote is quoted and has no line ends.
+        return _GAP.sub("\n\n", text.strip())
 
     def persona(self, name: str) -> Persona | None:
         """A persona by name, or `None`."""
