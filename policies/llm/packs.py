@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from llm_coop_envs.core.settings import suggestion
-from llm_coop_envs.core.wording import check_names, check_quotation, read_templates, template_environment
+from llm_coop_envs.core.slots import Heard
+from llm_coop_envs.core.wording import check_names, check_quotation, quoted, read_templates, template_environment
 from llm_coop_envs.errors import WordingError
 from llm_coop_envs.policies.llm.personas import Persona, read_personas
 from llm_coop_envs.policies.llm.policy_calls import COMMON_TEMPLATES, SCENARIOS, Call, calls_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 HOME = Path(__file__).parent / "packs_data"
 _FIELDS = {"name": str, "language": str, "paraphrase": str, "version": int, "scenarios": list, "words": dict}
 _OPTIONAL = {"words"}
+_INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*\n?", re.MULTILINE)
 _GAP = re.compile(r"\n{3,}")
 
 
@@ -79,12 +81,16 @@ class Pack:
         words = self.manifest.words
         environment.filters["word"] = lambda name: words.get(name, name)
         environment.filters["price"] = _price
+        environment.filters["spoken"] = _spoken
         trees = read_templates(environment, folder)
         self._check(trees)
+        sources = {name: (folder / name).read_text(encoding="utf-8") for name in trees}
         self.personas, self.traits = read_personas(_read_yaml(folder / "personas.yaml"), str(folder / "personas.yaml"))
         self.digest = _digest(folder)
         self._templates: dict[str, jinja2.Template] = {
-            name: environment.get_template(name) for name in trees if not name.rpartition("/")[2].startswith("_")
+            name: environment.from_string(_inlined(name, sources))
+            for name in trees
+            if not name.rpartition("/")[2].startswith("_")
         }
 
     def word(self, name: str) -> str:
@@ -108,7 +114,8 @@ class Pack:
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WordingError(f"{self.folder / template}: {error}") from error
         # Paragraphs that are not there leave no gap. What players wrote is quoted and has no line ends.
-        return _GAP.sub("\n\n", text.strip())
+        text = text.strip()
+        return _GAP.sub("\n\n", text) if "\n\n\n" in text else text
 
     def persona(self, name: str) -> Persona | None:
         """A persona by name, or `None`."""
@@ -163,6 +170,19 @@ def load_pack(name: str) -> Pack:
         hint = suggestion(name, shipped_packs())
         raise WordingError(f"pack={name!r}: is neither a shipped pack nor a folder that exists; {hint}")
     return Pack(folder)
+
+
+def _spoken(messages: Iterable[Heard], you: str) -> str:
+    """Messages in their quotation marks, one line each; `you` stands for the listener's own name.
+
+    A filter, because Jinja calls one many times faster than the body of a loop.
+    """
+    return "\n".join([f"{you if m.own else m.speaker}: {quoted(m.text)}" for m in messages])
+
+
+def _inlined(name: str, sources: Mapping[str, str]) -> str:
+    """A template with the parts it includes put in their places: rendered at once, it costs half."""
+    return _INCLUDE.sub(lambda match: _inlined(match[1], sources), sources[name])
 
 
 def _price(value: float) -> str:

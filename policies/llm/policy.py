@@ -76,6 +76,8 @@ class LLMPolicy(Policy):
         Raises:
             ChatError: no answer can be had; raised when all other answers are in, so that none that was paid for is lost.
         """
+        if len(requests) == 1:
+            return [await self._decide(requests[0])]
         outcomes = await asyncio.gather(*map(self._decide, requests), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):

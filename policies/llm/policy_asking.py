@@ -147,9 +147,8 @@ class Asker:
         own = ""
         if turn.persona is not None and turn.round >= self.settings.persona_from:
             own = turn.persona.text(call.scenario, call.name)
-        left_out = {f"{name}_left_out": 0 for name, _ in call.shrinks}
         both = " ".join(text for text in (persona, own) if text)
-        return {**slots, **left_out, "answer_as": self.settings.answers, "persona": both, **more}
+        return {**slots, **call.nothing_left_out, "answer_as": self.settings.answers, "persona": both, **more}
 
     async def prompt(
         self, turn: Turn, call: Call, known: Mapping[str, Any], counts: CallCounts, *, limit: int | None = None

@@ -7,13 +7,15 @@ full the exits are. A pack's templates get these names and no others, so that no
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 #: Names that every template of a call gets besides its slots: how the answer is to be given, and the words of the persona.
 SHARED = frozenset({"answer_as", "persona"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """One kind of question to a model.
 
@@ -36,10 +38,15 @@ class Call:
         """The path of its template in a pack."""
         return f"{self.scenario}/{self.name}.jinja"
 
-    @property
+    @functools.cached_property
     def names(self) -> frozenset[str]:
         """All names its template may use."""
         return self.slots | SHARED | {f"{name}_left_out" for name, _ in self.shrinks}
+
+    @functools.cached_property
+    def nothing_left_out(self) -> Mapping[str, int]:
+        """How many items of each list are left out at first: none."""
+        return {f"{name}_left_out": 0 for name, _ in self.shrinks}
 
 
 def _names(text: str) -> frozenset[str]:
@@ -55,13 +62,13 @@ _EVACUATION_SCENE = _names("rows cols rounds exit_names")
 
 _CALLS = (
     # Number contest: section "Keynesian beauty contest" of Wu et al. 2024; planning and choosing are one call.
-    Call("kbc", "talk", "message", _KBC_RULES | _names("turn heard summary message_length"), (("heard", "newest"),)),
+    Call("kbc", "talk", "message", _KBC_RULES | _names("turn heard summary message_length"), (("heard", "newest"), ("past", "newest"))),
     Call(
         "kbc",
         "choose",
         "number",
         _KBC_RULES | _names("heard summary reasons number_first"),
-        (("heard", "newest"), ("reasons", "newest")),
+        (("heard", "newest"), ("reasons", "newest"), ("past", "newest")),
     ),
     # Price competition. The statistics (`bins`) come in the rounds in which the environment shows them.
     Call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from llm_coop_envs.core.game import TALK
@@ -52,17 +53,24 @@ async def _feel(asker: Asker, turn: Turn, slots: EvacuationSlots, persona: str) 
 
 
 async def _move(asker: Asker, turn: Turn, slots: EvacuationSlots) -> Action:
-    pack = asker.pack
-    choices, labels = [], []
-    for option in slots.options:
-        word = pack.word(option.name)
-        choices.append(Choice(option.choice, (word, option.name), option.letter))
-        labels.append(f"{option.letter}) {word}")
-    every = tuple(dict.fromkeys((*_MOVE_NAMES, *map(pack.word, _MOVE_NAMES))))
-    question = OptionQuestion(tuple(choices), every, key=_MOVE.key, loose=False)
     known = asker.known(turn, _MOVE, vars(slots))
-    decision = await asker.ask(turn, _MOVE, known, OptionReader(question, tuple(labels)))
+    reader = _move_reader(tuple((o.choice, o.letter, o.name) for o in slots.options), asker.pack)
+    decision = await asker.ask(turn, _MOVE, known, reader)
     return {"choice": decision.reading.value} if decision.reading.ok else {}
+
+
+@functools.lru_cache(maxsize=4096)
+def _move_reader(options: tuple[tuple[int, str, str], ...], pack: Pack) -> OptionReader:
+    """Reads the answer to a list of moves (choice, letter, name); few lists come back again and again."""
+    choices = tuple(Choice(choice, _spellings(name, pack.word(name)), letter) for choice, letter, name in options)
+    labels = tuple(f"{letter}) {pack.word(name)}" for _, letter, name in options)
+    every = tuple(spelling for name in _MOVE_NAMES for spelling in _spellings(name, pack.word(name)))
+    return OptionReader(OptionQuestion(choices, every, key=_MOVE.key, loose=False), labels)
+
+
+def _spellings(name: str, word: str) -> tuple[str, ...]:
+    """The spellings of a move's name: "down and left" is also "down-left"."""
+    return tuple(dict.fromkeys((word, name, name.replace(" and ", " "))))
 
 
 def _known(asker: Asker, turn: Turn, slots: EvacuationSlots, persona: str, call: Any) -> dict[str, Any]:

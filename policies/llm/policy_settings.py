@@ -14,6 +14,8 @@ from llm_coop_envs.policies.llm.presets import PRESETS, ModelParameters
 #: The least room a prompt is given, in tokens.
 MIN_PROMPT = 256
 
+_OPEN = ModelParameters()
+
 
 @dataclass(frozen=True, kw_only=True)
 class LLMSettings:
@@ -148,7 +150,7 @@ class LLMSettings:
         for name in (f"{scenario}/{call}", scenario, "default"):
             if name in table:
                 return table[name]
-        return ModelParameters()
+        return _OPEN
 
     def prompt_tokens(self, scenario: str, call: str) -> int:
         """How long a call's prompt may be, in tokens."""

@@ -57,6 +57,7 @@ _UNDERLINED = re.compile(r"(?<!\w)_(\S|\S[^_\n]*\S)_(?!\w)")
 _LINE_MARK = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]*)+|[*+\u2022\u25cf\u25aa\u2192][ \t]+|-[ \t]+)", re.MULTILINE
 )
+_MARKS = re.compile(r"[-*_`#>=\u2022\u25cf\u25aa\u2192\u2014]")
 _RULE = re.compile(r"^[ \t]*(?:[-=*_\u2014]{3,})[ \t]*$", re.MULTILINE)
 
 #: What stands before an answer that was marked as such, after `plain`.
@@ -114,11 +115,12 @@ def plain(text: str) -> str:
     if "`" in text or "~" in text:
         text = _INLINE_FENCE.sub("", _FENCE.sub("", text))
         text = _STRUCK.sub(" ", text)
-    text = _RULE.sub("", text)
-    text = _BOLD.sub("", text)
-    text = _LINE_MARK.sub("", text)
-    text = _STARRED.sub(r"\1", text)
-    return _UNDERLINED.sub(r"\1", text).strip()
+    if _MARKS.search(text):
+        text = _BOLD.sub("", _RULE.sub("", text))
+        text = _LINE_MARK.sub("", text)
+        text = _STARRED.sub(r"\1", text)
+        text = _UNDERLINED.sub(r"\1", text)
+    return text.strip()
 
 
 def lines_of(text: str) -> list[str]:

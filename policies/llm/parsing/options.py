@@ -135,6 +135,10 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
     Returns:
         The reading; its value is the option's `value`.
     """
+    if len(text) == 1 and not truncated:
+        for choice in question.choices:
+            if choice.letter == text:
+                return Reading(OK, choice.value, "bare")
     answer = characters(spoken(shorten(text)))
     if not answer:
         return Reading(TRUNCATED if truncated else EMPTY)

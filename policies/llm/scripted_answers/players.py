@@ -37,8 +37,7 @@ def _kbc_number(phrases: Phrases, prompt: str) -> str:
     if announced:
         return Counter(announced.values()).most_common(1)[0][0]
     target = need(phrases.kbc_target, prompt)
-    offset = Fraction(target[3] or "0") * (-1 if target[2] in ("less", "minus", "weniger") else 1)
-    number = Fraction(target[1]) * (low + high) / 2 + offset
+    number = Fraction(target["ratio"]) * (low + high) / 2 + Fraction(target["plus"] or 0) - Fraction(target["minus"] or 0)
     return str(int(min(max(number, low), high)))
 
 
