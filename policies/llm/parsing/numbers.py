@@ -8,9 +8,10 @@ The rules, in this order; the first that finds something decides:
 4. `label`: what follows "final answer", else "answer".
 5. `line`: a line that is a number and nothing else: the last line, else the first.
 6. `said`: what follows "my price:", "I choose", "I will set ... at" and the like.
-7. `last_line`: the only number that may be meant in a short last line.
-8. `only`: the only number in the answer that may be meant and is legal.
-9. `word`: a number in words, where rules 1, 3, 4 or 5 would have taken digits.
+7. `opening`: a number that the answer begins with, before a comma, a colon, a dash or a reason.
+8. `last_line`: the only number that may be meant in a short last line.
+9. `only`: the only number in the answer that may be meant and is legal.
+10. `word`: a number in words, where rules 1, 3, 4 or 5 would have taken digits.
 
 If rules 4, 6 find several numbers the last one counts; if rule 5 finds two that differ the answer is ambiguous. Numbers that name, count, bound
 or deny something are not candidates (`numerals`). A separator that can be read in two ways is read in the way that is legal; if both
@@ -68,8 +69,8 @@ class NumberQuestion:
         high: the largest.
         allowed: the only legal numbers, if not all between these bounds are; an answer may be rounded to the decimals
             it is written with.
-        whole: whether only whole numbers are legal. An answer with decimals is still read as what it is; but of two
-            ways to read a separator the whole number is the right one.
+        whole: whether only whole numbers are legal. An answer with decimals is still read as what it is, but a
+            separator that can be read in two ways is not read in the way that happens to be legal.
         key: the key of the answer in an object.
     """
 
@@ -97,11 +98,11 @@ class NumberQuestion:
 
 
 _BARE = re.compile(r"-?\d+(?:\.\d+)?")
-_ADORNED = re.compile(rf"[\s\"'(\[{{~≈=:>*.]*\x01\s*(?:{UNIT}|units?)?[\s\"')\]}}.,;!:*]*", re.IGNORECASE)
+_ADORNED = re.compile(rf"[\s\"'(\[{{~≈=:>*.]*\x01(?:\s+\x01)*\s*(?:{UNIT}|units?)?[\s\"')\]}}.,;!:*]*", re.IGNORECASE)
 _LABELLED_LINE = re.compile(
     r"(?:the |my |your |our |meine?|der |die )?(?:final |new |next |own |chosen |selected |endgültige )?"
-    r"(?:answer|price|number|choice|pick|guess|bid|decision|value|selection|offer|line \d|antwort|preis|zahl|wahl)"
-    r"\s*(?:\([^()\n]{0,30}\))?\s*(?:is|would be|will be|ist|=|:|->|→|-|–|—)*\s*",
+    r"(?:answer|price|number|choice|pick|guess|bid|decision|value|selection|offer|antwort|preis|zahl|wahl"
+    r"|(?:line|zeile|round|runde) \d+)\s*(?:\([^()\n]{0,30}\))?\s*(?:is|would be|will be|ist|=|:|->|→|-|–|—)*\s*",
     re.IGNORECASE,
 )
 _JUNCTION = r"\s*(?:\([^()\n]{0,40}\))?\s*(?:is|would be|will be|should be|ist|lautet|=|:|->|→|-|–|—)?\s*"
@@ -112,27 +113,45 @@ _FINAL = re.compile(
 )
 _ANSWER = re.compile(rf"\b(?:answer|antwort)\b(?!ed|ing|s\b){_JUNCTION}|^\s*A\s*:\s*", re.IGNORECASE | re.MULTILINE)
 _NOUNS = r"(?:price|number|choice|pick|guess|bid|decision|selection|offer|value|preis|zahl|wahl|entscheidung)"
+_KIND = r"(?:new\s+|next\s+|own\s+|chosen\s+|selected\s+|best\s+|optimal\s+|ideal\s+|neue\w*\s+)?"
+_WHEN = (
+    r"(?:\s+for\s+(?:this|the)\s+(?:current\s+|next\s+|new\s+)?round(?:\s+\d+)?|\s+for\s+round\s+\d+"
+    r"|\s+(?:this|in this)\s+round)?\s*(?:\([^()\n]{0,40}\))?\s*"
+)
 _NOUN = re.compile(
-    rf"(?:^\W*(?:the |so,? |therefore,? |thus,? |hence,? )?|\b(?:my|our|mein\w*|the)\s+(?:new\s+|next\s+|own\s+|chosen\s+"
-    rf"|selected\s+|best\s+|optimal\s+|ideal\s+|neue\w*\s+)?){_NOUNS}\b(?!s\b)"
-    r"(?:\s+for\s+(?:this|the)\s+(?:current\s+|next\s+|new\s+)?round(?:\s+\d+)?|\s+for\s+round\s+\d+|\s+(?:this|in this)\s+round)?"
-    r"\s*(?:\([^()\n]{0,40}\))?\s*(?:is|would be|will be|should be|of|at|to|ist|=|:|->|→|–|—|-(?=\s))\s*",
+    rf"\b(?:my|our|mein\w*)\s+{_KIND}{_NOUNS}\b{_WHEN}"
+    r"(?:is|would be|will be|should be|of|at|to|ist|=|:|->|→|–|—|-(?=\s))\s*"
+    rf"|(?:^\W*(?:the |so,? |therefore,? |thus,? |hence,? )?|\bthe\s+{_KIND}){_NOUNS}\b{_WHEN}"
+    r"(?:is|would be|ist|=|:|->|→|–|—|-(?=\s))\s*"
+    r"|^\W*(?:line|zeile) \d\s*:\s*",
     re.IGNORECASE | re.MULTILINE,
 )
+# Not in the past: what was chosen before is no answer.
 _VERBS = (
-    r"(?:choos\w*|pick\w*|select\w*|nam\w+|go(?:ing)? (?:with|for)|submit\w*|opt\w* for|settl\w+ (?:on|for|at)|stick\w* (?:with|to|at)"
-    r"|stay\w* (?:at|with)|keep\w*|charg\w+|set\w*|offer\w*|pric\w+|guess\w*|bid\w*|play\w*|say|answer\w*|try\w*|ask\w*|remain\w* at"
-    r"|lower\w*|rais\w+|increas\w+|reduc\w+|decreas\w+|adjust\w*|maintain\w*|hold\w*|decid\w+(?: on)?|propos\w+|enter\w*|writ\w+"
+    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)? (?:with|for)|submit(?:ting)?|opt(?:ing)? for"
+    r"|settl(?:e|ing) (?:on|for|at)|stick(?:ing)? (?:with|to|at)|stay(?:ing)? (?:at|with)|keep(?:ing)?|charg(?:e|ing)"
+    r"|set(?:ting)?|offer(?:ing)?|pric(?:e|ing)|guess(?:ing)?|bid(?:ding)?|play(?:ing)?|say|answer(?:ing)?|try(?:ing)?"
+    r"|ask(?:ing)?|remain(?:ing)? at|lower(?:ing)?|rais(?:e|ing)|increas(?:e|ing)|reduc(?:e|ing)|decreas(?:e|ing)"
+    r"|adjust(?:ing)?|maintain(?:ing)?|hold(?:ing)?|decid(?:e|ing)(?: on)?|propos(?:e|ing)|enter(?:ing)?|writ(?:e|ing)"
     r"|wähle|nehme|nenne|setze|verlange|bleibe bei|entscheide mich für)"
 )
 _SAID = re.compile(
     rf"\b(?:I|we|ich)(?:'ll|'d|'m| will| would| shall| am| should| now| therefore| thus| hence| also| am going to"
     rf"| will now| would like to| plan to| intend to| have decided to| decided to| want to| think I(?:'ll| will| should))*\s+{_VERBS}\b"
     rf"|\b(?:let me|let's|let us|going to|best to|decided to|so:?|therefore|thus|hence|i'll)\s+{_VERBS}\b"
-    rf"|^\W*{_VERBS}\b",
+    rf"|^\W*{_VERBS}\b"
+    r"|\b(?:so|hence|thus|therefore|now|daher|somit)\b[,:]?\s*(?=[$€£]?\d)",
     re.IGNORECASE | re.MULTILINE,
 )
 _STOP = re.compile(r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although|when|weil|falls)\b", re.IGNORECASE)
+
+
+# A list, or a second thought, does not open with its answer.
+_OPENED = re.compile(
+    r"\s*(?:[,:;]|[-–—](?=\s)|\b(?:because|since|as|weil|da)\b)(?!\s*(?:(?:or|and|oder|und|maybe|perhaps|no|wait|then)\b|[$€£]?\d))"
+    r"(?![^\n]*\b(?:or|oder)\s+(?:maybe\s+)?[$€£]?\d)",
+    re.IGNORECASE,
+)
 
 
 def read_number(text: str, question: NumberQuestion, *, truncated: bool = False) -> Reading[float]:
@@ -168,22 +187,20 @@ def read_number(text: str, question: NumberQuestion, *, truncated: bool = False)
     word = _word(cleaned)
     if word is not None:
         return _judge([(word,)], question, "word")
+    meant = {n.values[0] for n in seen if n.candidate}
+    if len(meant) > 1:
+        return Reading(AMBIGUOUS)
     if refuses(cleaned):
         return Reading(REFUSED)
-    meant = {n.values[0] for n in seen if n.candidate}
-    if not meant:
-        return Reading(UNREADABLE)
-    if len(meant) == 1:
-        return Reading(ILLEGAL, meant.pop(), "only")
-    return Reading(AMBIGUOUS)
+    return Reading(ILLEGAL, meant.pop(), "only") if meant else Reading(UNREADABLE)
 
 
 def _judge(found: Sequence[tuple[float, ...]], question: NumberQuestion, rule: str) -> Reading[float]:
     """A reading of the numbers a rule found: they must agree, and be legal in one way."""
     values: list[float] = []
     for ways in found:
-        whole = tuple(value for value in ways if value.is_integer()) if question.whole else ()
-        possible = whole or ways
+        # A whole number has no decimal comma.
+        possible = ways[:1] if question.whole else ways
         legal = [value for value in possible if question.legal(value)]
         value = legal[0] if legal else possible[0]
         if value not in values:
@@ -216,16 +233,16 @@ def _from_object(answer: str, question: NumberQuestion, truncated: bool) -> Read
 
 def _is_bare(line: str, numbers: Sequence[Numeral], start: int) -> Numeral | None:
     """The number that a line consists of, if it does."""
-    inside = [n for n in numbers if start <= n.start and n.end <= start + len(line)]
-    if len(inside) != 1:
+    label = _LABELLED_LINE.match(line)
+    skipped = label.end() if label is not None else 0
+    inside = [n for n in numbers if start + skipped <= n.start and n.end <= start + len(line)]
+    if not inside or any(n.values != inside[0].values for n in inside):
         return None
-    number = inside[0]
-    at, to = number.start - start, number.end - start
-    rest = f"{line[:at]}\x01{line[to:]}"
-    label = _LABELLED_LINE.match(rest)
-    if label is not None and label.end():
-        rest = rest[label.end() :]
-    return number if _ADORNED.fullmatch(rest) else None
+    rest, end = "", skipped
+    for number in inside:
+        rest += f"{line[end : number.start - start]}\x01"
+        end = number.end - start
+    return inside[0] if _ADORNED.fullmatch(rest + line[end:]) else None
 
 
 def _lines_with_starts(text: str) -> list[tuple[int, str]]:
@@ -307,6 +324,13 @@ def _said(text: str, numbers: Sequence[Numeral], question: NumberQuestion) -> Re
     return _after(_SAID, text, numbers, question, "said", gap=_GAP) or found
 
 
+def _opening(text: str, numbers: Sequence[Numeral], question: NumberQuestion) -> Reading[float] | None:
+    first = next((n for n in numbers if n.candidate), None)
+    if first is None or text[: first.start].strip(" \"'(") or not _OPENED.match(text, first.end):
+        return None
+    return _judge([first.values], question, "opening")
+
+
 def _last_line(text: str, numbers: Sequence[Numeral], question: NumberQuestion) -> Reading[float] | None:
     lines = _lines_with_starts(text)
     if len(lines) < 2 or len(lines[-1][1].split()) > _SHORT_LINE:
@@ -343,4 +367,4 @@ def _word(text: str) -> float | None:
 
 
 _SURE = (_bare, _marked, _final, _answer, _line, _said)
-_GUESSED = (_last_line, _only)
+_GUESSED = (_opening, _last_line, _only)

@@ -26,17 +26,18 @@ _GLUED = re.compile(r"(?:usd|eur|gbp|dollars?|euros?|marks?|credits?|points?)(?!
 _NAMED = re.compile(
     r"(?:\b(?:rounds?|players?|firms?|exchanges?|turns?|steps?|days?|weeks?|phases?|levels?|periods?|options?|person"
     r"|evacuees?|agents?|groups?|examples?|stages?|iterations?|games?|trials?|chapter|table|runden?|spieler|firma|gruppe"
-    r"|schritt|stufe|order|version|part|blocks?|bins?)\s*(?:=|no\.?|number|nr\.?)?|#|\b[kntqmN]\s*=|\bno\.|\bnr\.)[\s_]*$",
+    r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile)\s*(?:=|no\.?|number|nr\.?)?|#|\b[kntqmN]\s*=|\bno\.|\bnr\.)[\s_]*$",
     re.IGNORECASE,
 )
 _BOUND = re.compile(
     r"\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than|up to|than"
-    r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|mindestens|höchstens|über|unter|als|nearly all|first|last|past"
+    r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all|first|last|past"
     r"|previous|next|letzten?|every|each|all)\s+(?:\w+\s+){0,1}$",
     re.IGNORECASE,
 )
 _DENIED = re.compile(
-    r"\b(?:not|never|avoid(?:ing)?|instead of|rather than|against|except|without|n't|don't|won't|nicht|statt|kein)\b"
+    r"\b(?:not|never|avoid(?:ing)?|instead of|rather than|against|except|without|n't|don't|won't|nicht|statt|kein"
+    r"|(?:any|every|no)thing but|all but)\b"
     r"[^.,;:\n\d]{0,24}$",
     re.IGNORECASE,
 )
@@ -51,7 +52,18 @@ _PAST = re.compile(
     r"|his|her|its|others|they|was|were|had|did|letzte[nr]?|vorige[nr]?|bisher\w*)\b[^.,;:\n\d]{0,28}$",
     re.IGNORECASE,
 )
-_RANGE_START = re.compile(r"(?:\b(?:between|from|zwischen|von|range of|range)|[\[(])\s*(?:\$|€)?$", re.IGNORECASE)
+# What others are expected to do.
+_OTHERS = re.compile(
+    r"\b(?:\w+_\d+|rivals?|competitors?|opponents?|everyone|everybody|most(?: players)?|people)\s"
+    r"(?:(?!\b(?:I|and)\b)[^.,;:\n\d]){0,14}\b(?:will|would|might|may|could|should|likely|probably|to)\b[^.,;:\n\d]{0,20}$",
+    re.IGNORECASE,
+)
+# An old price, a cost, or by how much something changes.
+_ASIDE = re.compile(
+    r"\b(?:previous|prior|old|last|former|costs?|margin|profit|demand|sales)\w*(?:\s+\w+)?\s*[:=]\s*$|\bby\s+(?:about\s+)?$",
+    re.IGNORECASE,
+)
+_RANGE_START = re.compile(r"(?:\b(?:between|middle of|from|zwischen|von|range of|range)|[\[(])\s*(?:\$|€)?$", re.IGNORECASE)
 # What stands after such a number.
 _COUNTED = re.compile(
     r"[\s-]*(?:rounds?|players?|firms?|people|persons?|others?|times|turns?|exchanges?|periods?|competitors?|participants?"
@@ -63,21 +75,21 @@ _COUNTED = re.compile(
 _FRACTION_AFTER = re.compile(r"\s*/\s*\d")
 _FRACTION_BEFORE = re.compile(r"\d\s*/\s*$")
 _OPERATOR_AFTER = re.compile(r"\s*(?:[*×·÷^]\s*[\d($]|[x]\s+[\d($]|x\d|\+\s*[\d($]|\s-\s+[\d($]|\)\s*[*×/÷])")
-_OPERATOR_BEFORE = re.compile(r"(?:[\d)%]\s*(?:[*×·÷^+/]|(?<=[\s\d])x)|[\d)]\s+-)\s*\$?\(?$")
+_OPERATOR_BEFORE = re.compile(r"(?:[\d)%]\s*(?:[*×·÷^+/±]|(?<=[\s\d])x)|[\d)]\s+-)\s*\$?\(?$")
 _RANGE_AFTER = re.compile(r"\s*(?:[-–—~]|to\b|bis\b|through\b|\.\.+)\s*(?:\$|€)?\d", re.IGNORECASE)
 _RANGE_BEFORE = re.compile(r"\d\s*[$€]?\s*(?:[-–—~]|\bbis|\bthrough|\.\.+)\s*(?:\$|€)?$", re.IGNORECASE)
 _BETWEEN_BEFORE = re.compile(
-    r"(?:between|from|zwischen|von|range of|range|[\[(])\s*(?:\$|€)?[\d.,]+\s*(?:and|to|und|bis|,)\s*(?:\$|€)?$",
+    r"(?:between|middle of|from|zwischen|von|range of|range|[\[(])\s*(?:\$|€)?[\d.,]+\s*(?:and|to|und|bis|,)\s*(?:\$|€)?$",
     re.IGNORECASE,
 )
 _PLAIN_TO_BEFORE = re.compile(r"(?:^|[\s(\[])(?:\$|€)?[\d.,]*\d\s*to\s*(?:\$|€)?$", re.IGNORECASE)
 _CHANGED = re.compile(
-    r"\b(?:lower|rais|increas|reduc|decreas|cut|drop|mov|chang|adjust|bring|tak|go|senk|erhöh)\w*\b[^.;:\n]{0,60}$",
+    r"\b(?:lower|rais|increas|reduc|decreas|cut|drop|mov|chang|adjust|bring|tak|go|senk|erhöh)\w*\b(?:[^.;:\n]|\.\d){0,60}$",
     re.IGNORECASE,
 )
 _BETWEEN_AFTER = re.compile(r"\s*(?:and|und|,)\s*(?:\$|€)?\d", re.IGNORECASE)
 _RATIO_AFTER = re.compile(r":\d")
-_LIST_MARK = re.compile(r"^(\d{1,2})[.)]\s+\S", re.MULTILINE)
+_LIST_MARK = re.compile(r"^\(?(\d{1,2})[.)]\s+\S", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +202,7 @@ def _may_be_meant(text: str, start: int, end: int) -> bool:
         return False
     if _in_range_words(before, after):
         return False
-    return not (_STATISTIC.search(before) or _PAST.search(before))
+    return not any(pattern.search(before) for pattern in (_STATISTIC, _PAST, _OTHERS, _ASIDE))
 
 
 def _in_range_words(before: str, after: str) -> bool:

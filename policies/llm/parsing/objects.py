@@ -12,6 +12,8 @@ _DECODER = json.JSONDecoder()
 _TRAILING_COMMA = re.compile(r",\s*([}\]])")
 _SINGLE = re.compile(r"(?<=[{,:\[\s])'((?:[^'\\\n]|\\.)*)'(?=\s*[:,}\]])")
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)")
+# A brace that opens an object, and not only a number in braces.
+_OBJECT = re.compile(r"\{\s*(?:[\"'}]|\w+\s*:|$)")
 _MAX_OBJECTS = 20
 
 
@@ -42,7 +44,7 @@ def find_value(text: str, keys: Collection[str]) -> Found:
         text: the answer, possibly with words or fences around the object.
         keys: keys that may hold what is looked for, best first.
     """
-    if "{" not in text:
+    if not _OBJECT.search(text):
         return Found(objects=False)
     result = Found(objects=True)
     for found in _objects(text):

@@ -8,7 +8,8 @@ The rules, in this order; the first that finds something decides:
 4. `label`: what follows "final answer", else "answer".
 5. `line`: the last line, else the first, if it is an option and nothing else, or starts with one set apart (`b) down: ...`).
 6. `said`: what follows "I choose", "option", "my choice is" and the like.
-7. `only`: the only option named in the answer, if names rarely mean something else (exits, not moves).
+7. `opening`: an option that the answer begins with, before a comma, a colon, a dash or a reason.
+8. `only`: the only option named in the answer, if names rarely mean something else (exits, not moves).
 
 A letter is only read where it is set apart: "a" and "I" are words. A letter and a name that contradict each other are ambiguous. A letter that
 was not offered is illegal.
@@ -72,7 +73,7 @@ class OptionQuestion:
 
 _FILLERS = re.compile(
     r"\b(?:the|exit|option|letter|move|choice|door|go|head|towards?|to|please|direction|one step|step|answer|der|die|das|den"
-    r"|ausgang|zum|gehe|nach|buchstabe|choose|i|is|my|cell|at)\b|[\"'().,;:!*\[\]<>{}=]",
+    r"|ausgang|zum|gehe|nach|buchstabe|choose|i|is|my|cell|at|diagonal|diagonally)\b|[\"'().,;:!*\[\]<>{}=]",
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"\([^()]*\d[^()]*\)")
@@ -93,7 +94,7 @@ _LABELS = (
 )
 _SAID = re.compile(
     r"\b(?:I|we|ich)(?:'ll|'d|'m| will| would| shall| am| should| must| now| therefore| thus| going to| decide to| need to"
-    r"| want to| have decided to| wähle)*\s+"
+    r"| want to| like to| have decided to| wähle)*\s+"
     r"(?:choos\w+|pick\w*|select\w*|go(?:ing)?(?: with| for| to| through| towards?)?|opt\w* for|tak\w+|head\w*(?: for| to| towards?)?"
     r"|move|moving|step\w*|stay\w*|us\w+|prefer\w*|keep\w*|continu\w*|stick\w* (?:with|to)|leav\w*(?: through| by)?|evacuat\w*|run\w*"
     r"|wähle|nehme|gehe|laufe|entscheide mich für)\b[\s:]*"
@@ -102,23 +103,28 @@ _SAID = re.compile(
     r"|\b(?:therefore|so|thus|hence|let me|let's|should|best to|better to|will|going to)\s*,?\s*(?:choos\w+|pick|select|go(?: with| for| to"
     r"| through| towards?)?|move|head(?: for| to| towards?)?|take|stay|use)\b[\s:]*"
     r"|^\W*(?:choose|pick|select|go(?: with| for| to| through| towards?)?|move|head(?: for| to| towards?)?|take|stay|gehe|nimm)\b[\s:]*"
-    r"|\b(?:option|letter|buchstabe)\s+(?=[\"'(\[]?[a-z]\b)",
+    r"|^\W*best\s*:\s*|^(?=[b-h]\s+(?:is|would|will|seems|looks|brings)\b)|\b(?:option|letter|buchstabe)\s+(?=[\"'(\[]?[a-z]\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 _DENIED = re.compile(
-    r"\b(?:not|never|avoid\w*|instead of|rather than|than|away from|except|without|leav\w* behind|skip\w*|n't|unlike|over the"
+    r"\b(?:not|never|avoid\w*|instead of|rather than|than|away from|except|without|leav\w* behind|skip\w*|n't|unlike|over"
     r"|against|between|nicht|statt|kein\w*|weder|als)\b(?:\s+(?:\w+\s+){0,3})?$",
     re.IGNORECASE,
 )
 # Uses of the published names that mean no direction.
 _NOT_A_NAME_AFTER = re.compile(
-    r"\s*(?:now|away|choice|decision|answer|thing|call|idea|track|time|moment|to do|over|behind|in the room|on the clock"
+    r"\s*(?:now|away|choice|decision|answer|thing|call|idea|track|time|moment|to do|behind|in the room|on the clock"
     r"|before|until|with (?:few|no|\d))\b",
     re.IGNORECASE,
 )
 _NOT_A_NAME_BEFORE = re.compile(
     r"\b(?:people|person|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|that's|all|be|am"
     r"|been|only \w+|\d+|end|sum|give|giving|slow\w*|line|lined|catch|break)\s+$",
+    re.IGNORECASE,
+)
+_OPENED = re.compile(
+    r"(?:\s+exit)?\s*(?:[,:;]|[-–—](?=\s)|\b(?:because|since|as|weil|da)\b)"
+    r"(?!\s*(?:or|oder|and|und|maybe|perhaps)\b)",
     re.IGNORECASE,
 )
 _END = re.compile(r"[.!?;\n]|\b(?:because|since|as it|as there|weil|which|where|but|although|while)\b", re.IGNORECASE)
@@ -144,7 +150,7 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
         return Reading(TRUNCATED if truncated else EMPTY)
     found = find_value(answer, (question.key, *(key for key in KEYS if key != question.key)))
     if isinstance(found.value, str):
-        inner = read_option(found.value, question) if found.value.strip() else Reading[int](UNREADABLE)
+        inner = read_option(found.value, question) if found.value.strip() else Reading(UNREADABLE)
         return Reading(inner.status, inner.value, "json")
     cleaned = plain(answer)
     names = _names(question)
@@ -153,9 +159,7 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
     lines = lines_of(cleaned)
     if not lines:
         return Reading(UNREADABLE)
-    for rule in (
-        (_bare, _marked, _labelled, _line, _said) if truncated else (_bare, _marked, _labelled, _line, _said, _only)
-    ):
+    for rule in _SURE if truncated else _SURE + _GUESSED:
         reading = rule(cleaned, lines, question, names)
         if reading is not None:
             return reading
@@ -315,7 +319,7 @@ def _said(text: str, lines: Sequence[str], question: OptionQuestion, names: _Nam
         reading = None
         if names.by_letter:
             apart = re.match(
-                r"(?:(?:option|letter|move|choice)\s+)?[\"'(\[]?([a-zA-Z])[\"')\]]?(?=$|[.,;:!?)]|\s+[-–—(]|\s+(?:to|because|as|since|which|for|and|this|so|now|here|in order)\b)",
+                r"(?:(?:option|letter|move|choice|step)\s+)?[\"'(\[]?([a-zA-Z])[\"')\]]?(?=$|[.,;:!?)]|\s+[-–—(]|\s+(?:to|because|as|since|which|for|and|this|so|now|here|in order|is|would|will|brings|leads|seems|looks)\b)",
                 rest,
             )
             if apart is not None and not (
@@ -326,9 +330,18 @@ def _said(text: str, lines: Sequence[str], question: OptionQuestion, names: _Nam
             ):
                 reading = _letter(apart[1], "", names)
         if reading is None:
-            reading = _first_named(rest, names, 45)
+            # The verb itself may be the name, as in "I stay where I am".
+            reading = _first_named(rest, names, 45) or _first_named(match[0], names, 45)
         found = reading or found
     return _named(found, "said")
+
+
+def _opened(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
+    line = lines[0].lstrip(" \"'(")
+    match = names.pattern.match(line)
+    if match is None or not question.loose or not _OPENED.match(line[match.end() :]):
+        return None
+    return _named(_value(match[0], names), "opening")
 
 
 def _only(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
@@ -340,3 +353,7 @@ def _only(text: str, lines: Sequence[str], question: OptionQuestion, names: _Nam
     if len(meant) > 1:
         return Reading(AMBIGUOUS, rule="only")
     return _named(_value(meant.pop(), names), "only")
+
+
+_SURE = (_bare, _marked, _labelled, _line, _said)
+_GUESSED = (_opened, _only)
