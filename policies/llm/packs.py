@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -45,7 +45,7 @@ class Manifest:
         paraphrase: which of several ways to say the same.
         version: counts up with each change of words.
         scenarios: the scenarios it has templates for.
-        words: translations of the names of exits and moves.
+        words: translations of the names of exits and moves, and of "and".
     """
 
     name: str
@@ -80,6 +80,7 @@ class Pack:
         environment.keep_trailing_newline = True
         words = self.manifest.words
         environment.filters["word"] = lambda name: words.get(name, name)
+        environment.filters["listed"] = lambda names: _listed(names, words.get("and", "and"))
         environment.filters["price"] = _price
         environment.filters["spoken"] = _spoken
         trees = read_templates(environment, folder)
@@ -170,6 +171,11 @@ def load_pack(name: str) -> Pack:
         hint = suggestion(name, shipped_packs())
         raise WordingError(f"pack={name!r}: is neither a shipped pack nor a folder that exists; {hint}")
     return Pack(folder)
+
+
+def _listed(names: Sequence[str], last: str) -> str:
+    """Names as in a sentence, with a word before the last one."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def _spoken(messages: Iterable[Heard], you: str) -> str:

@@ -50,7 +50,7 @@ EN_A = Phrases(
         "summary": r"^You are \S+, and you take notes of a conversation",
         "kbc/talk": r"^It is your turn to speak to all the other players",
         "kbc/choose": r"^Now name your number: ",
-        "bertrand/talk": r"^You are \S+, and this is round \d+\. It is your turn to speak",
+        "bertrand/talk": r"^You are \S+, and this is round \d+\. It is your turn",
         "bertrand/plan": r"^Look at what has happened\. What is your plan",
         "bertrand/price": r"^Now name your price for this round",
         "evacuation/talk": r"^You can now say something to the people near you",
