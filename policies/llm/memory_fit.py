@@ -10,8 +10,6 @@ from llm_coop_envs.policies.llm.tokens import TokenCounter, surely_within
 
 # Tokens of the frame around a message, in all providers' formats.
 FRAME = 16
-# What an item costs beside its text: a name, quotation marks, a line end.
-_AROUND = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +79,11 @@ def fit(
 
 
 def _cost(item: Any, count: TokenCounter) -> int:
+    """About what an item costs in a prompt: its line there, in any pack."""
     text = getattr(item, "text", None)
-    return count(text) + _AROUND if isinstance(text, str) else count(str(item))
+    if isinstance(text, str):
+        return count(f'{getattr(item, "speaker", "Round 20")}: "{text}"\n')
+    if isinstance(item, tuple):
+        numbers = [value for part in item for value in (part if isinstance(part, tuple) else (part,))]
+        return count(" | ".join(f"{value:.6g}" if isinstance(value, float) else str(value) for value in numbers) + "\n")
+    return count(str(item))
