@@ -131,4 +131,5 @@ class LLMPolicy(Policy):
         order = list(range(len(seats)))
         if self.settings.deal == "shuffled":
             order = episode.rng.permutation(len(seats)).tolist()
-        return {seats[seat]: found[k * len(found) // len(seats)] for k, seat in enumerate(order)}
+        block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
+        return {name: found[block[seat]] for seat, name in enumerate(seats)}

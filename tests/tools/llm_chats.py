@@ -1,5 +1,7 @@
 """Chats for tests: scripted answers that are remembered, and answers given in advance."""
 
+import asyncio
+
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.chat import ChatReply, Usage
 from llm_coop_envs.policies.llm.policy import LLMPolicy
@@ -40,6 +42,8 @@ class Canned(Recorder):
         self.answers = {call: list(given) for call, given in answers.items()}
 
     async def ask(self, key, request):
+        # Everybody asks before anybody is answered, as with a provider.
+        await asyncio.sleep(0)
         if not self.answers.get(key.call):
             return await super().ask(key, request)
         given = self.answers[key.call].pop(0)

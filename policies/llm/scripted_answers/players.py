@@ -68,7 +68,7 @@ def bertrand_price(phrases: Phrases, prompt: str) -> tuple[str, str]:
     wishes = [low + 0.4 * (high - low)] if not past else [past[-1][1] + 0.02 * (high - low), *past[-1][4:]]
     plan = search(phrases.plan, prompt)
     if plan is not None:
-        wishes.append(float(_FIGURE.findall(unquote(plan[1]))[-1]))
+        wishes += [float(figure) for figure in _FIGURE.findall(unquote(plan[1]))[-1:]]
     for speaker, text in said(prompt):
         figures = _FIGURE.findall(text)
         if speaker != phrases.you and figures:
@@ -110,7 +110,8 @@ def evacuation_exit(phrases: Phrases, prompt: str) -> tuple[str, str]:
     if judged is not None:
         for line in unquote(judged[1]).split("\n"):
             name, _, score = line.rpartition(": ")
-            scores[name] = float(score)
+            if name in scores and _FIGURE.fullmatch(score):
+                scores[name] = float(score)
     for _, text in said(prompt):
         for name in names:
             if re.search(rf"\b{re.escape(name)}\b", text):
