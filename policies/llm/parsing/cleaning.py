@@ -78,8 +78,8 @@ def spoken(text: str) -> str:
     """
     if "<" in text or "[" in text:
         text = _CHANNEL.sub("", text)
-        text = _THOUGHT.sub("", text)
-        text = _THOUGHT_END.sub("", text)
+        if "</" in text:
+            text = _THOUGHT_END.sub("", _THOUGHT.sub("", text))
         text = _THOUGHT_OPEN.sub("", text)
         text = _SPECIAL.sub("", text)
     return text.strip()

@@ -174,6 +174,8 @@ def read_number(text: str, question: NumberQuestion, *, truncated: bool = False)
     if found is not None:
         return found
     cleaned = plain(answer)
+    if not cleaned:
+        return Reading(UNREADABLE)
     seen = numerals(cleaned)
     if truncated:
         # A number at the end of a cut answer may be half a number, and what was said before it may not be the answer.

@@ -89,6 +89,8 @@ _CHANGED = re.compile(
 )
 _BETWEEN_AFTER = re.compile(r"\s*(?:and|und|,)\s*(?:\$|€)?\d", re.IGNORECASE)
 _RATIO_AFTER = re.compile(r":\d")
+# An answer with more numbers is garbage; its first and last ones are looked at.
+_MANY = 200
 _LIST_MARK = re.compile(r"^\(?(\d{1,2})[.)]\s+\S", re.MULTILINE)
 
 
@@ -117,7 +119,10 @@ def numerals(text: str) -> list[Numeral]:
     """
     marks = _list_marks(text)
     found: list[Numeral] = []
-    for match in _NUMBER.finditer(text):
+    matches = list(_NUMBER.finditer(text))
+    if len(matches) > _MANY:
+        matches = matches[:_MANY // 2] + matches[-_MANY // 2 :]
+    for match in matches:
         whole = _whole(text, match)
         if whole is None:
             continue
