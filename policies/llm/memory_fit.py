@@ -45,7 +45,8 @@ def fit(
         count: counts tokens.
 
     Returns:
-        The prompt. A list gives way only when the ones before it are empty, and by as few items as the count of each by itself promises.
+        The prompt. A list gives way only when the ones before it are empty, and by as few items as the count of each
+        by itself promises.
     """
     room = limit - FRAME
     now = dict(values)
@@ -54,7 +55,7 @@ def fit(
     if surely_within(text, room) or count(text) <= room:
         return Fitted(text, left_out, True)
     for name, kept in lists:
-        items = tuple(now.get(name) or ())
+        items: tuple[Any, ...] = tuple(now.get(name) or ())
         if not items:
             continue
         costs = [_cost(item, count) for item in items]

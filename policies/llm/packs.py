@@ -1,7 +1,9 @@
 """Prompt packs: folders of templates that put a call's slots into words, in one language and one paraphrase.
 
-A pack holds `manifest.yaml`, `personas.yaml`, a folder per scenario with a template per call, and three templates that all share. It is checked when it
-is loaded: every template there, no name used that the call may not show, every text that somebody wrote inside quotation marks.
+A pack holds `manifest.yaml`, `personas.yaml`, a folder per scenario with a template per call, and three templates
+that all share. It is checked when it
+is loaded: every template there, no name used that the call may not show, every text that somebody wrote inside
+    quotation marks.
 """
 
 from __future__ import annotations

@@ -26,13 +26,15 @@ from llm_coop_envs.policies.llm.tokens import TokenCounter, counter_for
 class LLMPolicy(Policy):
     """Plays its seats with a language model, by the published protocol of each scenario.
 
-    It renders prompts from a pack, what the environment lets the player know, and the player's private memory; asks for all players on turn
-    at the same time; and reads the answers. The `Chat` decides how many requests are under way.
+    It renders prompts from a pack, what the environment lets the player know, and the player's private memory; asks
+    for all players on turn at the same time; and reads the answers. The `Chat` decides how many requests are under
+    way.
 
     Args:
         chat: answers requests: a journal, a budget and a dispatcher in front of a provider, or anything else.
         settings: which model, which words, which memory.
-        count_tokens: counts tokens for the model; by default its own tokenizer if its tables are on this machine, else a stated estimate.
+        count_tokens: counts tokens for the model; by default its own tokenizer if its tables are on this machine,
+            else a stated estimate.
 
     Attributes:
         counters: what became of the answers, in the running episode.
@@ -74,7 +76,8 @@ class LLMPolicy(Policy):
         """Ask the model for all these decisions at once.
 
         Raises:
-            ChatError: no answer can be had; raised when all other answers are in, so that none that was paid for is lost.
+            ChatError: no answer can be had; raised when all other answers are in, so that none that was paid for is
+                lost.
         """
         if len(requests) == 1:
             return [await self._decide(requests[0])]

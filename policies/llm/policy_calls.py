@@ -1,8 +1,9 @@
 """What a model is asked in each scenario: the calls, and the slots each may show.
 
-The published protocol (Wu et al. 2024, "Shall We Team Up", and the authors' code) gives every call some of what a player may know, and no
-more: planning does not see this round's talk, nobody sees a rival's sales, an evacuee who feels does not yet know how
-full the exits are. A pack's templates get these names and no others, so that no wording can show what was not published.
+The published protocol (Wu et al. 2024, "Shall We Team Up", and the authors' code) gives every call some of what a
+player may know, and no more: planning does not see this round's talk, nobody sees a rival's sales, an evacuee who feels
+does not yet know how full the exits are. A pack's templates get these names and no others, so that no wording can show
+what was not published.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: Names that every template of a call gets besides its slots: how the answer is to be given, and the words of the persona.
+#: Names that every template of a call gets besides its slots: the form of the answer, and the persona's words.
 SHARED = frozenset({"answer_as", "persona"})
 
 
@@ -54,7 +55,8 @@ def _names(text: str) -> frozenset[str]:
 
 
 _KBC_RULES = _names(
-    "me players low high integer ratio offset winner_rule tolerance reward_rule unit currency groups group repeated round"
+    "me players low high integer ratio offset winner_rule tolerance reward_rule unit currency groups group"
+    " repeated round"
     " past turns together"
 )
 _BERTRAND_SCENE = _names("me rivals cost round history bins bin_size")
@@ -62,7 +64,13 @@ _EVACUATION_SCENE = _names("rows cols rounds exit_names")
 
 _CALLS = (
     # Number contest: section "Keynesian beauty contest" of Wu et al. 2024; planning and choosing are one call.
-    Call("kbc", "talk", "message", _KBC_RULES | _names("turn heard summary message_length"), (("heard", "newest"), ("past", "newest"))),
+    Call(
+        "kbc",
+        "talk",
+        "message",
+        _KBC_RULES | _names("turn heard summary message_length"),
+        (("heard", "newest"), ("past", "newest")),
+    ),
     Call(
         "kbc",
         "choose",

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, fields
 class CallCounts:
     """What became of the answers to one kind of call.
 
-    Every decision ends as one of `answered`, `repaired`, `retried` and `fallbacks`; the others say what happened on the way.
+    Every decision ends as one of `answered`, `repaired`, `retried` and `fallbacks`; the others say what happened on
+    the way.
 
     Attributes:
         asked: decisions that were asked for.
@@ -18,8 +19,8 @@ class CallCounts:
         answered: the first answer could be used.
         repaired: the question what the answer meant brought it.
         retried: the question put again brought it.
-        fallbacks: nothing did; the environment's fallback stands in (a choice), the player is silent (talk), or nothing new is
-            remembered (plan, feeling, evaluation, summary).
+        fallbacks: nothing did; the environment's fallback stands in (a choice), the player is silent (talk), or
+            nothing new is remembered (plan, feeling, evaluation, summary).
         empty: answers without anything in them.
         silent: of the decisions `answered`, those that said nothing on purpose (talk only).
         refused: answers that refused.

@@ -1,4 +1,4 @@
-"""The evacuation with a language model: talk, feeling, judgement of the exits, choice of an exit, and moves (Wu et al. 2024)."""
+"""The evacuation with a language model (Wu et al. 2024): talk, feeling, judgement of the exits, exit, and moves."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ _TALK, _CHOOSE = call_of("kbc", "talk"), call_of("kbc", "choose")
 async def play_kbc(asker: Asker, turn: Turn, slots: KBCSlots, settings: KBCSettings) -> Action:
     """A player's turn.
 
-    A number with decimals where whole ones are asked for is rounded, halves up, and counted. A number outside the bounds that stays
-    there is submitted as a choice that is not legal, so that the environment's fallback is flagged.
+    A number with decimals where whole ones are asked for is rounded, halves up, and counted. A number outside the
+    bounds that stays there is submitted as a choice that is not legal, so that the environment's fallback is flagged.
     """
     memory, own = turn.memory, asker.settings.own_reasons
     more: dict[str, Any] = {

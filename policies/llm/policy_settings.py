@@ -24,38 +24,42 @@ class LLMSettings:
     Attributes:
         model: the model's name as the provider knows it.
         pack: the prompt pack: a shipped one's name, or a folder.
-        answers: how answers are asked for: `"plain"` (the papers' formats), `"json"` (an object, with a JSON schema in the
-            request) or `"reason"` (reasoning first, the answer on the last line).
-        parameters: model parameters by scenario (`kbc`), by call (`bertrand/price`) or for everything (`default`); the most specific
-            entry that exists is taken, whole. The default leaves all to the provider; the papers' are in `PRESETS`.
+        answers: how answers are asked for: `"plain"` (the papers' formats), `"json"` (an object, with a JSON schema
+            in the request) or `"reason"` (reasoning first, the answer on the last line).
+        parameters: model parameters by scenario (`kbc`), by call (`bertrand/price`) or for everything (`default`);
+            the most specific entry that exists is taken, whole. The default leaves all to the provider; the papers'
+            are in `PRESETS`.
         system: a system message; none in the papers.
-        personas: who the seats are: names of the pack's personas, `"none"`, or a persona's words (what holds a space). One for
-            all, or several that are dealt to the seats in blocks of equal size (Wu et al. 2024, arXiv version 1: thirds).
+        personas: who the seats are: names of the pack's personas, `"none"`, or a persona's words (what holds a
+            space). One for all, or several that are dealt to the seats in blocks of equal size (Wu et al. 2024, arXiv
+            version 1: thirds).
         deal: whether the blocks go to the seats `"in_order"` or `"shuffled"` (the same paper).
-        persona_from: the first round in which personas show (k in a nested number contest). In the authors' code the number
-            contest's first question shows none, which is 1; the firms' selfish persona set in after round 400, which is 401.
+        persona_from: the first round in which personas show (k in a nested number contest). In the authors' code the
+            number contest's first question shows none, which is 1; the firms' selfish persona set in after round 400,
+            which is 401.
         context_tokens: the model's context: prompt and answer stay inside it. 8192 as in gpt-4-0314.
         answer_tokens: what is kept free for the answer if `max_tokens` is not set.
-        summarise: whether a conversation that does not fit is replaced by the player's own running summary (one more call each
-            time); else its oldest messages are left out, and the prompt says how many.
+        summarise: whether a conversation that does not fit is replaced by the player's own running summary (one more
+            call each time); else its oldest messages are left out, and the prompt says how many.
         summary_words: how long a summary may be.
-        repairs: how often an answer that could not be read is shown to the model with the question what it meant (0 or 1;
-            Pan et al. 2024 always do).
+        repairs: how often an answer that could not be read is shown to the model with the question what it meant (0
+            or 1; Pan et al. 2024 always do).
         tries: how often the question is put again after that.
         plan_memory: how many own plans the planning call shows (20, authors' code).
-        talk_plan_order: `"talk_first"`: firms plan after talking, without seeing the talk of that round (authors' code);
-            `"plan_first"`: they plan before, and talk with the new plan (the text's figure).
-        statistics_in_talk: show averages in talk too when the environment gives them (authors' code); the text names only
-            planning and pricing.
-        repeat_planning_prompt: put the whole planning question before the price question in planning rounds (the authors'
-            code does so by mistake).
+        talk_plan_order: `"talk_first"`: firms plan after talking, without seeing the talk of that round (authors'
+            code); `"plan_first"`: they plan before, and talk with the new plan (the text's figure).
+        statistics_in_talk: show averages in talk too when the environment gives them (authors' code); the text names
+            only planning and pricing.
+        repeat_planning_prompt: put the whole planning question before the price question in planning rounds (the
+            authors' code does so by mistake).
         first_firms_persona: plan with the first firm's persona, whoever plans, where firms talk (likewise a mistake).
         number_first: in the number contest ask for the number on the first line and the reason on the second (arXiv
             version 1) instead of the other way round (version 3).
         own_reasons: how many of its own earlier reasons a player of the number contest is shown. 0 in Wu et al. 2024.
         panic: ask evacuees how they feel before they choose an exit (published).
         evaluate: ask them to weigh up the exits before (published).
-        feeling_in_talk: ask for the feeling before the talk and show it there (the text); in the authors' code it comes after.
+        feeling_in_talk: ask for the feeling before the talk and show it there (the text); in the authors' code it
+            comes after.
     """
 
     model: str

@@ -1,6 +1,7 @@
 """The papers' model parameters as presets of `LLMSettings`, each number with its source.
 
-The models themselves (gpt-4-0314, gpt-3.5-turbo-0613, claude-3-sonnet-20240229) are mostly retired: a preset sets everything but the model.
+The models themselves (gpt-4-0314, gpt-3.5-turbo-0613, claude-3-sonnet-20240229) are mostly retired: a preset sets
+everything but the model.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class ModelParameters:
     Attributes:
         temperature: 0 or more.
         top_p: above 0 and at most 1.
-        max_tokens: the longest answer in tokens. Reasoning models spend it on hidden thoughts too: the papers' 100 would leave them
-            without an answer, so leave it open for them.
+        max_tokens: the longest answer in tokens. Reasoning models spend it on hidden thoughts too: the papers' 100
+            would leave them without an answer, so leave it open for them.
         stop: texts that end the answer.
         seed: the provider's sampling seed.
         reasoning_effort: for reasoning models.
@@ -78,8 +79,8 @@ class ModelParameters:
         return cls(**given)
 
 
-# Wu et al. 2024 ("Shall We Team Up"): authors' code. top_p is 1 in all of it. The evacuation's 512 and temperature 0 hold for all
-# of its calls; neither paper nor code sets anything phase by phase.
+# Wu et al. 2024 ("Shall We Team Up"): authors' code. top_p is 1 in all of it. The evacuation's 512 and temperature 0
+# hold for all of its calls; neither paper nor code sets anything phase by phase.
 _KBC = {"temperature": 0.7, "top_p": 1.0, "max_tokens": 128}
 _BERTRAND = {"temperature": 0.7, "top_p": 1.0, "max_tokens": 100}
 _EVACUATION = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 512}
@@ -99,13 +100,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
         # The same paper's number contest with Claude 3 Sonnet: temperature 1.0.
         "team_up_claude": {"parameters": {**_TEAM_UP, "kbc": {"temperature": 1.0, "max_tokens": 256}}},
-        # "Shall We Talk" (arXiv version 1): number contest at temperature 1.0 with 256 tokens, the number on the first line.
+        # "Shall We Talk" (arXiv version 1): number contest at temperature 1.0 with 256 tokens, the number on the
+        # first line.
         "shall_we_talk": {
             "parameters": {**_TEAM_UP, "kbc": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 256}},
             "number_first": True,
         },
-        # Pan et al. 2024 ("Very Large-Scale Multi-Agent Simulation in AgentScope"): temperature 1.0, 1024 tokens, a thought and then
-        # a number; players keep what they thought before. Their second call that extracts the number is our repair question.
+        # Pan et al. 2024 ("Very Large-Scale Multi-Agent Simulation in AgentScope"): temperature 1.0, 1024 tokens, a
+        # thought and then a number; players keep what they thought before. Their second call that extracts the number
+        # is our repair question.
         "large_scale": {
             "parameters": {"kbc": {"temperature": 1.0, "max_tokens": 1024}},
             "answers": "reason",

@@ -25,9 +25,9 @@ _WORD = 4
 def estimate_tokens(text: str) -> int:
     """The stated estimate for models whose tokenizer is not at hand.
 
-    A word counts one token per begun 4 letters, digits one per begun three, every other sign one, as does a space before a digit, and
-    every character beyond ASCII one per two bytes of UTF-8, at least one. On prompts in English and German this lies above the count of OpenAI's tokenizers
-    (a test measures it where their tables are at hand).
+    A word counts one token per begun 4 letters, digits one per begun three, every other sign one, as does a space
+    before a digit, and every character beyond ASCII one per two bytes of UTF-8, at least one. On prompts in English
+    and German this lies above the count of OpenAI's tokenizers (a test measures it where their tables are at hand).
     """
     count = 0
     for piece in _PIECES.findall(text):
@@ -41,8 +41,8 @@ def estimate_tokens(text: str) -> int:
 def counter_for(model: str) -> tuple[TokenCounter, str]:
     """The counter for a model, and what it is: the tokenizer's name, or `"estimate"`.
 
-    OpenAI's tokenizers are used if tiktoken is installed and their tables are on this machine: in tiktoken's own cache folder, or
-    inside an installed litellm. Nothing is ever downloaded.
+    OpenAI's tokenizers are used if tiktoken is installed and their tables are on this machine: in tiktoken's own
+    cache folder, or inside an installed litellm. Nothing is ever downloaded.
 
     Args:
         model: the model's name, possibly with a provider in front (`openai/gpt-4o-mini`).
@@ -56,17 +56,19 @@ def counter_for(model: str) -> tuple[TokenCounter, str]:
 
 
 def surely_within(text: str, limit: int) -> bool:
-    """Whether a text cannot have more than `limit` tokens, without counting: no tokenizer makes more tokens than bytes."""
+    """Whether a text cannot have more than `limit` tokens, without counting.
+
+    No tokenizer in use makes more tokens than there are bytes.
+    """
     return len(text) <= limit and (text.isascii() or len(text.encode("utf-8", "replace")) <= limit)
 
 
 def _encoding_name(model: str) -> str | None:
     if importlib.util.find_spec("tiktoken") is None:
         return None
-    import tiktoken
-
+    names: Any = importlib.import_module("tiktoken.model")
     try:
-        return tiktoken.encoding_name_for_model(model)
+        return str(names.encoding_name_for_model(model))
     except KeyError:
         return None
 
@@ -74,9 +76,8 @@ def _encoding_name(model: str) -> str | None:
 @functools.lru_cache(maxsize=8)
 def _encoder(name: str) -> Callable[[str], list[int]] | None:
     """An encoding's own function, from tables on this machine; `None` if they are not there."""
-    import tiktoken
-
-    public = importlib.import_module("tiktoken_ext.openai_public")
+    tiktoken: Any = importlib.import_module("tiktoken")
+    public: Any = importlib.import_module("tiktoken_ext.openai_public")
     make = public.ENCODING_CONSTRUCTORS.get(name)
     if make is None:
         return None
@@ -86,7 +87,8 @@ def _encoder(name: str) -> Callable[[str], list[int]] | None:
         encoding = tiktoken.Encoding(**offline())
     except (LookupError, OSError, ValueError):
         return None
-    return encoding.encode_ordinary
+    encode: Callable[[str], list[int]] = encoding.encode_ordinary
+    return encode
 
 
 def _load_table(url: str, expected_hash: str | None = None) -> dict[bytes, int]:

@@ -33,8 +33,8 @@ class Recorder(ScriptedChat):
 class Canned(Recorder):
     """Answers given in advance for some calls, scripted ones for the others.
 
-    `answers` maps a call to the answers to its requests, in order; each is a text, a reply, or an exception. When they are used up,
-    scripted answers follow.
+    `answers` maps a call to the answers to its requests, in order; each is a text, a reply, or an exception. When
+    they are used up, scripted answers follow.
     """
 
     def __init__(self, **answers):

@@ -27,7 +27,7 @@ _CHARACTERS: dict[int, str] = {
     # Keycap emoji are a digit and this sign.
     ord("\u20e3"): "",
 }
-_HALVES = {"½": ".5", "¼": ".25", "¾": ".75"}  # noqa: RUF001
+_HALVES = {"½": ".5", "¼": ".25", "¾": ".75"}
 _HALF = re.compile(r"(\d?)([½¼¾])")
 _OTHER_DIGIT = re.compile(r"[^\W\d_a-zA-Z]|[^\x00-\x7f]", re.UNICODE)
 
@@ -100,7 +100,10 @@ def _digit(match: re.Match[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """An answer without markdown, TeX and simple HTML; what is marked as the answer gets a line of its own and `MARK`."""
+    """An answer without markdown, TeX and simple HTML.
+
+    What is marked as the answer gets a line of its own that begins with `MARK`.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(MARK, " ")
     if "<" in text:
         text = _ANSWER_TAG.sub(lambda m: f"\n{MARK}{m[2].strip()}\n", text)

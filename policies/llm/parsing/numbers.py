@@ -1,10 +1,10 @@
-"""Reading a number that was asked for.
+r"""Reading a number that was asked for.
 
 The rules, in this order; the first that finds something decides:
 
 1. `bare`: the answer is a number and nothing else.
 2. `json`: an object with a known key; half an object is never completed.
-3. `marked`: what stands in `<answer>`, `\\boxed{}` or a similar mark.
+3. `marked`: what stands in `<answer>`, `\boxed{}` or a similar mark.
 4. `label`: what follows "final answer", else "answer".
 5. `line`: a line that is a number and nothing else: the last line, else the first.
 6. `said`: what follows "my price:", "I choose", "I will set ... at" and the like.
@@ -13,9 +13,9 @@ The rules, in this order; the first that finds something decides:
 9. `only`: the only number in the answer that may be meant and is legal.
 10. `word`: a number in words, where rules 1, 3, 4 or 5 would have taken digits.
 
-If rules 4, 6 find several numbers the last one counts; if rule 5 finds two that differ the answer is ambiguous. Numbers that name, count, bound
-or deny something are not candidates (`numerals`). A separator that can be read in two ways is read in the way that is legal; if both
-are, a comma separates thousands and a point decimals.
+If rules 4, 6 find several numbers the last one counts; if rule 5 finds two that differ the answer is ambiguous.
+Numbers that name, count, bound or deny something are not candidates (`numerals`). A separator that can be read in two
+ways is read in the way that is legal; if both are, a comma separates thousands and a point decimals.
 """
 
 from __future__ import annotations
@@ -102,12 +102,14 @@ _ADORNED = re.compile(rf"[\s\"'(\[{{~≈=:>*.]*\x01(?:\s+\x01)*\s*(?:{UNIT}|unit
 _LABELLED_LINE = re.compile(
     r"(?:the |my |your |our |meine?|der |die )?(?:final |new |next |own |chosen |selected |endgültige )?"
     r"(?:answer|price|number|choice|pick|guess|bid|decision|value|selection|offer|antwort|preis|zahl|wahl"
-    r"|(?:line|zeile|round|runde) \d+)\s*(?:\([^()\n]{0,30}\))?\s*(?:is|would be|will be|ist|=|:|->|→|-|–|—)*\s*",
+    r"|(?:line|zeile|round|runde) \d+)\s*(?:\([^()\n]{0,30}\))?"
+    r"\s*(?:is|would be|will be|ist|=|:|->|→|-|\u2013|\u2014)*\s*",
     re.IGNORECASE,
 )
-_JUNCTION = r"\s*(?:\([^()\n]{0,40}\))?\s*(?:is|would be|will be|should be|ist|lautet|=|:|->|→|-|–|—)?\s*"
+_JUNCTION = r"\s*(?:\([^()\n]{0,40}\))?\s*(?:is|would be|will be|should be|ist|lautet|=|:|->|→|-|\u2013|\u2014)?\s*"
 _FINAL = re.compile(
-    r"\b(?:final|definitive|endgültige\w*)\s+(?:answer|choice|decision|price|number|pick|guess|response|value|antwort|zahl|wahl"
+    r"\b(?:final|definitive|endgültige\w*)\s+(?:answer|choice|decision|price|number|pick|guess|response|value"
+    r"|antwort|zahl|wahl"
     rf"|preis|entscheidung)\b{_JUNCTION}",
     re.IGNORECASE,
 )
@@ -120,15 +122,16 @@ _WHEN = (
 )
 _NOUN = re.compile(
     rf"\b(?:my|our|mein\w*)\s+{_KIND}{_NOUNS}\b{_WHEN}"
-    r"(?:is|would be|will be|should be|of|at|to|ist|=|:|->|→|–|—|-(?=\s))\s*"
+    r"(?:is|would be|will be|should be|of|at|to|ist|=|:|->|→|\u2013|\u2014|-(?=\s))\s*"
     rf"|(?:^\W*(?:the |so,? |therefore,? |thus,? |hence,? )?|\bthe\s+{_KIND}){_NOUNS}\b{_WHEN}"
-    r"(?:is|would be|ist|=|:|->|→|–|—|-(?=\s))\s*"
+    r"(?:is|would be|ist|=|:|->|→|\u2013|\u2014|-(?=\s))\s*"
     r"|^\W*(?:line|zeile) \d\s*:\s*",
     re.IGNORECASE | re.MULTILINE,
 )
 # Not in the past: what was chosen before is no answer.
 _VERBS = (
-    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)? (?:with|for)|submit(?:ting)?|opt(?:ing)? for"
+    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)? (?:with|for)|submit(?:ting)?"
+    r"|opt(?:ing)? for"
     r"|settl(?:e|ing) (?:on|for|at)|stick(?:ing)? (?:with|to|at)|stay(?:ing)? (?:at|with)|keep(?:ing)?|charg(?:e|ing)"
     r"|set(?:ting)?|offer(?:ing)?|pric(?:e|ing)|guess(?:ing)?|bid(?:ding)?|play(?:ing)?|say|answer(?:ing)?|try(?:ing)?"
     r"|ask(?:ing)?|remain(?:ing)? at|lower(?:ing)?|rais(?:e|ing)|increas(?:e|ing)|reduc(?:e|ing)|decreas(?:e|ing)"
@@ -137,7 +140,8 @@ _VERBS = (
 )
 _SAID = re.compile(
     rf"\b(?:I|we|ich)(?:'ll|'d|'m| will| would| shall| am| should| now| therefore| thus| hence| also| am going to"
-    rf"| will now| would like to| plan to| intend to| have decided to| decided to| want to| think I(?:'ll| will| should))*\s+{_VERBS}\b"
+    rf"| will now| would like to| plan to| intend to| have decided to| decided to| want to| think I(?:'ll| will"
+    rf"| should))*\s+{_VERBS}\b"
     rf"|\b(?:let me|let's|let us|going to|best to|decided to|so:?|therefore|thus|hence|i'll)\s+{_VERBS}\b"
     rf"|^\W*{_VERBS}\b"
     r"|\b(?:so|hence|thus|therefore|now|daher|somit)\b[,:]?\s*(?=[$€£]?\d)",
@@ -148,7 +152,8 @@ _STOP = re.compile(r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although
 
 # A list, or a second thought, does not open with its answer.
 _OPENED = re.compile(
-    r"\s*(?:[,:;]|[-–—](?=\s)|\b(?:because|since|as|weil|da)\b)(?!\s*(?:(?:or|and|oder|und|maybe|perhaps|no|wait|then)\b|[$€£]?\d))"
+    r"\s*(?:[,:;]|[-\u2013\u2014](?=\s)|\b(?:because|since|as|weil|da)\b)(?!\s*(?:(?:or|and|oder|und|maybe|perhaps|no|wait"
+    r"|then)\b|[$€£]?\d))"
     r"(?![^\n]*\b(?:or|oder)\s+(?:maybe\s+)?[$€£]?\d)",
     re.IGNORECASE,
 )

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-_ONES = dict(
-    zip(
-        (
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-            "seventeen eighteen nineteen"
-        ).split(),
-        range(20),
-        strict=True,
-    )
-)
-_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+_SMALL = [
+    *["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
+    *["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"],
+]
+_ONES: dict[str, int] = {word: value for value, word in enumerate(_SMALL)}
+_TENS: dict[str, int] = {
+    "twenty": 20,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+}
 _UNITS = {"dollars", "dollar", "euros", "euro", "credits", "points", "marks", "please"}
 
 
@@ -36,18 +41,16 @@ def spelled(text: str) -> float | None:
     if not decimals:
         return float(value)
     digits = [_ONES.get(word, 10) for word in decimals.split()]
-    if len(digits) == 1 and 10 <= digits[0]:
-        return None
     if any(digit > 9 for digit in digits):
         return None
     return float(f"{value}.{''.join(map(str, digits))}")
 
 
-def _whole(words: list[str]) -> int | float | None:
-    if words[-3:] == ["and", "a", "half"]:
+def _whole(words: Sequence[str]) -> int | float | None:
+    if list(words[-3:]) == ["and", "a", "half"]:
         value = _whole(words[:-3])
         return None if value is None else value + 0.5
-    if words in (["one", "hundred"], ["a", "hundred"], ["hundred"]):
+    if " ".join(words) in ("one hundred", "a hundred", "hundred"):
         return 100
     if len(words) == 1:
         return _ONES.get(words[0], _TENS.get(words[0]))

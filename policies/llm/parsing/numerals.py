@@ -1,7 +1,7 @@
 """Finding the numbers in a plain answer, and which of them could be meant as the answer.
 
-A number in an answer is often something else: a round, a player, a fraction of the mean, the end of a range, what is not going to be
-named. Such numbers are recognised by what stands beside them, on their own line, and are no candidates.
+A number in an answer is often something else: a round, a player, a fraction of the mean, the end of a range, what is
+not going to be named. Such numbers are recognised by what stands beside them, on their own line, and are no candidates.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ _GLUED = re.compile(r"(?:usd|eur|gbp|dollars?|euros?|marks?|credits?|points?)(?!
 # What stands before a number that counts or names something else.
 _NAMED = re.compile(
     r"(?:\b(?:rounds?|players?|firms?|exchanges?|turns?|steps?|days?|weeks?|phases?|levels?|periods?|options?|person"
-    r"|evacuees?|agents?|groups?|examples?|stages?|iterations?|games?|trials?|chapter|table|runden?|spieler|firma|gruppe"
-    r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile)\s*(?:=|no\.?|number|nr\.?)?|#|\b[kntqmN]\s*=|\bno\.|\bnr\.)[\s_]*$",
+    r"|evacuees?|agents?|groups?|examples?|stages?|iterations?|games?|trials?|chapter|table|runden?|spieler|firma"
+    r"|gruppe"
+    r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile)\s*(?:=|no\.?|number|nr\.?)?|#|\b[kntqmN]\s*="
+    r"|\bno\.|\bnr\.)[\s_]*$",
     re.IGNORECASE,
 )
 _BOUND = re.compile(
     r"\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than|up to|than"
-    r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all|first|last|past"
+    r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
+    r"|first|last|past"
     r"|previous|next|letzten?|every|each|all)\s+(?:\w+\s+){0,1}$",
     re.IGNORECASE,
 )
@@ -43,7 +46,8 @@ _DENIED = re.compile(
 )
 _STATISTIC = re.compile(
     r"\b(?:mean|averag\w*|avg|median|midpoint|target|sum|total|expect\w*|assum\w*|suppos\w*|if\b[^,;.\n]{0,40}"
-    r"|cost(?:s|ing)?|costs? of|sold|sells?|demand(?:ed)?|profits?|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel"
+    r"|cost(?:s|ing)?|costs? of|sold|sells?|demand(?:ed)?|profits?|earn(?:ed|s)?|made|gained|mittelwert"
+    r"|durchschnitt|mittel"
     r"|kosten|gewinn)\b[^.,;:\n\d]{0,28}$",
     re.IGNORECASE,
 )
@@ -55,36 +59,44 @@ _PAST = re.compile(
 # What others are expected to do.
 _OTHERS = re.compile(
     r"\b(?:\w+_\d+|rivals?|competitors?|opponents?|everyone|everybody|most(?: players)?|people)\s"
-    r"(?:(?!\b(?:I|and)\b)[^.,;:\n\d]){0,14}\b(?:will|would|might|may|could|should|likely|probably|to)\b[^.,;:\n\d]{0,20}$",
+    r"(?:(?!\b(?:I|and)\b)[^.,;:\n\d]){0,14}\b(?:will|would|might|may|could|should|likely|probably"
+    r"|to)\b[^.,;:\n\d]{0,20}$",
     re.IGNORECASE,
 )
 # An old price, a cost, or by how much something changes.
 _ASIDE = re.compile(
-    r"\b(?:previous|prior|old|last|former|costs?|margin|profit|demand|sales)\w*(?:\s+\w+)?\s*[:=]\s*$|\bby\s+(?:about\s+)?$",
+    r"\b(?:previous|prior|old|last|former|costs?|margin|profit|demand|sales)\w*(?:\s+\w+)?\s*[:=]\s*$"
+    r"|\bby\s+(?:about\s+)?$",
     re.IGNORECASE,
 )
-_RANGE_START = re.compile(r"(?:\b(?:between|middle of|from|zwischen|von|range of|range)|[\[(])\s*(?:\$|€)?$", re.IGNORECASE)
+_RANGE_START = re.compile(
+    r"(?:\b(?:between|middle of|from|zwischen|von|range of|range)|[\[(])\s*(?:\$|€)?$", re.IGNORECASE
+)
 # What stands after such a number.
 _COUNTED = re.compile(
-    r"[\s-]*(?:rounds?|players?|firms?|people|persons?|others?|times|turns?|exchanges?|periods?|competitors?|participants?"
-    r"|sentences?|words?|numbers?|options?|choices?|runden|spielern?|leuten?|personen|mal|groups?|members?|steps?|cells?"
+    r"[\s-]*(?:rounds?|players?|firms?|people|persons?|others?|times|turns?|exchanges?|periods?|competitors?"
+    r"|participants?"
+    r"|sentences?|words?|numbers?|options?|choices?|runden|spielern?|leuten?|personen|mal|groups?|members?|steps?"
+    r"|cells?"
     r"|days?|weeks?|units|percent|per cent|prozent|%|cents?|levels?|votes?|messages?|characters?|digits?|decimals?"
     r"|of (?:the|us|them)|von uns|thirds?|halves|quarters?)(?![a-z])",
     re.IGNORECASE,
 )
 _FRACTION_AFTER = re.compile(r"\s*/\s*\d")
 _FRACTION_BEFORE = re.compile(r"\d\s*/\s*$")
-_OPERATOR_AFTER = re.compile(r"\s*(?:[*×·÷^]\s*[\d($]|[x]\s+[\d($]|x\d|\+\s*[\d($]|\s-\s+[\d($]|\)\s*[*×/÷])")
-_OPERATOR_BEFORE = re.compile(r"(?:[\d)%]\s*(?:[*×·÷^+/±]|(?<=[\s\d])x)|[\d)]\s+-)\s*\$?\(?$")
-_RANGE_AFTER = re.compile(r"\s*(?:[-–—~]|to\b|bis\b|through\b|\.\.+)\s*(?:\$|€)?\d", re.IGNORECASE)
-_RANGE_BEFORE = re.compile(r"\d\s*[$€]?\s*(?:[-–—~]|\bbis|\bthrough|\.\.+)\s*(?:\$|€)?$", re.IGNORECASE)
+_OPERATOR_AFTER = re.compile(r"\s*(?:[*\u00d7·÷^]\s*[\d($]|[x]\s+[\d($]|x\d|\+\s*[\d($]|\s-\s+[\d($]|\)\s*[*\u00d7/÷])")
+_OPERATOR_BEFORE = re.compile(r"(?:[\d)%]\s*(?:[*\u00d7·÷^+/±]|(?<=[\s\d])x)|[\d)]\s+-)\s*\$?\(?$")
+_RANGE_AFTER = re.compile(r"\s*(?:[-\u2013\u2014~]|to\b|bis\b|through\b|\.\.+)\s*(?:\$|€)?\d", re.IGNORECASE)
+_RANGE_BEFORE = re.compile(r"\d\s*[$€]?\s*(?:[-\u2013\u2014~]|\bbis|\bthrough|\.\.+)\s*(?:\$|€)?$", re.IGNORECASE)
 _BETWEEN_BEFORE = re.compile(
-    r"(?:between|middle of|from|zwischen|von|range of|range|[\[(])\s*(?:\$|€)?[\d.,]+\s*(?:and|to|und|bis|,)\s*(?:\$|€)?$",
+    r"(?:between|middle of|from|zwischen|von|range of|range|[\[(])\s*(?:\$|€)?[\d.,]+\s*(?:and|to|und|bis"
+    r"|,)\s*(?:\$|€)?$",
     re.IGNORECASE,
 )
 _PLAIN_TO_BEFORE = re.compile(r"(?:^|[\s(\[])(?:\$|€)?[\d.,]*\d\s*to\s*(?:\$|€)?$", re.IGNORECASE)
 _CHANGED = re.compile(
-    r"\b(?:lower|rais|increas|reduc|decreas|cut|drop|mov|chang|adjust|bring|tak|go|senk|erhöh)\w*\b(?:[^.;:\n]|\.\d){0,60}$",
+    r"\b(?:lower|rais|increas|reduc|decreas|cut|drop|mov|chang|adjust|bring|tak|go|senk|erhöh)\w*\b(?:[^.;:\n]"
+    r"|\.\d){0,60}$",
     re.IGNORECASE,
 )
 _BETWEEN_AFTER = re.compile(r"\s*(?:and|und|,)\s*(?:\$|€)?\d", re.IGNORECASE)
@@ -121,7 +133,7 @@ def numerals(text: str) -> list[Numeral]:
     found: list[Numeral] = []
     matches = list(_NUMBER.finditer(text))
     if len(matches) > _MANY:
-        matches = matches[:_MANY // 2] + matches[-_MANY // 2 :]
+        matches = matches[: _MANY // 2] + matches[-_MANY // 2 :]
     for match in matches:
         whole = _whole(text, match)
         if whole is None:

@@ -1,18 +1,19 @@
-"""Reading one of a few options that was asked for: an exit, or a lettered move.
+r"""Reading one of a few options that was asked for: an exit, or a lettered move.
 
 The rules, in this order; the first that finds something decides:
 
 1. `bare`: the answer is an option's letter or name and nothing else, or both.
 2. `json`: an object with a known key.
-3. `marked`: what stands in `<answer>`, `\\boxed{}` or a similar mark.
+3. `marked`: what stands in `<answer>`, `\boxed{}` or a similar mark.
 4. `label`: what follows "final answer", else "answer".
-5. `line`: the last line, else the first, if it is an option and nothing else, or starts with one set apart (`b) down: ...`).
+5. `line`: the last line, else the first, if it is an option and nothing else, or starts with one set apart, such as
+   `b) down: ...`.
 6. `said`: what follows "I choose", "option", "my choice is" and the like.
 7. `opening`: an option that the answer begins with, before a comma, a colon, a dash or a reason.
 8. `only`: the only option named in the answer, if names rarely mean something else (exits, not moves).
 
-A letter is only read where it is set apart: "a" and "I" are words. A letter and a name that contradict each other are ambiguous. A letter that
-was not offered is illegal.
+A letter is only read where it is set apart: "a" and "I" are words. A letter and a name that contradict each other are
+ambiguous. A letter that was not offered is illegal.
 """
 
 from __future__ import annotations
@@ -72,42 +73,54 @@ class OptionQuestion:
 
 
 _FILLERS = re.compile(
-    r"\b(?:the|exit|option|letter|move|choice|door|go|head|towards?|to|please|direction|one step|step|answer|der|die|das|den"
+    r"\b(?:the|exit|option|letter|move|choice|door|go|head|towards?|to|please|direction|one step|step|answer|der"
+    r"|die|das|den"
     r"|ausgang|zum|gehe|nach|buchstabe|choose|i|is|my|cell|at|diagonal|diagonally)\b|[\"'().,;:!*\[\]<>{}=]",
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"\([^()]*\d[^()]*\)")
 _SET_APART = re.compile(
-    r"^\W*(?:(?:option|letter|answer|choice|move|code)\W{1,3})?[(\[\"']?([a-zA-Z])[)\]\"']?(?:\s*[).:\]=]|\s+[-–—]|\s*$|\s*[,;])\s*(.*)$",
+    r"^\W*(?:(?:option|letter|answer|choice|move|code)\W{1,3})?[(\[\"']?([a-zA-Z])[)\]\"']?(?:\s*[).:\]=]"
+    r"|\s+[-\u2013\u2014]|\s*$|\s*[,;])\s*(.*)$",
     re.IGNORECASE,
 )
 _LABELS = (
     re.compile(
-        r"\b(?:final|definitive|endgültige\w*)\s+(?:answer|choice|decision|option|exit|move|letter|antwort|wahl|entscheidung)\b"
-        r"\s*(?:is|would be|ist|=|:|->|→|-|–|—)*\s*",
+        r"\b(?:final|definitive|endgültige\w*)\s+(?:answer|choice|decision|option|exit|move|letter|antwort|wahl"
+        r"|entscheidung)\b"
+        r"\s*(?:is|would be|ist|=|:|->|→|-|\u2013|\u2014)*\s*",
         re.IGNORECASE,
     ),
     re.compile(
-        r"\b(?:answer|antwort)\b(?!ed|ing|s\b)\s*(?:is|would be|ist|lautet|=|:|->|→|-|–|—)*\s*|^\s*A\s*:\s+(?=\S+\s*$)",
+        r"\b(?:answer|antwort)\b(?!ed|ing|s\b)\s*(?:is|would be|ist|lautet|=|:|->|→|-|\u2013|\u2014)*\s*"
+        r"|^\s*A\s*:\s+(?=\S+\s*$)",
         re.IGNORECASE | re.MULTILINE,
     ),
 )
 _SAID = re.compile(
-    r"\b(?:I|we|ich)(?:'ll|'d|'m| will| would| shall| am| should| must| now| therefore| thus| going to| decide to| need to"
+    r"\b(?:I|we|ich)(?:'ll|'d|'m| will| would| shall| am| should| must| now| therefore| thus| going to| decide to"
+    r"| need to"
     r"| want to| like to| have decided to| wähle)*\s+"
-    r"(?:choos\w+|pick\w*|select\w*|go(?:ing)?(?: with| for| to| through| towards?)?|opt\w* for|tak\w+|head\w*(?: for| to| towards?)?"
-    r"|move|moving|step\w*|stay\w*|us\w+|prefer\w*|keep\w*|continu\w*|stick\w* (?:with|to)|leav\w*(?: through| by)?|evacuat\w*|run\w*"
+    r"(?:choos\w+|pick\w*|select\w*|go(?:ing)?(?: with| for| to| through| towards?)?|opt\w* for|tak\w+"
+    r"|head\w*(?: for| to| towards?)?"
+    r"|move|moving|step\w*|stay\w*|us\w+|prefer\w*|keep\w*|continu\w*|stick\w* (?:with|to)|leav\w*(?: through"
+    r"| by)?|evacuat\w*|run\w*"
     r"|wähle|nehme|gehe|laufe|entscheide mich für)\b[\s:]*"
-    r"|\b(?:my|the best|best|mein\w*|the)\s+(?:choice|option|exit|move|decision|pick|selection|wahl|ausgang)\s*(?:is|would be|:|=|ist|->|→|-|–|—)\s*"
-    r"|^\W*(?:choice|option|exit|move|decision|direction|target|wahl|ausgang|zug)\s*(?:is|:|=|->|→|–|—)\s*"
-    r"|\b(?:therefore|so|thus|hence|let me|let's|should|best to|better to|will|going to)\s*,?\s*(?:choos\w+|pick|select|go(?: with| for| to"
+    r"|\b(?:my|the best|best|mein\w*|the)\s+(?:choice|option|exit|move|decision|pick|selection|wahl"
+    r"|ausgang)\s*(?:is|would be|:|=|ist|->|→|-|\u2013|\u2014)\s*"
+    r"|^\W*(?:choice|option|exit|move|decision|direction|target|wahl|ausgang|zug)\s*(?:is|:|=|->|→|\u2013|\u2014)\s*"
+    r"|\b(?:therefore|so|thus|hence|let me|let's|should|best to|better to|will|going to)\s*,?\s*(?:choos\w+|pick"
+    r"|select|go(?: with| for| to"
     r"| through| towards?)?|move|head(?: for| to| towards?)?|take|stay|use)\b[\s:]*"
-    r"|^\W*(?:choose|pick|select|go(?: with| for| to| through| towards?)?|move|head(?: for| to| towards?)?|take|stay|gehe|nimm)\b[\s:]*"
-    r"|^\W*best\s*:\s*|^(?=[b-h]\s+(?:is|would|will|seems|looks|brings)\b)|\b(?:option|letter|buchstabe)\s+(?=[\"'(\[]?[a-z]\b)",
+    r"|^\W*(?:choose|pick|select|go(?: with| for| to| through| towards?)?|move|head(?: for| to| towards?)?|take"
+    r"|stay|gehe|nimm)\b[\s:]*"
+    r"|^\W*best\s*:\s*|^(?=[b-h]\s+(?:is|would|will|seems|looks|brings)\b)|\b(?:option|letter"
+    r"|buchstabe)\s+(?=[\"'(\[]?[a-z]\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 _DENIED = re.compile(
-    r"\b(?:not|never|avoid\w*|instead of|rather than|than|away from|except|without|leav\w* behind|skip\w*|n't|unlike|over"
+    r"\b(?:not|never|avoid\w*|instead of|rather than|than|away from|except|without|leav\w* behind|skip\w*|n't"
+    r"|unlike|over"
     r"|against|between|nicht|statt|kein\w*|weder|als)\b(?:\s+(?:\w+\s+){0,3})?$",
     re.IGNORECASE,
 )
@@ -118,12 +131,13 @@ _NOT_A_NAME_AFTER = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_NAME_BEFORE = re.compile(
-    r"\b(?:people|person|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|that's|all|be|am"
+    r"\b(?:people|person|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|that's"
+    r"|all|be|am"
     r"|been|only \w+|\d+|end|sum|give|giving|slow\w*|line|lined|catch|break)\s+$",
     re.IGNORECASE,
 )
 _OPENED = re.compile(
-    r"(?:\s+exit)?\s*(?:[,:;]|[-–—](?=\s)|\b(?:because|since|as|weil|da)\b)"
+    r"(?:\s+exit)?\s*(?:[,:;]|[-\u2013\u2014](?=\s)|\b(?:because|since|as|weil|da)\b)"
     r"(?!\s*(?:or|oder|and|und|maybe|perhaps)\b)",
     re.IGNORECASE,
 )
@@ -207,7 +221,7 @@ def _letter(letter: str, rest: str, names: _Names) -> Reading[int] | None:
     if not names.by_letter:
         return None
     value = names.by_letter.get(letter.lower())
-    named = names.pattern.match(_NOTE.sub("", rest).strip(" \"'(:-–—"))
+    named = names.pattern.match(_NOTE.sub("", rest).strip(" \"'(:-\u2013\u2014"))
     if value is None:
         return Reading(ILLEGAL)
     if named is not None and names.by_name.get(_key(named[0])) not in (value, None):
@@ -226,14 +240,14 @@ def _exactly(text: str, names: _Names) -> Reading[int] | None:
             return _letter(stripped, "", names)
         apart = _SET_APART.match(text)
         if apart is not None and len(apart[2].split()) <= 4:
-            rest = _FILLERS.sub(" ", apart[2]).strip(" -–—")
+            rest = _FILLERS.sub(" ", apart[2]).strip(" -\u2013\u2014")
             if not rest or names.pattern.fullmatch(rest):
                 return _letter(apart[1], rest, names)
     found = list(names.pattern.finditer(text))
     if len({_key(match[0]) for match in found}) != 1:
         return None
     rest = text[: found[0].start()] + " " + text[found[-1].end() :]
-    rest = re.sub(r"[\s\-–—]+", " ", _FILLERS.sub(" ", rest)).strip()
+    rest = re.sub(r"[\s\-\u2013\u2014]+", " ", _FILLERS.sub(" ", rest)).strip()
     if not rest:
         return _value(found[0][0], names)
     if len(rest) == 1 and rest.isalpha() and names.by_letter:
@@ -304,8 +318,11 @@ def _line(text: str, lines: Sequence[str], question: OptionQuestion, names: _Nam
     if names.by_letter:
         for line in (lines[-1], lines[0]):
             apart = _SET_APART.match(line)
-            # "A." and "I," begin sentences; as answers they stand alone or before a bracket, a colon or an option's name.
-            if apart is not None and not (apart[1] in "AaI" and not names.pattern.match(apart[2].strip(" \"'(-–—"))):
+            # "A." and "I," begin sentences; as answers they stand alone or before a bracket, a colon or an option's
+            # name.
+            if apart is not None and not (
+                apart[1] in "AaI" and not names.pattern.match(apart[2].strip(" \"'(-\u2013\u2014"))
+            ):
                 return _named(_letter(apart[1], apart[2], names), "line")
     return None
 
@@ -319,7 +336,9 @@ def _said(text: str, lines: Sequence[str], question: OptionQuestion, names: _Nam
         reading = None
         if names.by_letter:
             apart = re.match(
-                r"(?:(?:option|letter|move|choice|step)\s+)?[\"'(\[]?([a-zA-Z])[\"')\]]?(?=$|[.,;:!?)]|\s+[-–—(]|\s+(?:to|because|as|since|which|for|and|this|so|now|here|in order|is|would|will|brings|leads|seems|looks)\b)",
+                r"(?:(?:option|letter|move|choice|step)\s+)?[\"'(\[]?([a-zA-Z])[\"')\]]?(?=$|[.,;:!?)]|\s+[-\u2013\u2014(]"
+                r"|\s+(?:to|because|as|since|which|for|and|this|so|now|here|in order|is|would|will|brings|leads"
+                r"|seems|looks)\b)",
                 rest,
             )
             if apart is not None and not (

@@ -9,14 +9,17 @@ from llm_coop_envs.policies.llm.parsing.objects import find_value
 from llm_coop_envs.policies.llm.parsing.reading import EMPTY, OK, REFUSED, TRUNCATED, UNREADABLE, Reading
 
 _LABEL = re.compile(
-    r"^(?:\*\*|__)?(?:(?:my |your )?(?:message|reply|answer|response|statement|plan|strategy|feeling|thoughts?|nachricht|antwort"
+    r"^(?:\*\*|__)?(?:(?:my |your )?(?:message|reply|answer|response|statement|plan|strategy|feeling|thoughts?"
+    r"|nachricht|antwort"
     r"|plan|strategie|gefühl))\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*",
     re.IGNORECASE,
 )
 _FENCED = re.compile(r"\A```[\w+-]*\n(.*?)\n?```\Z", re.DOTALL)
 _SILENT = re.compile(
-    r"[(\[<*]\s*(?:(?:i |you |he |she |they )?(?:say|says|stay|stays|remain|remains|keep|keeps)\s+(?:nothing|silent|quiet)|silence"
-    r"|silent|no (?:message|answer|response|reply|comment)|nothing|empty(?: (?:message|answer|string|response))?|none|pass|schweigt|nichts"
+    r"[(\[<*]\s*(?:(?:i |you |he |she |they )?(?:say|says|stay|stays|remain|remains|keep|keeps)\s+(?:nothing"
+    r"|silent|quiet)|silence"
+    r"|silent|no (?:message|answer|response|reply|comment)|nothing|empty(?: (?:message|answer|string|response))?"
+    r"|none|pass|schweigt|nichts"
     r"|keine nachricht)\s*\.?\s*[)\]>*]",
     re.IGNORECASE,
 )
@@ -28,8 +31,8 @@ def read_text(
 ) -> Reading[str]:
     """Read words a model was asked for.
 
-    Thoughts, a fence around everything, a label or the speaker's own name in front, and quotation marks around everything are taken off;
-    nothing else is changed. "(silence)", "[no message]" and the like are silence.
+    Thoughts, a fence around everything, a label or the speaker's own name in front, and quotation marks around
+    everything are taken off; nothing else is changed. "(silence)", "[no message]" and the like are silence.
 
     Args:
         text: the answer.

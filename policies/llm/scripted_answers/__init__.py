@@ -1,7 +1,8 @@
 """Scripted answers: text in, text out, without any language model.
 
-Each answer is decided by rules from the text of its prompt alone. A legal, complete episode can therefore only come about if the prompts carry all
-that a player needs; that is what they are for, together with dry runs and loopback servers. Nothing they do says anything about any model.
+Each answer is decided by rules from the text of its prompt alone. A legal, complete episode can therefore only come
+about if the prompts carry all that a player needs; that is what they are for, together with dry runs and loopback
+servers. Nothing they do says anything about any model.
 """
 
 from __future__ import annotations

@@ -64,7 +64,10 @@ EN_A = Phrases(
     as_reason=r"^Think it through first",
     number_first=r"^Answer in two lines: first only the number",
     kbc_bounds=rf"^- Each player names .*, not below {_NUMBER} and not above {_NUMBER}\.",
-    kbc_target=r"^- The target is (?P<ratio>\S+) (?:of|times) the mean of .*?(?:, less (?P<minus>\S+?)|, plus (?P<plus>\S+?))?\.$",
+    kbc_target=(
+        r"^- The target is (?P<ratio>\S+) (?:of|times) the mean of "
+        r".*?(?:, less (?P<minus>\S+?)|, plus (?P<plus>\S+?))?\.$"
+    ),
     price_bounds=rf"^Now name your price for this round: a number from {_NUMBER} to {_NUMBER}\.",
     price_choices=r"^Now name your price for this round\. It must be one of these:\n(.*)$",
     cost=rf"To make one unit costs you {_NUMBER}\. Your profit",
@@ -103,7 +106,8 @@ EN_B = Phrases(
     number_first=r"^Write two lines\. The first is what you pick",
     kbc_bounds=rf"^Everybody picks a .* between {_NUMBER} and {_NUMBER}, both included",
     kbc_target=(
-        r"is multiplied by (?P<ratio>\S+?)(?:, and (?P<minus>\S+) is taken off|, and (?P<plus>\S+) is added)?\. The result"
+        r"is multiplied by (?P<ratio>\S+?)(?:, and (?P<minus>\S+) is taken off"
+        r"|, and (?P<plus>\S+) is added)?\. The result"
     ),
     price_bounds=rf"It can be any number between {_NUMBER} and {_NUMBER}\.",
     price_choices=r"These are the prices to choose from:\n(.*)$",
@@ -143,7 +147,8 @@ DE_A = Phrases(
     number_first=r"^Antworte in zwei Zeilen: zuerst nur die Zahl",
     kbc_bounds=rf"^- Jeder nennt eine .*, mindestens {_NUMBER} und höchstens {_NUMBER}\.",
     kbc_target=(
-        r"^- Das Ziel ist das (?P<ratio>\S+)-fache des Mittelwerts .*?(?:, minus (?P<minus>\S+?)|, plus (?P<plus>\S+?))?\.$"
+        r"^- Das Ziel ist das (?P<ratio>\S+)-fache des Mittelwerts .*?(?:, minus (?P<minus>\S+?)"
+        r"|, plus (?P<plus>\S+?))?\.$"
     ),
     price_bounds=rf"^Nenne jetzt deinen Preis für diese Runde: eine Zahl von {_NUMBER} bis {_NUMBER}, mit",
     price_choices=r"Er muss einer von diesen sein:\n(.*)$",

@@ -22,7 +22,11 @@ def kbc_choose(phrases: Phrases, prompt: str) -> tuple[str, str]:
     """The number most players have announced last; without talk the target of an even spread."""
     number = _kbc_number(phrases, prompt)
     heard = any(True for _ in said(prompt))
-    reason = "Most of us have announced this number." if heard else "It is where the target would be if all were equally likely."
+    reason = (
+        "Most of us have announced this number."
+        if heard
+        else "It is where the target would be if all were equally likely."
+    )
     return reason, number
 
 
@@ -37,7 +41,9 @@ def _kbc_number(phrases: Phrases, prompt: str) -> str:
     if announced:
         return Counter(announced.values()).most_common(1)[0][0]
     target = need(phrases.kbc_target, prompt)
-    number = Fraction(target["ratio"]) * (low + high) / 2 + Fraction(target["plus"] or 0) - Fraction(target["minus"] or 0)
+    number = (
+        Fraction(target["ratio"]) * (low + high) / 2 + Fraction(target["plus"] or 0) - Fraction(target["minus"] or 0)
+    )
     return str(int(min(max(number, low), high)))
 
 
@@ -45,7 +51,11 @@ def bertrand_talk(phrases: Phrases, prompt: str) -> str:
     """Names the price that has brought most so far."""
     best = _best(phrases, prompt)
     need(phrases.cost, prompt)
-    return "What will you do in this round?" if best is None else f"I think that {best:.6g} is a good price for this round."
+    return (
+        "What will you do in this round?"
+        if best is None
+        else f"I think that {best:.6g} is a good price for this round."
+    )
 
 
 def bertrand_plan(phrases: Phrases, prompt: str) -> str:
@@ -94,7 +104,8 @@ def evacuation_panic(phrases: Phrases, prompt: str) -> str:
     distance = float(need(phrases.nearest, prompt)[1])
     around = need(phrases.around, prompt)
     people = int(around[1] or around[2])
-    return f"My panic is {min(10, round(distance / 4) + people)} out of 10, with {people} around me and {distance} cells to go."
+    panic = min(10, round(distance / 4) + people)
+    return f"My panic is {panic} out of 10, with {people} around me and {distance} cells to go."
 
 
 def evacuation_evaluate(phrases: Phrases, prompt: str) -> str:
@@ -117,7 +128,9 @@ def evacuation_exit(phrases: Phrases, prompt: str) -> tuple[str, str]:
             if re.search(rf"\b{re.escape(name)}\b", text):
                 scores[name] -= 0.5
     heading = search(phrases.heading, prompt)
-    return "It is the best one by what I know.", min(names, key=lambda name: (scores[name], heading is None or heading[1] != name))
+    return "It is the best one by what I know.", min(
+        names, key=lambda name: (scores[name], heading is None or heading[1] != name)
+    )
 
 
 def _scores(phrases: Phrases, prompt: str) -> dict[str, float]:

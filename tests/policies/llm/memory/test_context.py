@@ -1,4 +1,5 @@
-"""Prompts stay inside 8k tokens, however long an episode is and however many play: counted on real environments' slots."""
+"""Prompts stay inside 8k tokens, however long an episode is and however many play: counted on real environments'
+slots."""
 
 import asyncio
 import re
@@ -29,7 +30,9 @@ def counters():
 
 def seated(env, chat, count, **settings):
     """A policy in all seats, at the point where the environment is."""
-    policy = LLMPolicy(chat, LLMSettings.build(**{"model": "gpt-4-0314", "preset": "team_up", **settings}), count_tokens=count)
+    policy = LLMPolicy(
+        chat, LLMSettings.build(**{"model": "gpt-4-0314", "preset": "team_up", **settings}), count_tokens=count
+    )
     table = Table(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
     table.begin(env.metadata["name"], env.settings, env.possible_agents, np.random.SeedSequence(0))
     return policy

@@ -153,7 +153,14 @@ def test_no_golden_file_is_left_over():
 COMMON = {
     "repair": [
         {"kind": "number", "answer": Note(1, 'I think "7"\nor 8.'), "low": "2", "high": "14", "whole": False},
-        {"kind": "number", "answer": Note(1, "33 or 22"), "low": "0", "high": "100", "whole": True, "answer_as": "json"},
+        {
+            "kind": "number",
+            "answer": Note(1, "33 or 22"),
+            "low": "0",
+            "high": "100",
+            "whole": True,
+            "answer_as": "json",
+        },
         {"kind": "number", "answer": Note(1, "low"), "low": "1.5", "high": "2", "allowed": (1.5, 2.0)},
         {"kind": "option", "answer": Note(1, "the near one"), "options": ("left", "right")},
         {"kind": "option", "answer": Note(1, "go"), "options": ("a) right", "b) down"), "answer_as": "json"},

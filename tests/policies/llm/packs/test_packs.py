@@ -16,15 +16,20 @@ from llm_coop_envs.policies.llm.policy_calls import CALLS, COMMON_TEMPLATES, cal
 
 PACKS = shipped_packs()
 
-# What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number contests Pan et
-# al. 2024. Written here a second time, so that a change of the calls is a change of two places.
-KBC_RULES = (
-    "me players low high integer ratio offset winner_rule tolerance reward_rule unit currency groups group repeated round past"
+# What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number
+# contests Pan et al. 2024. Written here a second time, so that a change of the calls is a change of two places.
+KBC_RULES = " ".join(
+    [
+        "me players low high integer ratio offset winner_rule tolerance",
+        "reward_rule unit currency groups group repeated round past",
+    ]
 )
 PUBLISHED = {
     "kbc/talk": f"{KBC_RULES} turns together turn heard heard_left_out summary message_length",
     "kbc/choose": f"{KBC_RULES} turns together heard heard_left_out summary reasons number_first",
-    "bertrand/talk": "me rivals cost round history bins bin_size plan said said_left_out exchange exchanges message_length",
+    "bertrand/talk": (
+        "me rivals cost round history bins bin_size plan said said_left_out exchange exchanges message_length"
+    ),
     "bertrand/plan": "me rivals cost round history bins bin_size plans",
     "bertrand/price": (
         "me rivals cost round history bins bin_size plan said said_left_out exchanges floor cap choices"
@@ -106,10 +111,21 @@ def test_values_for_a_call_are_cut_to_what_it_may_show():
 
 LIST = Path(llm_coop_envs.__file__).parents[1] / "docs" / "development.md"
 STEMS = re.search(r"```hint-words\n(.*?)```", LIST.read_text(encoding="utf-8"), re.DOTALL)[1].split("\n")
-GERMAN = (
-    "kooper zusammenarbeit kartell preiskrieg absprache gleichgewicht monopol experiment simul forsch studie egois altruis"
-    " schönheitswettbewerb spieltheor gefangenendilemma verschwör unterbiet teamarbeit"
-).split()
+GERMAN = [
+    *[
+        "kooper",
+        "zusammenarbeit",
+        "kartell",
+        "preiskrieg",
+        "absprache",
+        "gleichgewicht",
+        "monopol",
+        "experiment",
+        "simul",
+    ],
+    *["forsch", "studie", "egois", "altruis", "schönheitswettbewerb", "spieltheor", "gefangenendilemma", "verschwör"],
+    *["unterbiet", "teamarbeit"],
+]
 HINTS = re.compile("|".join(re.escape(stem) for stem in [*filter(None, STEMS), *GERMAN]), re.IGNORECASE)
 
 
@@ -192,7 +208,12 @@ def test_a_pack_may_cover_one_scenario(own):
     [
         ("kbc/talk.jinja", "{{ persona }}", "{{ secret }}", r"talk\.jinja: uses secret, which no player may know"),
         ("bertrand/plan.jinja", "{{ me }}", "{{ said }}", r"plan\.jinja: uses said, which no player may know"),
-        ("evacuation/_scene.jinja", "{{ rows }}", "{{ exits }}", r"_scene\.jinja: uses exits, which no player may know"),
+        (
+            "evacuation/_scene.jinja",
+            "{{ rows }}",
+            "{{ exits }}",
+            r"_scene\.jinja: uses exits, which no player may know",
+        ),
         ("bertrand/_plan.jinja", "plan.text | quoted", "plan.text", "without putting it in quotation marks"),
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "kbc/_talk.jinja", "kbc/_nowhere.jinja", "includes kbc/_nowhere.jinja"),
@@ -207,11 +228,26 @@ def test_a_pack_may_cover_one_scenario(own):
         ("personas.yaml", "  strong:", "  big:", "'traits' must hold a text for each of strong"),
         ("personas.yaml", "  strong: You are strong and in good shape.", "  strong: ''", "a text that is not empty"),
         ("personas.yaml", "    instruction: true", "    instruction: 1", "instruction must be true or false"),
-        ("personas.yaml", "    any: You are an ordinary person.", "    kcb: x", "there is no scenario 'kcb'; did you mean"),
-        ("personas.yaml", "      choose: Cooperate", "      chose: Cooperate", "there is no call 'chose'; did you mean"),
+        (
+            "personas.yaml",
+            "    any: You are an ordinary person.",
+            "    kcb: x",
+            "there is no scenario 'kcb'; did you mean",
+        ),
+        (
+            "personas.yaml",
+            "      choose: Cooperate",
+            "      chose: Cooperate",
+            "there is no call 'chose'; did you mean",
+        ),
         ("personas.yaml", "    any: You are an ordinary person.", "    any: 3", "must be a text, or texts by call"),
         ("personas.yaml", "    any: You are an ordinary person.", "    kbc: {talk: ''}", "a text that is not empty"),
-        ("personas.yaml", "  neutral:\n    any: You are an ordinary person.", "  neutral: x", "must hold texts by scenario"),
+        (
+            "personas.yaml",
+            "  neutral:\n    any: You are an ordinary person.",
+            "  neutral: x",
+            "must hold texts by scenario",
+        ),
     ],
 )
 def test_a_pack_with_a_fault_is_refused(own, file, old, new, words):

@@ -7,11 +7,11 @@ import pytest
 from llm_chats import Canned, reply, run
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.chat import ChatError
 from llm_coop_envs.policies.llm.policy import LLMPolicy
 from llm_coop_envs.policies.llm.policy_counters import CallCounts, Counters
 from llm_coop_envs.policies.llm.policy_settings import LLMSettings
-from llm_coop_envs.policies import play
 
 
 def contest(**settings):
@@ -159,7 +159,9 @@ def evacuation(**settings):
 
 def test_options_are_repaired_asked_again_and_given_up():
     env = evacuation()
-    policy, chat = run(env, Canned(exit=["left or right", "top", "the left exit", "north"], move=["z", "b", "up there"]))
+    policy, chat = run(
+        env, Canned(exit=["left or right", "top", "the left exit", "north"], move=["z", "b", "up there"])
+    )
     assert counts(policy, "exit") == {
         "asked": 2,
         "requests": 5,
@@ -169,7 +171,9 @@ def test_options_are_repaired_asked_again_and_given_up():
         "unreadable": 2,
     }
     repair = chat.prompts("exit")[2][1]
-    assert repair.startswith("Somebody was asked to choose one of these and answered as shown below: bottom, left, right\n")
+    assert repair.startswith(
+        "Somebody was asked to choose one of these and answered as shown below: bottom, left, right\n"
+    )
     assert counts(policy, "move")["illegal"] == 1
     again = next(prompt for key, prompt in chat.prompts("move") if key.attempt == 1)
     assert "what you chose is not possible" in again
@@ -223,7 +227,9 @@ def test_a_refusal_to_talk_is_silence_in_the_end():
 
 
 def test_objects_are_asked_for_with_a_schema():
-    _, chat = run(contest(), Canned(choose=['{"reason": "x", "number": "?"}', '{"number": 7}', '{"number": 9}']), answers="json")
+    _, chat = run(
+        contest(), Canned(choose=['{"reason": "x", "number": "?"}', '{"number": 7}', '{"number": 9}']), answers="json"
+    )
     question, _, repair = [request for _, request, _ in chat.log]
     assert question.json_schema == {
         "type": "object",

@@ -101,8 +101,8 @@ def test_what_a_rival_sells_and_earns_is_never_shown():
             assert f"{event['demand'][1 - mine]:.6g}" not in text
     last = chat.prompts("price")[-1][1]
     event = rounds[-2]
-    row = f"24: {event['prices'][1]:.6g} | {event['demand'][1]:.6g} | {event['profits'][1]:.6g} | {event['prices'][0]:.6g}\n"
-    assert row in last
+    row = (event["prices"][1], event["demand"][1], event["profits"][1], event["prices"][0])
+    assert "24: " + " | ".join(f"{value:.6g}" for value in row) + "\n" in last
 
 
 def test_the_market_itself_is_not_told():
@@ -129,7 +129,9 @@ def test_history_and_averages_as_the_environment_gives_them():
     assert "\n21-40: " in prompts[41]
     env = market(25, talk=False, statistics="every_round")
     _, chat = run(env)
-    shown = [key.step + 1 for key, prompt in chat.prompts("price") if "Averages over" in prompt and key.agent == "firm_0"]
+    shown = [
+        key.step + 1 for key, prompt in chat.prompts("price") if "Averages over" in prompt and key.agent == "firm_0"
+    ]
     assert shown == [21, 22, 23, 24, 25]
 
 

@@ -14,7 +14,8 @@ def calls(chat, **wanted):
 
 
 def test_a_round_asks_as_published():
-    # Everybody talks, feels, weighs up and chooses in the first round: five calls each with the move (Wu et al. 2024, code).
+    # Everybody talks, feels, weighs up and chooses in the first round: five calls each with the move (Wu et al. 2024,
+    # code).
     env = room(people=10, rounds=1)
     policy, chat = run(env)
     assert len(chat.log) == 50

@@ -104,11 +104,14 @@ def test_nasty_words_change_nothing_but_what_is_in_quotation_marks(pack, scenari
             assert recognise(prompt)[1] == f"{scenario}/{key.call}"
             if lines_with_text(prompt, said):
                 seen.add(key.call)
-    assert seen == {
-        "kbc": {"talk", "choose"},
-        "bertrand": {"talk", "price"},
-        "evacuation": {"talk", "evaluate", "exit"},
-    }[scenario]
+    assert (
+        seen
+        == {
+            "kbc": {"talk", "choose"},
+            "bertrand": {"talk", "price"},
+            "evacuation": {"talk", "evaluate", "exit"},
+        }[scenario]
+    )
 
 
 def test_every_nasty_text_arrives_whole():

@@ -10,7 +10,8 @@ def numbers(env):
 
 
 def test_a_nested_session_asks_as_published():
-    # 24 players: 24 decisions, then three times 24 messages and 24 decisions (Wu et al. 2024, authors' code: 168 calls).
+    # 24 players: 24 decisions, then three times 24 messages and 24 decisions (Wu et al. 2024, authors' code: 168
+    # calls).
     env = kbc_v0.parallel_env(record=True)
     policy, chat = run(env)
     assert len(chat.log) == 24 + 3 * 48 == 168

@@ -50,7 +50,7 @@ def test_the_answers_are_in_the_order_of_the_requests():
 def test_a_policy_may_have_some_of_the_seats():
     env = bertrand_v0.parallel_env(preset="team_up", rounds=3, record=True)
     policy = policy_for()
-    seats = {"firm_0": policy, "firm_1": make("bertrand/fixed") if False else make("bertrand/tit_for_tat")}
+    seats = {"firm_0": policy, "firm_1": make("bertrand/tit_for_tat")}
     play(env, seats, seed=0)
     assert {key.agent for key, _, _ in policy.chat.log} == {"firm_0"}
     assert policy.counters.total().fallbacks == 0
@@ -94,6 +94,7 @@ def test_an_episode_can_be_branched_with_its_memories():
     assert state["policy"]["firm_0"]["plans"]
     branch = bertrand_v0.parallel_env(preset="team_up", rounds=45, talk=False, record=True)
     branch.set_state(state["env"])
+    branched = branch.cycles
     other = policy_for()
     other.begin(policy.episode)
     other.set_state(state["policy"])
@@ -106,8 +107,8 @@ def test_an_episode_can_be_branched_with_its_memories():
             observations, _, _, _, infos = branch.step(dict(zip(branch.agents, actions, strict=True)))
 
     asyncio.run(go_on())
-    step = state["env"]["cycles"] if "cycles" in state["env"] else 30
-    assert other.chat.log == [entry for entry in whole if entry[0].step >= step]
+    assert branched == 30
+    assert other.chat.log == [entry for entry in whole if entry[0].step >= branched]
 
 
 def test_what_is_recorded_with_a_run():

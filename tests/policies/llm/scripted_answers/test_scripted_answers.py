@@ -87,7 +87,11 @@ def test_the_last_user_message_is_answered(prompts):
     prompt = prompts["en-a", "evacuation/move"]
     answer = scripted_answer(prompt)
     assert scripted_reply([ChatMessage("system", "Be brief."), ChatMessage("user", prompt)]) == answer
-    body = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}, {"role": "user", "content": prompt}]
+    body = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": "!"},
+        {"role": "user", "content": prompt},
+    ]
     assert scripted_reply(body) == answer
 
 
@@ -127,7 +131,9 @@ def test_repair_questions_are_answered(pack):
     assert ask("no idea", answer_as="json") == '{"number": null}'
     assert ask("20 or 30", answer_as="json") == '{"number": 30}'
     assert ask("the left one", kind="option", options=("right", "left")) == "left"
-    assert ask("go down", kind="option", options=("a) right", "b) down"), answer_as="json", key="move") == '{"move": "b"}'
+    assert (
+        ask("go down", kind="option", options=("a) right", "b) down"), answer_as="json", key="move") == '{"move": "b"}'
+    )
     assert ask("elsewhere", kind="option", options=("right", "left")) == "none"
 
 
