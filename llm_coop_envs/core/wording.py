@@ -71,6 +71,8 @@ def template_environment(folder: Path) -> jinja2.Environment:
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,
+        # They do not change under a running program; looking whether they did costs more than rendering them.
+        auto_reload=False,
     )
     environment.filters["quoted"] = quoted
     environment.filters["lines"] = lines

@@ -1,0 +1,73 @@
+"""Reading what a model says, plans or feels: its words as they are, without what it puts around them."""
+
+from __future__ import annotations
+
+import re
+
+from llm_coop_envs.policies.llm.parsing.cleaning import shorten, spoken
+from llm_coop_envs.policies.llm.parsing.objects import find_value
+from llm_coop_envs.policies.llm.parsing.reading import EMPTY, OK, REFUSED, TRUNCATED, UNREADABLE, Reading
+
+_LABEL = re.compile(
+    r"^(?:\*\*|__)?(?:(?:my |your )?(?:message|reply|answer|response|statement|plan|strategy|feeling|thoughts?"
+    r"|nachricht|antwort"
+    r"|plan|strategie|gefühl))\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*",
+    re.IGNORECASE,
+)
+_FENCED = re.compile(r"\A```[\w+-]*\n(.*?)\n?```\Z", re.DOTALL)
+_SILENT = re.compile(
+    r"[(\[<*]\s*(?:(?:i |you |he |she |they )?(?:say|says|stay|stays|remain|remains|keep|keeps)\s+(?:nothing"
+    r"|silent|quiet)|silence"
+    r"|silent|no (?:message|answer|response|reply|comment)|nothing|empty(?: (?:message|answer|string|response))?"
+    r"|none|pass|schweigt|nichts"
+    r"|keine nachricht)\s*\.?\s*[)\]>*]",
+    re.IGNORECASE,
+)
+_PAIRS = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'"}
+
+
+def read_text(
+    text: str, *, key: str = "message", speaker: str = "", truncated: bool = False, refused: bool = False
+) -> Reading[str]:
+    """Read words a model was asked for.
+
+    Thoughts, a fence around everything, a label or the speaker's own name in front, and quotation marks around
+    everything are taken off; nothing else is changed. "(silence)", "[no message]" and the like are silence.
+
+    Args:
+        text: the answer.
+        key: the key of the words in an object.
+        speaker: the speaker's name.
+        truncated: whether the provider cut the answer; cut words are still words.
+        refused: whether the provider says that the model refused.
+    """
+    words = spoken(shorten(text))
+    if refused:
+        return Reading(REFUSED)
+    fenced = _FENCED.match(words)
+    if fenced is not None:
+        words = fenced[1].strip()
+    if words.startswith("{"):
+        found = find_value(words, (key, "message", "text", "answer", "response", "content"))
+        if isinstance(found.value, str):
+            words = found.value.strip()
+        elif not found.whole or found.value is not None:
+            return Reading(TRUNCATED if truncated else UNREADABLE, rule="json")
+    words = _unwrapped(words, speaker)
+    if not words:
+        return Reading(TRUNCATED if truncated else EMPTY)
+    return Reading(OK, words, "text")
+
+
+def _unwrapped(words: str, speaker: str) -> str:
+    for _ in range(3):
+        before = words
+        words = _LABEL.sub("", words, count=1)
+        if speaker:
+            words = re.sub(rf"\A(?:\*\*)?(?:{re.escape(speaker)}|You)(?:\*\*)?\s*:\s*(?:\*\*)?", "", words, count=1)
+        close = _PAIRS.get(words[:1])
+        if close and len(words) > 1 and words.endswith(close) and not set(words[1:-1]) & {words[0], close}:
+            words = words[1:-1].strip()
+        if words == before:
+            break
+    return "" if _SILENT.fullmatch(words) else words

@@ -1,0 +1,209 @@
+"""What holds for every answer, however strange."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm_coop_envs.policies.llm.parsing import (
+    Choice,
+    NumberQuestion,
+    OptionQuestion,
+    read_number,
+    read_option,
+    read_text,
+)
+from llm_coop_envs.policies.llm.parsing.cleaning import MAX_LENGTH, shorten
+from llm_coop_envs.policies.llm.parsing.numberwords import spelled
+from llm_coop_envs.policies.llm.parsing.reading import STATUSES
+
+PRICE = NumberQuestion(2, 14, key="price")
+WHOLE = NumberQuestion(0, 100, whole=True)
+GRID = NumberQuestion(1, 3, allowed=(1.0, 1.55911, 3.0))
+EXIT = OptionQuestion(tuple(Choice(k, (name,)) for k, name in enumerate(("bottom", "left", "right"))), key="exit")
+NAMES = ("right", "down", "left", "up", "stay")
+MOVE = OptionQuestion(tuple(Choice(k + 3, (name,), "abcde"[k]) for k, name in enumerate(NAMES)), NAMES, loose=False)
+
+PIECES = st.sampled_from(
+    [
+        *[
+            "7",
+            "7.5",
+            "-3",
+            " ",
+            "\n",
+            "Answer:",
+            "final answer",
+            "**",
+            "{",
+            "}",
+            '"price":',
+            "$",
+            "€",
+            "2/3",
+            "to",
+            "or",
+        ],
+        *[
+            "not",
+            ",",
+            ".",
+            "I choose",
+            "left",
+            "right",
+            "b)",
+            "(",
+            ")",
+            "<think>",
+            "</think>",
+            "\\boxed{",
+            "```",
+            "json",
+        ],
+        *[
+            "round",
+            "1,200",
+            "½",
+            "٣",
+            "I",
+            "a",
+            "because",
+            "|",
+            ":",
+            "-",
+            "x",
+            "\u200b",
+            "\x00",
+            "<answer>",
+            "</answer>",
+        ],
+    ]
+)
+ANSWERS = st.one_of(
+    st.text(max_size=200), st.lists(PIECES, max_size=25).map("".join), st.lists(PIECES, max_size=25).map(" ".join)
+)
+
+
+@given(ANSWERS, st.booleans(), st.sampled_from([PRICE, WHOLE, GRID]))
+@settings(max_examples=800, deadline=None)
+def test_a_number_that_is_read_is_legal(text, cut, question):
+    reading = read_number(text, question, truncated=cut)
+    assert reading.status in STATUSES
+    assert reading.ok == (reading.value is not None and question.legal(reading.value))
+    if question.allowed and reading.ok:
+        assert reading.value in question.allowed
+    assert not reading.ok or reading.rule
+
+
+@given(ANSWERS, st.booleans(), st.sampled_from([EXIT, MOVE]))
+@settings(max_examples=800, deadline=None)
+def test_an_option_that_is_read_was_offered(text, cut, question):
+    reading = read_option(text, question, truncated=cut)
+    assert reading.status in STATUSES
+    assert reading.ok == (reading.value in {choice.value for choice in question.choices})
+
+
+@given(ANSWERS, st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_words_are_words(text, cut):
+    reading = read_text(text, speaker="player_1", truncated=cut)
+    assert reading.status in STATUSES
+    assert reading.ok == bool(reading.value)
+
+
+@given(st.floats(2, 14, allow_nan=False))
+def test_every_legal_number_is_read_however_it_is_written(value):
+    shown = f"{value:.6g}"
+    value = float(shown)
+    if not 2 <= value <= 14:
+        return
+    for text in (
+        shown,
+        f"{shown}.",
+        f"${shown}",
+        f"**{shown}**",
+        f"Answer: {shown}",
+        f"I choose {shown}",
+        f"Because I say so.\n{shown}",
+        f"{shown}\nBecause I say so.",
+        json.dumps({"reason": "99 and 3", "price": value}),
+        f"<think>3 or 4</think>{shown}",
+        f"\\boxed{{{shown}}}",
+        shown.replace(".", ",") if "." in shown and len(shown.split(".")[1]) != 3 else shown,
+    ):
+        assert read_number(text, PRICE).value == value, text
+
+
+@given(st.integers(0, 100))
+def test_every_whole_number_is_read_in_words_too(value):
+    small = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    small += [f"{begin}teen" for begin in ("thir", "four", "fif", "six", "seven", "eigh", "nine")]
+    tens = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+    if value < 20:
+        words = small[value]
+    elif value == 100:
+        words = "one hundred"
+    else:
+        words = tens[value // 10 - 2] + (f"-{small[value % 10]}" if value % 10 else "")
+    assert spelled(words) == value
+    assert read_number(f"Answer: {words}", WHOLE).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["twenty eleven", "one two", "hundred one", "", "7", "forty forty", "seven point", "seven point ten"],
+        *["one seven and a half hundred", "one two three four five six seven eight"],
+    ],
+)
+def test_what_is_no_number_in_words(text):
+    assert spelled(text) is None
+
+
+def test_a_long_answer_is_looked_at_from_both_ends():
+    text = "a" * 30_000
+    assert len(shorten(text)) == MAX_LENGTH + 1
+    assert shorten("b" * MAX_LENGTH) == "b" * MAX_LENGTH
+    assert read_number("x " * 400_000 + "\nAnswer: 7.5", PRICE).value == 7.5
+    assert read_number("7.5\n" + "x " * 400_000, PRICE).value == 7.5
+
+
+GARBAGE = [
+    "9" * 1_000_000,
+    "9 " * 500_000,
+    "9," * 500_000,
+    "{" * 500_000,
+    '{"a":' * 100_000,
+    "[" * 500_000,
+    "(" * 500_000 + "7",
+    "<think>" * 100_000,
+    "<" * 500_000,
+    "\\boxed{" * 100_000,
+    "*" * 500_000,
+    "_a" * 300_000,
+    "I will " * 100_000,
+    "between 1 and " * 50_000,
+    "not " * 100_000 + "7",
+    "\n" * 500_000 + "7",
+    "- " * 300_000,
+    "7-" * 300_000,
+    '"' * 500_000,
+    "a) " * 100_000,
+    "lower " * 100_000,
+    "\uff11" * 200_000,
+]
+
+
+@pytest.mark.parametrize("number", range(len(GARBAGE)))
+def test_garbage_takes_no_time(number):
+    text = GARBAGE[number]
+    start = time.process_time()
+    read_number(text, PRICE)
+    read_number(text, WHOLE, truncated=True)
+    read_option(text, MOVE)
+    read_option(text, EXIT)
+    read_text(text, speaker="player_1")
+    # Generous for a busy machine; a pattern that goes astray takes minutes.
+    assert time.process_time() - start < 4.0

@@ -1,0 +1,198 @@
+import pytest
+from llm_chats import Canned, Recorder, run
+
+from llm_coop_envs import bertrand_v0
+
+
+def market(rounds, **settings):
+    return bertrand_v0.parallel_env(preset="team_up_linear", rounds=rounds, record=True, **settings)
+
+
+class Marked(Recorder):
+    """Scripted answers with messages and plans that can be found again."""
+
+    async def ask(self, key, request):
+        given = await super().ask(key, request)
+        if key.call in ("talk", "plan"):
+            text = f"{key.call} {key.agent} at {key.step}: I think of 7.25."
+            given = type(given)(text, given.usage, "stop", given.model, 0.0)
+            self.log[-1] = (key, request, given)
+        return given
+
+
+def by_call(chat, call):
+    return [(key, request.messages[-1].content) for key, request, _ in chat.log if key.call == call]
+
+
+def test_the_calls_of_a_round_are_the_published_ones():
+    # Per round 6 messages and 2 prices; two plans more in rounds 21, 41, ... (Wu et al. 2024, authors' code).
+    _, chat = run(market(41))
+    assert len(chat.log) == 41 * 8 + 2 * 2
+    assert [key.agent for key, _ in chat.prompts("plan")] == ["firm_0", "firm_1"] * 2
+    _, chat = run(market(41, talk=False))
+    assert len(chat.log) == 41 * 2 + 2 * 2
+
+
+def test_firms_plan_after_the_talk_without_having_seen_it():
+    chat = Marked()
+    run(market(22), chat)
+    plans = by_call(chat, "plan")
+    planning = plans[0][0].step
+    talks = [key.step for key, _ in by_call(chat, "talk")]
+    assert planning == 20 * 7 + 6
+    assert {planning - 6, planning - 1} <= set(talks)
+    for _, prompt in plans:
+        assert "talk firm_" not in prompt
+        assert "talk" not in prompt
+    # The talk of that round does not know the new plan either; the prices and the next talk do.
+    for key, prompt in by_call(chat, "talk"):
+        assert ("plan firm_" in prompt) == (key.step > planning)
+    for key, prompt in by_call(chat, "price"):
+        assert (f"plan {key.agent} at {planning}" in prompt) == (key.step >= planning)
+
+
+def test_plans_are_private():
+    chat = Marked()
+    run(market(42), chat)
+    for key, request, _ in chat.log:
+        other = {"firm_0": "firm_1", "firm_1": "firm_0"}[key.agent]
+        assert f"plan {other}" not in request.messages[-1].content
+
+
+def test_only_the_latest_plan_is_shown_but_when_planning():
+    chat = Marked()
+    run(market(62, talk=False), chat)
+    first, second, third = [key.step for key, _ in by_call(chat, "plan") if key.agent == "firm_0"]
+    assert (first, second, third) == (20, 40, 60)
+    last = by_call(chat, "price")[-1][1]
+    assert f"at {third}" in last
+    assert f"at {second}" not in last
+    planning = by_call(chat, "plan")[-1][1]
+    assert [f"at {step}" in planning for step in (first, second, third)] == [True, True, False]
+
+
+def test_firms_may_plan_before_they_talk():
+    chat = Marked()
+    run(market(22), chat, talk_plan_order="plan_first")
+    plans = {key.agent: key.step for key, _ in by_call(chat, "plan")}
+    # Each plans when it is about to speak for the first time in the round.
+    assert sorted(plans.values()) == [140, 141]
+    assert len(by_call(chat, "plan")) == 2
+    for key, prompt in by_call(chat, "talk"):
+        assert (f"plan {key.agent} at {plans[key.agent]}" in prompt) == (key.step >= 140)
+    for _, prompt in by_call(chat, "plan"):
+        assert "talk firm_" not in prompt
+    # Without talk nothing changes.
+    silent = Marked()
+    run(market(22, talk=False), silent, talk_plan_order="plan_first")
+    assert [key.step for key, _ in by_call(silent, "plan")] == [20, 20]
+
+
+def test_what_a_rival_sells_and_earns_is_never_shown():
+    env = market(25, talk=False)
+    chat = Canned(price=[f"{5 + 0.1 * k + 0.037 * (k % 2):.3f}" for k in range(50)])
+    run(env, chat)
+    rounds = [event for event in env.events if event["type"] == "round"]
+    for key, request, _ in chat.log:
+        mine = int(key.agent[-1])
+        text = request.messages[-1].content
+        for event in rounds[1:]:
+            assert f"| {event['profits'][1 - mine]} |" not in text
+            assert f"{event['demand'][1 - mine]:.6g}" not in text
+    last = chat.prompts("price")[-1][1]
+    event = rounds[-2]
+    row = (event["prices"][1], event["demand"][1], event["profits"][1], event["prices"][0])
+    assert "24: " + " | ".join(f"{value:.6g}" for value in row) + "\n" in last
+
+
+def test_the_market_itself_is_not_told():
+    _, chat = run(market(23))
+    for _, request, _ in chat.log:
+        text = request.messages[-1].content
+        for secret in ("1400", "0.0066", "0.0033", "quality", "demand"):
+            assert secret not in text
+
+
+def test_history_and_averages_as_the_environment_gives_them():
+    env = market(45, talk=False)
+    _, chat = run(env)
+    prompts = {key.step + 1: prompt for key, prompt in chat.prompts("price") if key.agent == "firm_0"}
+    assert "The last" not in prompts[1]
+    assert "The last 1 round (" in prompts[2]
+    assert "The last 20 rounds (" in prompts[30]
+    assert "\n9: " not in prompts[30]
+    assert "\n10: " in prompts[30]
+    # Published code: averages in planning rounds only.
+    shown = [number for number, prompt in prompts.items() if "Averages over" in prompt]
+    assert shown == [21, 41]
+    assert "\n1-20: " in prompts[41]
+    assert "\n21-40: " in prompts[41]
+    env = market(25, talk=False, statistics="every_round")
+    _, chat = run(env)
+    shown = [
+        key.step + 1 for key, prompt in chat.prompts("price") if "Averages over" in prompt and key.agent == "firm_0"
+    ]
+    assert shown == [21, 22, 23, 24, 25]
+
+
+def test_averages_may_be_kept_out_of_the_talk():
+    for shown in (True, False):
+        _, chat = run(market(21), statistics_in_talk=shown)
+        talks = [prompt for key, prompt in chat.prompts("talk") if key.step >= 140]
+        assert all(("Averages over" in prompt) == shown for prompt in talks)
+        assert all("Averages over" in prompt for _, prompt in chat.prompts("plan"))
+        assert "Averages over" in chat.prompts("price")[-1][1]
+
+
+def test_the_talk_is_of_this_round_only():
+    chat = Marked()
+    run(market(3), chat)
+    for key, prompt in by_call(chat, "talk"):
+        said = prompt.count("I think of 7.25.")
+        assert said == key.step % 7
+    for _, prompt in by_call(chat, "price"):
+        assert prompt.count("I think of 7.25.") == 6
+
+
+def test_the_forced_first_price_is_asked_for_like_any_other():
+    env = market(1, talk=False)
+    policy, chat = run(env, Canned(price=["9", "9"]))
+    assert [event["prices"] for event in env.events if event["type"] == "round"] == [[2, 2]]
+    assert policy.counters.total().fallbacks == 0
+    assert "laid down" not in chat.prompts("price")[0][1]
+    assert "from 2 to 14" in chat.prompts("price")[0][1]
+
+
+def test_the_planning_question_may_be_repeated_by_mistake():
+    _, chat = run(market(22, talk=False), repeat_planning_prompt=True)
+    plan = {key.agent: prompt for key, prompt in chat.prompts("plan")}
+    for key, prompt in chat.prompts("price"):
+        assert prompt.startswith(plan[key.agent] + "\n\nYou set the price") == (key.step == 20)
+        assert prompt.count("Your aim") == 0
+        assert prompt.count("You set the price for") == 1 + (key.step == 20)
+
+
+def test_the_first_firms_persona_may_be_used_by_mistake():
+    personas = ["a firm of the north", "a firm of the south"]
+    _, chat = run(market(21), personas=personas)
+    plans = {key.agent: prompt for key, prompt in chat.prompts("plan")}
+    assert "south" in plans["firm_1"]
+    assert "north" in plans["firm_0"]
+    _, chat = run(market(21), personas=personas, first_firms_persona=True)
+    plans = {key.agent: prompt for key, prompt in chat.prompts("plan")}
+    assert all("north" in prompt and "south" not in prompt for prompt in plans.values())
+    assert all(("south" in prompt) == (key.agent == "firm_1") for key, prompt in chat.prompts("price"))
+    # In the code the mistake is in the talking variant alone.
+    _, chat = run(market(21, talk=False), personas=personas, first_firms_persona=True)
+    assert "south" in dict((key.agent, prompt) for key, prompt in chat.prompts("plan"))["firm_1"]
+
+
+@pytest.mark.parametrize("prices", ["grid", "continuous"])
+def test_prices_reach_the_environment(prices):
+    env = bertrand_v0.parallel_env(prices=prices, rounds=1, talk=False, record=True)
+    slots = env.reset(seed=0)[1]["firm_0"]["slots"]
+    wanted = [slots.choices[3][1], slots.choices[11][1]] if slots.choices else [1.234567, 1.9]
+    policy, _ = run(env, Canned(price=[f"{price:.6g}" for price in wanted]))
+    [event] = [event for event in env.events if event["type"] == "round"]
+    assert event["prices"] == pytest.approx(wanted, rel=1e-5)
+    assert policy.counters.of("price").answered == 2
