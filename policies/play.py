@@ -42,18 +42,17 @@ async def play_async(
         np.random.SeedSequence([seed, 1]) if policy_seed is None else policy_seed,
         name,
     )
-    totals = dict.fromkeys(env.possible_agents, 0.0)
-    observations, infos = env.reset(seed=seed)
+    totals = np.zeros(env.n_players)
+    env.begin(seed=seed)
     if on_step is not None:
         on_step(env)
     while env.agents:
-        actions = await table.act(observations, infos)
-        observations, rewards, _, _, infos = env.step(actions)
-        for agent, reward in rewards.items():
-            totals[agent] += reward
+        # Only those on turn are shown anything: most of an episode's cost is texts.
+        env.submit(await table.act(*env.look(on_turn=True)))
+        totals += env.rewards
         if on_step is not None:
             on_step(env)
-    return totals
+    return dict(zip(env.possible_agents, totals.tolist(), strict=True))
 
 
 def play(

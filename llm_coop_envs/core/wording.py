@@ -183,6 +183,7 @@ class Wording:
         check_names(trees, folder, TEMPLATE, slot_names)
         check_quotation(trees, folder)
         self._template: jinja2.Template = environment.get_template(TEMPLATE)
+        self._globals = dict(self._template.globals)
 
     def render(self, slots: dict[str, Any]) -> str:
         """The text for one player.
@@ -196,7 +197,9 @@ class Wording:
         import jinja2
 
         try:
-            return self._template.render(slots).strip()
+            # What Template.render does, without merging Jinja's globals anew for every player.
+            context = self._template.new_context({**self._globals, **slots}, shared=True)
+            return "".join(self._template.root_render_func(context)).strip()
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WordingError(f"{self.folder / TEMPLATE}: {error}") from error
 

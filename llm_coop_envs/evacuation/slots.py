@@ -139,6 +139,9 @@ def shown_persona(settings: EvacuationSettings, physical: int, mental: int) -> t
 class SlotMaker:
     """Makes slots: what is the same for all is computed once per step, on arrays.
 
+    Attributes:
+        personas: for each person whether its text says strong, and confident.
+
     Args:
         settings: the settings.
         crowd: the people.
@@ -151,11 +154,10 @@ class SlotMaker:
         names = self._room.exit_names
         self._exit_options = tuple(Option(k, "", name, None, None, False) for k, name in enumerate(names))
         self._offered: dict[tuple[Any, ...], tuple[Option, ...]] = {}
-        personas = [
+        self.personas = [
             shown_persona(settings, physical, mental)
             for physical, mental in zip(crowd.physical.tolist(), crowd.mental.tolist(), strict=True)
         ]
-        self._personas = personas
         self._cells = [(row, col) for _, row, col in settings.exit_list]
         self._fixed: dict[str, Any] = {
             "exit_names": names,
@@ -212,9 +214,11 @@ class SlotMaker:
         row, col = self._rows[index], self._cols[index]
         heading = self._heading[index]
         target = None if heading < 0 else self._cells[self._target[index]]
-        strong, confident = self._personas[index]
-        return EvacuationSlots(
-            **common,
+        strong, confident = self.personas[index]
+        # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
+        slots = object.__new__(EvacuationSlots)
+        vars(slots).update(
+            common,
             **self._fixed,
             asked=asked,
             options=self._options(index, asked),
@@ -235,6 +239,7 @@ class SlotMaker:
             direction=None if target is None else _direction(target[0] - row, target[1] - col),
             heard=heard,
         )
+        return slots
 
     def _options(self, index: int, asked: str) -> tuple[Option, ...]:
         if asked == "exit":

@@ -168,7 +168,7 @@ class Herding(Walker):
 
     def say(self, slots: EvacuationSlots) -> str:
         """Announce where one is going."""
-        return f"I am going to the exit {slots.exits[self.best_exit(slots)].name}, come along!"
+        return f"I am going to the {slots.exits[self.best_exit(slots)].name} exit, come along!"
 
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
         """Distance less the pull of the crowd."""
@@ -219,8 +219,8 @@ class Sharing(CrowdAware):
         views = []
         for exit_ in slots.exits:
             look = "crowded" if others_seen(slots, exit_) >= self.crowd else "clear"
-            views.append(f"The way to the exit {exit_.name} looks {look}.")
-        return " ".join([*views, f"I am going to the exit {slots.exits[self.best_exit(slots)].name}."])
+            views.append(f"The way to the {exit_.name} exit looks {look}.")
+        return " ".join([*views, f"I am going to the {slots.exits[self.best_exit(slots)].name} exit."])
 
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
         """Distance, people seen and what others report."""

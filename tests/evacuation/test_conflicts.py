@@ -105,6 +105,11 @@ def test_walkers_prefer_a_free_way_then_follow_then_stay():
     assert wish([(4, 4), (4, 5), (5, 5), (3, 5)]) == (4, 5)
     # On the goal, nothing is nearer.
     assert wish([(4, 8)]) == (4, 8)
+    # A cell that is as far as one's own is not nearer.
+    desks = ((3, 7), (4, 7), (4, 6))
+    aside = build_room(9, 9, (("right", 4, 8),), desks)
+    cells = aside.cells([(3, 6)])
+    assert walking_wishes(aside, grid_of(aside, cells), cells, np.array([0])).tolist() == cells.tolist()
     corner = build_room(9, 9, (("right", 4, 8),), ((1, 2), (2, 2), (2, 1)))
     cells = corner.cells([(1, 1)])
     assert walking_wishes(corner, grid_of(corner, cells), cells, np.array([0])).tolist() == cells.tolist()

@@ -48,6 +48,11 @@ def test_nobody_is_dropped(people):
     assert set(held.level) <= {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}
 
 
+def test_odd_people_go_to_the_largest_remainders():
+    # Shares of 7: 2.1, 2.1, 1.4, 1.4; the third group comes first among the largest remainders.
+    assert ancestor_attributes(7).count_limit.tolist() == [30, 30, 28, 28, 25, 25, 23]
+
+
 @given(crowds())
 @settings(max_examples=60, deadline=None)
 def test_pressure_is_the_sum_of_differences_around(crowd):

@@ -120,6 +120,12 @@ def test_later_speakers_count_as_heard_only_where_they_are():
     assert listeners(together, rounds[1]) == {1}
 
 
+def test_the_disabled_are_neither_out_nor_inside():
+    last = round_event(1, [], [[7, 4], None, [1, 1]], disabled=[1])
+    found = episode_metrics([START, last])
+    assert (found["disabled"], found["escaped"], found["left_inside"]) == (1, 0, 2)
+
+
 def test_balance():
     assert balance([5, 5, 5]) == pytest.approx(1.0)
     assert balance([9, 0, 0]) == 0.0

@@ -21,6 +21,7 @@ ROOM = build_room(9, 9, wall_exits(9, 9), ((2, 2),))
 def test_moves_on_offer():
     cells = ROOM.cells([(1, 1), (1, 2), (7, 4)])
     free = free_moves(ROOM, grid_of(ROOM, cells), cells)
+    assert set(free.ravel().tolist()) == {0, 1}
     names = [[MOVES[k][0] for k in np.flatnonzero(row)] for row in free]
     # (1, 1): walls around, a desk at (2, 2), a person at (1, 2).
     assert names[0] == ["down", "stay"]

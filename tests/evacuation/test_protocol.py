@@ -114,9 +114,9 @@ def test_the_published_seed_4_step_for_step_with_talk():
         assert sorted(said) == sorted(one["said"])
 
 
-@pytest.mark.parametrize(("seed", "people"), [(0, 200), (11, 300)])
-def test_crowded_rounds_step_for_step(seed, people):
-    trace, events, heard = both(seed, people, wandering, talk=True, steps=2)
+@pytest.mark.parametrize(("seed", "people", "steps"), [(0, 150, 2), (11, 300, 1)])
+def test_crowded_rounds_step_for_step(seed, people, steps):
+    trace, events, heard = both(seed, people, wandering, talk=True, steps=steps)
     compare(trace, events)
     for number, one in enumerate(trace, start=1):
         assert heard.get(number, {}) == one["heard"]

@@ -104,4 +104,9 @@ def test_cells_without_a_way_out():
     ring = tuple((r, c) for r in (3, 4, 5) for c in (3, 4, 5) if (r, c) != (4, 4))
     assert cut_off(9, 9, wall_exits(9, 9), ring) == [(4, 4)]
     assert cut_off(9, 9, wall_exits(9, 9), ring[1:]) == []
+    # A corner is shut in by three desks: there is no way along the walls.
+    corners = {(1, 1): (1, 1), (1, 7): (1, -1), (7, 1): (-1, 1), (7, 7): (-1, -1)}
+    for (row, col), (down, right) in corners.items():
+        desks = ((row + down, col), (row, col + right), (row + down, col + right))
+        assert cut_off(9, 9, wall_exits(9, 9), desks) == [(row, col)]
     assert cut_off(33, 33, wall_exits(33, 33), published_desks()) == []

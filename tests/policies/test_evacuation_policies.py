@@ -131,6 +131,14 @@ def test_somebody_shut_in_stays():
     assert NearestExit().decide(request)["choice"] == 1 + 4
 
 
+def test_a_cell_as_far_as_ones_own_is_no_step_forward():
+    desks = [[3, 7], [4, 7], [4, 6]]
+    env = parallel_env(rows=9, cols=9, people=1, talk=False, exits=[["right", 4, 8]], desks=desks)
+    env.reset(seed=0, options={"positions": [(3, 6)]})
+    env.step({"evacuee_0": {"choice": 0}})
+    assert NearestExit().decide(requests(env)[0])["choice"] == 1 + 4
+
+
 def test_the_rule_based_groups_are_dealt_out_in_order():
     env, _ = moment(people=100, rows=33, cols=33)
     policy = begin(RuleBased(), env)
@@ -201,11 +209,11 @@ def test_herding_follows_the_seen_and_the_heard():
     assert Herding().pull == 1.0
     names = [exit_.name for exit_ in talk_moment("hello").info["slots"].exits]
     for name in names:
-        request = talk_moment(f"I am going to the exit {name}, come along!")
+        request = talk_moment(f"I am going to the {name} exit, come along!")
         assert names[Herding(20.0).decide(request)["choice"]] == name
     talking = moment(talk=True)[1][0]
     chosen = names[Herding().best_exit(talking.info["slots"])]
-    assert Herding().decide(talking) == {"message": f"I am going to the exit {chosen}, come along!"}
+    assert Herding().decide(talking) == {"message": f"I am going to the {chosen} exit, come along!"}
 
 
 def test_sharing_says_what_it_sees():
@@ -214,8 +222,8 @@ def test_sharing_says_what_it_sees():
     said = policy.say(slots)
     for exit_ in slots.exits:
         look = "crowded" if exit_.people >= slots.exits[0].people else "clear"
-        assert f"The way to the exit {exit_.name} looks {look}." in said
-    assert said.endswith(f"I am going to the exit {slots.exits[policy.best_exit(slots)].name}.")
+        assert f"The way to the {exit_.name} exit looks {look}." in said
+    assert said.endswith(f"I am going to the {slots.exits[policy.best_exit(slots)].name} exit.")
     assert len(said.split()) <= 50
     assert (Sharing().weight, Sharing().trust, Sharing().crowd) == (0.5, 1.0, 10.0)
 
@@ -223,7 +231,7 @@ def test_sharing_says_what_it_sees():
 def test_sharing_believes_what_it_hears():
     names = [exit_.name for exit_ in talk_moment("hello").info["slots"].exits]
     quiet = names[Sharing().decide(talk_moment("hello"))["choice"]]
-    warned = talk_moment(f"The way to the exit {quiet} looks crowded.")
+    warned = talk_moment(f"The way to the {quiet} exit looks crowded.")
     assert names[Sharing(trust=20.0).decide(warned)["choice"]] != quiet
     assert names[Sharing(trust=0.0).decide(warned)["choice"]] == quiet
     invited = talk_moment("The left exit is clear.")
