@@ -33,6 +33,7 @@ def fit(
     lists: Sequence[tuple[str, str]],
     limit: int,
     count: TokenCounter,
+    count_item: TokenCounter | None = None,
 ) -> Fitted:
     """Render a prompt, leaving out list items until it has no more than `limit` tokens.
 
@@ -43,6 +44,7 @@ def fit(
             `"first"` (the beginning).
         limit: the most tokens, the frame included.
         count: counts tokens.
+        count_item: counts those of single items; may remember, as the same items come back in prompt after prompt.
 
     Returns:
         The prompt. A list gives way only when the ones before it are empty, and by as few items as the count of each
@@ -58,7 +60,7 @@ def fit(
         items: tuple[Any, ...] = tuple(now.get(name) or ())
         if not items:
             continue
-        costs = [_cost(item, count) for item in items]
+        costs = [_cost(item, count_item or count) for item in items]
         if kept == "first":
             costs.reverse()
         dropped = 0

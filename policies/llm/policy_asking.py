@@ -92,8 +92,8 @@ class Asker:
         self.settings = settings
         self.pack = pack
         self.counters = counters
-        # Players count the same messages again and again.
-        self._count = functools.lru_cache(maxsize=1 << 13)(count)
+        self._count = count
+        self._count_item = functools.lru_cache(maxsize=1 << 13)(count)
 
     async def ask(
         self,
@@ -170,7 +170,9 @@ class Asker:
             values["heard"] = known["heard"][memory.summarised :]
             values["summary"] = memory.summary
         while True:
-            fitted = fit(lambda v: self.pack.render(call.template, v), values, call.shrinks, most, self._count)
+            fitted = fit(
+                lambda v: self.pack.render(call.template, v), values, call.shrinks, most, self._count, self._count_item
+            )
             excess = fitted.left_out.get("heard", 0)
             if not (summarised and excess and await self._summarise(turn, call, known["heard"], excess)):
                 break
@@ -196,7 +198,14 @@ class Asker:
         }
         most = self.settings.prompt_tokens(call.scenario, call.name)
         # What does not fit into one summary waits for the next: the newest of these messages give way first.
-        fitted = fit(lambda v: self.pack.render("summary.jinja", v), values, (("heard", "first"),), most, self._count)
+        fitted = fit(
+            lambda v: self.pack.render("summary.jinja", v),
+            values,
+            (("heard", "first"),),
+            most,
+            self._count,
+            self._count_item,
+        )
         taken = wanted - fitted.left_out.get("heard", 0)
         if not taken:
             counts.fallbacks += 1

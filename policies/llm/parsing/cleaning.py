@@ -1,9 +1,8 @@
-"""Making an answer plain: one kind of digit, minus and space, and no thoughts, fences or markdown."""
+"""Making an answer plain: one kind of minus and space, and no thoughts, fences or markdown."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 
 # Longer answers are garbage; their beginning and end are where an answer would stand.
 MAX_LENGTH = 20_000
@@ -29,7 +28,6 @@ _CHARACTERS: dict[int, str] = {
 }
 _HALVES = {"½": ".5", "¼": ".25", "¾": ".75"}
 _HALF = re.compile(r"(\d?)([½¼¾])")
-_OTHER_DIGIT = re.compile(r"[^\W\d_a-zA-Z]|[^\x00-\x7f]", re.UNICODE)
 
 _THOUGHT_NAMES = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad|reflection|analysis)"
 _THOUGHT = re.compile(rf"<({_THOUGHT_NAMES})\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
@@ -49,7 +47,6 @@ _TEX_INLINE = re.compile(r"\$(-?[\d.,]+)\$")
 _ESCAPED = re.compile(r"\\+([$%_#*`>~.\-])")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|br|div|span|code|pre|sub|sup|h[1-6]|li|ul|ol)\b[^<>]{0,80}>", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
-_INLINE_FENCE = re.compile(r"```(?:json|text|plaintext|python)?")
 _STRUCK = re.compile(r"~~[^~\n]*~~")
 _BOLD = re.compile(r"\*\*+|__+(?=\W|$)|(?<!\w)__+|`+")
 _STARRED = re.compile(r"(?<![\w*])\*(\S|\S[^*\n]*\S)\*(?![\w*])")
@@ -86,17 +83,11 @@ def spoken(text: str) -> str:
 
 
 def characters(text: str) -> str:
-    """One kind of digit, minus, quotation mark and space."""
+    """One kind of minus, quotation mark and space; full-width letters and fractions as plain ones."""
     if text.isascii():
         return text
     text = _HALF.sub(lambda m: m[1] + _HALVES[m[2]] if m[1] else "0" + _HALVES[m[2]], text)
-    text = text.translate(_CHARACTERS)
-    return _OTHER_DIGIT.sub(_digit, text)
-
-
-def _digit(match: re.Match[str]) -> str:
-    value = unicodedata.decimal(match[0], -1)
-    return match[0] if value < 0 else str(value)
+    return text.translate(_CHARACTERS)
 
 
 def plain(text: str) -> str:
@@ -116,7 +107,7 @@ def plain(text: str) -> str:
     if "$" in text:
         text = _TEX_INLINE.sub(r"\1", text)
     if "`" in text or "~" in text:
-        text = _INLINE_FENCE.sub("", _FENCE.sub("", text))
+        text = _FENCE.sub("", text)
         text = _STRUCK.sub(" ", text)
     if _MARKS.search(text):
         text = _BOLD.sub("", _RULE.sub("", text))

@@ -83,7 +83,6 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _FRACTION_AFTER = re.compile(r"\s*/\s*\d")
-_FRACTION_BEFORE = re.compile(r"\d\s*/\s*$")
 _OPERATOR_AFTER = re.compile(r"\s*(?:[*\u00d7·÷^]\s*[\d($]|[x]\s+[\d($]|x\d|\+\s*[\d($]|\s-\s+[\d($]|\)\s*[*\u00d7/÷])")
 _OPERATOR_BEFORE = re.compile(r"(?:[\d)%]\s*(?:[*\u00d7·÷^+/±]|(?<=[\s\d])x)|[\d)]\s+-)\s*\$?\(?$")
 _RANGE_AFTER = re.compile(r"\s*(?:[-\u2013\u2014~]|to\b|bis\b|through\b|\.\.+)\s*(?:\$|€)?\d", re.IGNORECASE)
@@ -215,7 +214,7 @@ def _may_be_meant(text: str, start: int, end: int) -> bool:
         return True
     if any(pattern.match(after) for pattern in (_COUNTED, _FRACTION_AFTER, _OPERATOR_AFTER, _RATIO_AFTER)):
         return False
-    if any(p.search(before) for p in (_NAMED, _FRACTION_BEFORE, _OPERATOR_BEFORE, _BOUND, _DENIED)):
+    if any(p.search(before) for p in (_NAMED, _OPERATOR_BEFORE, _BOUND, _DENIED)):
         return False
     if _in_range_words(before, after):
         return False

@@ -109,24 +109,16 @@ def test_values_for_a_call_are_cut_to_what_it_may_show():
 
 # No text tells a player what is studied.
 
-LIST = Path(llm_coop_envs.__file__).parents[1] / "docs" / "development.md"
-STEMS = re.search(r"```hint-words\n(.*?)```", LIST.read_text(encoding="utf-8"), re.DOTALL)[1].split("\n")
-GERMAN = [
-    *[
-        "kooper",
-        "zusammenarbeit",
-        "kartell",
-        "preiskrieg",
-        "absprache",
-        "gleichgewicht",
-        "monopol",
-        "experiment",
-        "simul",
-    ],
-    *["forsch", "studie", "egois", "altruis", "schönheitswettbewerb", "spieltheor", "gefangenendilemma", "verschwör"],
-    *["unterbiet", "teamarbeit"],
-]
-HINTS = re.compile("|".join(re.escape(stem) for stem in [*filter(None, STEMS), *GERMAN]), re.IGNORECASE)
+DOCS = Path(llm_coop_envs.__file__).parents[1] / "docs"
+
+
+def stems(file, block):
+    text = (DOCS / file).read_text(encoding="utf-8")
+    return re.search(rf"```{block}\n(.*?)\n```", text, re.DOTALL)[1].split("\n")
+
+
+STEMS = [*stems("development.md", "hint-words"), *stems("llm_policies.md", "hint-words-de")]
+HINTS = re.compile("|".join(re.escape(stem) for stem in STEMS), re.IGNORECASE)
 
 
 @pytest.mark.parametrize("path", sorted(HOME.rglob("*.jinja")), ids=lambda p: p.relative_to(HOME).as_posix())
