@@ -31,6 +31,9 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 Workers = Annotated[int | None, typer.Option(help="Sessions at a time; all cores if left out.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random stream.")]
 Docked = Annotated[bool, typer.Option("--docked", help="Draw the random numbers of the authors' code.")]
+Misread = Annotated[
+    bool, typer.Option("--misread", help="Analyse two rounds of memory as the authors' code does, firms mixed up.")
+]
 Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in it is continued.")]
 
 
@@ -86,9 +89,10 @@ def run_command(
     ] = None,
     docked: Docked = False,
     shallow: Annotated[bool, typer.Option("--shallow", help="Leave out what needs the value of every state.")] = False,
+    misread: Misread = False,
 ) -> None:
     """Run sessions of one setting (the representative experiment unless a file says otherwise)."""
-    plan = Plan(settings=read_settings(settings), seed=seed, docked=docked, deep=not shallow)
+    plan = Plan(settings=read_settings(settings), seed=seed, docked=docked, deep=not shallow, misread=misread)
     for line in summary_lines(run_shown(plan, sessions, folder, workers, "sessions")):
         console.print(line)
 
@@ -104,6 +108,7 @@ def study(
     seed: Seed = 0,
     workers: Workers = None,
     docked: Docked = False,
+    misread: Misread = False,
 ) -> None:
     """Run a published variation of the experiment and compare. Docked runs break ties at random, as the authors do."""
     chosen = _study(name)
@@ -116,7 +121,7 @@ def study(
     for one in variants:
         count = sessions or one.sessions or chosen.sessions
         settings = replace(one.settings, ties="random") if docked else one.settings
-        plan = Plan(settings=settings, seed=seed, docked=docked)
+        plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread)
         found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
         for line in comparison_lines(one, found):
             console.print(line)
