@@ -102,10 +102,10 @@ class BertrandEnv(ScenarioEnv):
         self.marks = settings.marks
         self._band = settings.band
         self._grids = settings.grids if settings.prices == "grid" else ()
-        self._floors, self._cap = settings.floors, settings.cap
+        self._floors, self._caps = settings.floors, (settings.cap,) * settings.firms
         if self._grids:
             self._floors = tuple(grid[0] for grid in self._grids)
-            self._cap = max(grid[-1] for grid in self._grids)
+            self._caps = tuple(grid[-1] for grid in self._grids)
         self._offers = tuple(tuple(enumerate(grid)) for grid in self._grids) if self._grids else ((),) * settings.firms
         self._known: dict[tuple[int, ...], _Settled] = {}
         rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
@@ -116,15 +116,15 @@ class BertrandEnv(ScenarioEnv):
         """Price and profit scales at the extreme prices: demand falls in the own price and rises in the others'."""
         n = self.n_players
         low_prices = np.array(self._floors)
-        high_prices = np.full(n, self._cap)
+        high_prices = np.array(self._caps)
         low, high = positions(low_prices, self.marks), positions(high_prices, self.marks)
         most = np.empty(n)
         for i in range(n):
-            best, worst = [self._cap] * n, list(self._floors)
-            best[i], worst[i] = self._floors[i], self._cap
+            best, worst = list(self._caps), list(self._floors)
+            best[i], worst[i] = self._floors[i], self._caps[i]
             sold = max(abs(self.market.demand(best)[i]), abs(self.market.demand(worst)[i]))
             # One unit more than the product: truncation and rounding stay inside.
-            most[i] = 1.0 + sold * max(abs(p - self.market.cost[i]) for p in (self._floors[i], self._cap))
+            most[i] = 1.0 + sold * max(abs(p - self.market.cost[i]) for p in (self._floors[i], self._caps[i]))
         gain = np.maximum(np.abs(normalised_profits(most, self.marks)), np.abs(normalised_profits(-most, self.marks)))
         ones = np.ones(1)
         self._feature_bounds = (
@@ -139,7 +139,7 @@ class BertrandEnv(ScenarioEnv):
     def _choice_space(self) -> spaces.Discrete | spaces.Box:
         if self._grids:
             return spaces.Discrete(self.settings.grid_points)
-        return spaces.Box(min(self._floors), self._cap, (1,), np.float64)
+        return spaces.Box(min(self._floors), self._caps[0], (1,), np.float64)
 
     # One episode.
 
@@ -164,7 +164,7 @@ class BertrandEnv(ScenarioEnv):
         if self._grids:
             drawn = self.np_random.integers(self.settings.grid_points, size=self.n_players).tolist()
             return tuple(grid[k] for grid, k in zip(self._grids, drawn, strict=True))
-        return tuple(self.np_random.uniform(self._floors, self._cap).tolist())
+        return tuple(self.np_random.uniform(self._floors, self._caps).tolist())
 
     def _next_stage(self) -> Stage | Over:
         settings = self.settings
@@ -233,7 +233,7 @@ class BertrandEnv(ScenarioEnv):
 
     def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         usable, mended = values.tolist(), [False] * len(who)
-        cap = self._cap
+        cap = self._caps[0]
         for k, i in enumerate(who.tolist()):
             value, floor = usable[k], self._floors[i]
             if not floor <= value <= cap:
@@ -254,7 +254,7 @@ class BertrandEnv(ScenarioEnv):
     def _state_vector(self) -> NDArray[np.float64]:
         settings, latest = self.settings, self._latest
         window = settings.collusion_window
-        filled = min(self._streak / window, 1.0) if window else 0.0
+        filled = self._streak / window if window else 0.0
         head = [self._history.played / settings.rounds, filled, -1.0 if latest is None else 1.0]
         if latest is None:
             return np.array(head + [0.0] * (2 * self.n_players))
@@ -273,7 +273,7 @@ class BertrandEnv(ScenarioEnv):
             cost=self.market.cost[index],
             whole_profits=settings.truncate_profit,
             floor=self._floors[index],
-            cap=self._cap,
+            cap=self._caps[index],
             choices=self._offers[index],
             prior=() if prior is None else (prior[index], *others(prior, index)),
             fixed_price=None if self._forced is None else self._forced[index],
@@ -288,14 +288,15 @@ class BertrandEnv(ScenarioEnv):
         )
 
     def _picture(self) -> str:
-        rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
         if self._latest is None:
             return "no prices yet"
         result = self._latest.outcome
-        for name, price, sold, profit in zip(
-            self.possible_agents, result.prices, result.demand, result.profits, strict=True
-        ):
-            rows.append(f"{name:8}{price:10.4g}{sold:10.4g}{profit:12.6g}")
+        if self._history.played == 0:
+            known = zip(self.possible_agents, result.prices, strict=True)
+            return "prices before round 1: " + ", ".join(f"{name} {price:.4g}" for name, price in known)
+        rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
+        for name, *values in zip(self.possible_agents, result.prices, result.demand, result.profits, strict=True):
+            rows.append("{:8}{:10.4g}{:10.4g}{:12.6g}".format(name, *values))
         return "\n".join(rows)
 
     # Records and snapshots.

@@ -169,22 +169,18 @@ def _logit_nash(market: LogitMarket) -> tuple[float, ...]:
     return tuple(c + mu * (1.0 + x) for c, x in zip(market.cost, odds(0.5 * (low + high)), strict=True))
 
 
-def _slopes(market: LinearMarket, firms: int) -> tuple[float, float]:
-    """(fall of own demand per unit of own price, rise per unit of a rival's price) among `firms` sellers."""
-    if firms == 1:
-        return 1.0 / market.beta, 0.0
-    scale = (market.beta - market.d) * (market.beta + (firms - 1) * market.d)
-    return (market.beta + (firms - 2) * market.d) / scale, market.d / scale
+def _rivalry(market: LinearMarket, firms: int) -> float:
+    """How much a rival's price moves a firm's demand, for each unit its own price does, among `firms` sellers."""
+    return market.d / (market.beta + (firms - 2) * market.d)
 
 
 def _linear_nash(market: LinearMarket) -> tuple[float, ...]:
-    """Solve the first-order conditions q_i = own (p_i - c_i), linear in h_i = a_i - p_i."""
+    """Solve the first-order conditions, linear in h_i = a_i - p_i: h_i - r sum_{j != i} h_j = a_i - c_i - h_i."""
     n = market.firms
-    own, cross = _slopes(market, n)
-    # own h_i - cross sum_{j != i} h_j = own (a_i - c_i - h_i)
-    gaps = [own * (a - c) for a, c in zip(market.quality, market.cost, strict=True)]
-    total = sum(gaps) / (2 * own - (n - 1) * cross)
-    return tuple(a - (gap + cross * total) / (2 * own + cross) for a, gap in zip(market.quality, gaps, strict=True))
+    r = _rivalry(market, n)
+    gaps = [a - c for a, c in zip(market.quality, market.cost, strict=True)]
+    total = sum(gaps) / (2.0 - (n - 1) * r)
+    return tuple(a - (gap + r * total) / (2.0 + r) for a, gap in zip(market.quality, gaps, strict=True))
 
 
 def _linear_reply(market: LinearMarket, firm: int, prices: Sequence[float]) -> float:
@@ -195,9 +191,8 @@ def _linear_reply(market: LinearMarket, firm: int, prices: Sequence[float]) -> f
 
 def _reply_among(market: LinearMarket, firm: int, prices: Sequence[float], rivals: Sequence[int]) -> float:
     """The stationary point of the profit when exactly `rivals` sell beside the firm."""
-    own, cross = _slopes(market, len(rivals) + 1)
     surplus = sum(market.quality[j] - prices[j] for j in rivals)
-    return (market.quality[firm] + market.cost[firm] - cross / own * surplus) / 2
+    return (market.quality[firm] + market.cost[firm] - _rivalry(market, len(rivals) + 1) * surplus) / 2
 
 
 def _clamped_reply(market: LinearMarket, firm: int, prices: Sequence[float], inner: float) -> float:

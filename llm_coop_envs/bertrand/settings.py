@@ -1,4 +1,10 @@
-"""Settings of the price competition scenario, and the published presets."""
+"""Settings of the price competition scenario, and the published presets.
+
+Sources, by the names used below: Calvano, Calzolari, Denicolo and Pastorello (2020), American Economic Review 110(10),
+and their replication package; Fish, Gonczarowski and Shorrer (2024), arXiv 2404.00806; EconEvals (2025), arXiv
+2503.18825; Singh and Vives (1984), RAND Journal of Economics 15(4); Wu et al. (2024), "Shall We Team Up", and the code
+published with it, which differs from its text in places that are named.
+"""
 
 from __future__ import annotations
 
@@ -233,6 +239,8 @@ class BertrandSettings(ScenarioSettings):
         """Check what depends on the market's own prices."""
         if self.clamp_demand and self.demand == "logit":
             raise SettingsError("clamp_demand", True, "has no effect on logit demand, which is never negative; drop it")
+        # Solves the market: if it has no Nash or joint-profit prices, that is said now.
+        _ = self.marks
         if self.price_floor != "cost":
             check_number(self, "price_floor", 0.0)
         if self.price_cap is not None:

@@ -79,8 +79,10 @@ class ChoiceReader:
             return None
         if len(who) == 0:
             return self._idle
-        if everyone:
-            masks = self._every if legal is None else legal
+        if everyone and legal is None:
+            return self._every
+        if everyone and legal is not None:
+            masks = legal
         else:
             masks = self._idle.copy()
             masks[who] = 1 if legal is None else legal[who]

@@ -205,6 +205,7 @@ class Conversation:
         self.messages: list[Message] = []
         self._audience = everyone()
         self._position: dict[int, int] = {}
+        self._last_order: dict[int, int] = {}
         self._sequence = -1
         self._together = False
         self._inboxes: dict[int, list[Message]] | None = None
@@ -222,6 +223,7 @@ class Conversation:
         """
         self._audience = audience
         self._position = {int(speaker): position for position, speaker in enumerate(order)}
+        self._last_order = self._position
         self._sequence += 1
         self._together = together
         if together:
@@ -231,6 +233,11 @@ class Conversation:
     def close(self) -> None:
         """End the talk: everyone now hears what was meant for them, from later speakers too."""
         self._position = {}
+
+    def keep_order(self) -> None:
+        """After `close`: a speaker of the last sequential talk still hears only the speakers before it."""
+        if not self._together:
+            self._position = dict(self._last_order)
 
     def forget(self) -> None:
         """Drop all messages; the talks' numbering goes on."""
@@ -320,5 +327,6 @@ class Conversation:
         self._inboxes = None
         self._audience = Audience.from_json(state["audience"])
         self._position = {speaker: position for speaker, position in state["order"]}
+        self._last_order = self._position
         self._sequence = state["sequence"]
         self._together = state["together"]

@@ -73,9 +73,12 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to text, not {type(actions).__name__}")
         talking = self._game.phase == TALK
-        dicts = {
-            name: {"message": said} if talking else {"choice": read_number(said)} for name, said in actions.items()
-        }
+        dicts: dict[str, dict[str, object]] = {}
+        for name, said in actions.items():
+            number = None if talking else read_number(said)
+            dicts[name] = (
+                {"message": said} if talking else {"choice": None if number is None else self._game.choice_of(number)}
+            )
         observations, rewards, terminations, truncations, infos = self._game.step(dicts)
         return _texts(observations), rewards, terminations, truncations, _without_masks(infos)
 

@@ -2,7 +2,8 @@
 
 All of them work with any number of firms, with continuous prices and with grids, with and without talk; only
 `PriceMatching` speaks. Those that say so know the market: they read its demand and costs from the episode's settings,
-as knowledge of their own; the environment never tells it to a player.
+as knowledge of their own; the environment never tells it to a player. What happened they know from the rounds they are
+shown: with `history_window=0` they act as in the first round.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class BestReply(PricingPolicy):
 class WinContinueLoseReverse(PricingPolicy):
     """Win-continue, lose-reverse: move the price on if the profit did not fall, else turn round; knows nothing.
 
-    (The rule of Huck, Normann and Oechssler 2003, there for quantities.) The first price and direction are drawn.
+    (The rule of Huck, Normann and Oechssler 2004, there for quantities.) The first price and direction are drawn.
 
     Args:
         step: size of a move as a share of the price range; on a grid one index is the least.
@@ -150,7 +151,8 @@ class WinContinueLoseReverse(PricingPolicy):
                 self._direction[slots.me] *= -1
             self._profit[slots.me] = profit
         wanted = last[0] + self._direction[slots.me] * step
-        if not low <= wanted <= high:
+        # At a wall it turns round; half a step of leeway, because grid prices are sums with rounding.
+        if not low - step / 2 <= wanted <= high + step / 2:
             self._direction[slots.me] *= -1
         return min(max(wanted, low), high)
 
@@ -171,7 +173,8 @@ class GrimTrigger(PricingPolicy):
     Rounds whose prices were laid down in advance provoke nobody.
 
     Args:
-        tolerance: how far below its joint-profit price a rival may go, as a share of the distance to Nash.
+        tolerance: how far below its joint-profit price (on a grid, the price nearest to it) a rival may go, as a share
+            of the distance to Nash.
     """
 
     def __init__(self, tolerance: float = 0.05) -> None:
@@ -184,6 +187,10 @@ class GrimTrigger(PricingPolicy):
         super().begin(episode)
         self._angry: set[str] = set()
         self._excused: set[int] = set()
+        self._least = [
+            (grid[nearest(grid, joint)] if self.settings.prices == "grid" else joint) - self.tolerance * (joint - nash)
+            for grid, nash, joint in zip(self.settings.grids, self.marks.nash, self.marks.joint, strict=True)
+        ]
 
     def price(self, slots: BertrandSlots) -> float:
         """Joint-profit or Nash price."""
@@ -193,17 +200,9 @@ class GrimTrigger(PricingPolicy):
         if slots.history and slots.history[-1].round not in self._excused:
             rivals = [i for i in range(self.market.firms) if i != me]
             for i, price in zip(rivals, slots.history[-1].rival_prices, strict=True):
-                if price < self._least(i):
+                if price < self._least[i]:
                     self._angry.add(slots.me)
         return (self.marks.nash if slots.me in self._angry else self.marks.joint)[me]
-
-    def _least(self, firm: int) -> float:
-        """The lowest price at which a rival keeps the peace."""
-        nash, joint = self.marks.nash[firm], self.marks.joint[firm]
-        if self.settings.prices == "grid":
-            grid = self.settings.grids[firm]
-            joint = grid[nearest(grid, joint)]
-        return joint - self.tolerance * (self.marks.joint[firm] - nash)
 
 
 class PriceMatching(PricingPolicy):

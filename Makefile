@@ -1,0 +1,40 @@
+# Nothing but Python >= 3.10 and make is needed: everything else goes into .venv in this folder.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := runs/team_up-demo
+PROJECT := pyproject.toml
+
+.PHONY: demo test lint clean
+
+# The shipped study, played and reported on. Run again, it finds everything there.
+demo: $(VENV)/.study
+	$(BIN)/llm-coop run team_up -o $(RUN)
+	$(BIN)/llm-coop report $(RUN)
+	@echo "Open $(CURDIR)/$(RUN)/report/index.html in a browser."
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "There is no $(PYTHON); install Python 3.10 or newer, or name it: make demo PYTHON=/path/to/python" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); llm-coop-envs needs Python 3.10 or newer: make demo PYTHON=/path/to/python" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+# Stamps: set up again only when the dependencies may have changed.
+$(VENV)/.study: $(PROJECT) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[study]"
+	@touch $@
+
+$(VENV)/.dev: $(PROJECT) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(VENV)/.study

@@ -1,0 +1,123 @@
+"""Files that are whole or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import io
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.errors import RunError
+
+# Events compress well at any level; higher ones cost more time than playing the episode did.
+GZIP_LEVEL = 4
+TEMPORARY = ".partial"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is either complete or not there, whatever happens meanwhile.
+
+    Args:
+        path: the file; an existing one is replaced.
+        content: its bytes.
+
+    Raises:
+        RunError: the file cannot be written; the sentence says why.
+    """
+    with whole(path) as temporary, temporary.open("wb") as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well.
+
+    Raises:
+        RunError: something cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    try:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            # Without it a power cut may leave the new name with no content.
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> RunError:
+    """The sentence for a file that could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RunError(f"{path}: cannot be written, the disk is full; free some space")
+    why = error.strerror or str(error)
+    return RunError(f"{path}: cannot be written ({why}); choose a folder you can write to with -o")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left behind."""
+    for left in folder.rglob(f".*{TEMPORARY}"):
+        with contextlib.suppress(OSError):
+            left.unlink()
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write readable JSON."""
+    write_whole(path, (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def pack_lines(records: Iterable[Any]) -> bytes:
+    """Records as compressed JSON lines; the same records give the same bytes."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=buffer, mtime=0) as file:
+        for record in records:
+            line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            file.write(line.encode() + b"\n")
+    return buffer.getvalue()
+
+
+def read_lines(path: Path) -> list[Any]:
+    """The records that `pack_lines` packed.
+
+    Raises:
+        RunError: the file cannot be read or is damaged.
+    """
+    try:
+        with gzip.open(path, "rb") as file:
+            return [json.loads(line) for line in file]
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise RunError(f"{path}: cannot be read ({why}); delete it and run the study again to replace it") from error
+
+
+def read_json(path: Path, what: Callable[[str], str]) -> dict[str, Any]:
+    """A JSON object from a file.
+
+    Args:
+        path: the file.
+        what: makes the error's sentence from the reason.
+
+    Raises:
+        RunError: the file cannot be read or holds no JSON object.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise RunError(what(error.strerror or str(error))) from error
+    except ValueError as error:
+        raise RunError(what(f"it is damaged: {error}")) from error
+    if not isinstance(data, dict):
+        raise RunError(what("it holds no JSON object"))
+    return data

@@ -1,0 +1,105 @@
+"""How a run looks in a terminal, and in a log file."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from llm_coop_envs.benchmarks.runfolder import Run
+
+QUIET_SECONDS = 15.0
+
+
+class RichWatcher:
+    """Shows a progress bar with the time that remains; a line now and then when there is no terminal.
+
+    Args:
+        console: where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            transient=True,
+        )
+        self._bar: TaskID | None = None
+        self._done = 0
+        self._total = 0
+        self._running = 0
+        self._spoken = time.monotonic()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run folder was accepted and playing began."""
+        return self._bar is not None
+
+    def __enter__(self) -> RichWatcher:
+        """Start drawing."""
+        if self._console.is_terminal:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop drawing, whatever happened."""
+        if self._progress.live.is_started:
+            self._progress.stop()
+
+    def begin(self, run: Run, todo: int, workers: int) -> None:
+        """Say what will be done."""
+        self._total, self._done, self._running = run.total, run.total - todo, min(workers, todo)
+        there = f", {self._done} of them already there" if self._done else ""
+        self._console.print(
+            f"Study [bold]{run.manifest['study']}[/]: {len(run.conditions)} conditions, {run.total} episodes{there}; "
+            f"{_processes(workers)}; run folder {run.folder}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        if all(kind == "scripted" for kind in run.manifest["policies"].values()):
+            self._console.print("All players are scripted rules; no language model plays.", highlight=False)
+        self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
+
+    def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
+        """Count one more."""
+        self._done += 1
+        remaining = "" if left is None else f"about {clock(left)} left"
+        if self._bar is not None:
+            self._progress.update(self._bar, completed=self._done, left=remaining)
+        if not self._console.is_terminal and time.monotonic() - self._spoken > QUIET_SECONDS:
+            self._spoken = time.monotonic()
+            self._console.print(f"{self._done} of {self._total} episodes, {remaining}", highlight=False)
+
+    def stopping(self) -> None:
+        """Say that Ctrl-C was understood."""
+        self._console.print(
+            "Stopping: running episodes are being finished. Press Ctrl-C again to stop at once; nothing that is "
+            "written gets lost.",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    def tables(self) -> None:
+        """Say that tables are being written."""
+        if self._bar is not None:
+            self._progress.update(self._bar, description="Writing tables", left="")
+
+
+def clock(seconds: float) -> str:
+    """Seconds as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _processes(workers: int) -> str:
+    return "1 process" if workers == 1 else f"{workers} processes"

@@ -1,0 +1,230 @@
+"""Published values, each with its source."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PAPER = (
+    "Zengqing Wu, Run Peng, Shuyuan Zheng, Qianying Liu, Xu Han, Brian I. Kwon, Makoto Onizuka, Shaojie Tang, Chuan "
+    "Xiao (2024). Shall We Team Up: Exploring Spontaneous Cooperation of Competing LLM Agents. Findings of the "
+    "Association for Computational Linguistics: EMNLP 2024, 5163-5186. arXiv 2402.12327."
+)
+"""What the sources below call Wu et al. 2024."""
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class EscapeRow:
+    """One row of the evacuation table.
+
+    Attributes:
+        arm: its key.
+        title: its name.
+        talk: whether people could speak.
+        rounds: the rounds at which was counted.
+        escaped: how many of `people` had left by then, mean over `runs`.
+        people: how many there were.
+        runs: over how many runs.
+        source: where it was published.
+    """
+
+    arm: str
+    title: str
+    talk: bool
+    rounds: tuple[int, ...]
+    escaped: tuple[float, ...]
+    people: int
+    runs: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EscapeRun:
+    """One evacuation, counted after every step.
+
+    Attributes:
+        seed: its seed.
+        talk: whether people could speak.
+        people: how many there were.
+        frames: the steps, from 0.
+        in_room: who has not left yet.
+        reached: by exit (left, bottom, right), how many have reached it; they leave one step later.
+        source: where it was published.
+    """
+
+    seed: int
+    talk: bool
+    people: int
+    frames: tuple[int, ...]
+    in_room: tuple[int, ...]
+    reached: dict[str, tuple[int, ...]]
+    source: str
+
+    @property
+    def escaped(self) -> tuple[int, ...]:
+        """How many have left, by step."""
+        return tuple(self.people - n for n in self.in_room)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarianceArm:
+    """Variance of the chosen numbers by k in one arm.
+
+    Attributes:
+        arm: its key.
+        title: its name.
+        k: how often the players had talked.
+        mean: the mean variance over `runs`.
+        band: its published band at each k, `None` where none could be read.
+        runs: over how many runs.
+        precision: how exactly the figure could be read.
+        source: where it was published.
+    """
+
+    arm: str
+    title: str
+    k: tuple[int, ...]
+    mean: tuple[float, ...]
+    band: tuple[tuple[float, float] | None, ...]
+    runs: int
+    precision: float
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricePath:
+    """Prices over rounds in one published run.
+
+    Attributes:
+        arm: its key.
+        title: its name.
+        talk: whether the firms could speak.
+        rounds: the rounds that were read off.
+        prices: one series per firm, or one for their mean.
+        precision: how exactly the figure could be read.
+        source: where it was published.
+    """
+
+    arm: str
+    title: str
+    talk: bool
+    rounds: tuple[int, ...]
+    prices: tuple[tuple[float, ...], ...]
+    precision: float
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceLevels:
+    """The published reference prices and the definition of collusion.
+
+    Attributes:
+        nash: the competitive price.
+        cartel: the joint-profit price.
+        start: the price of round 1.
+        collusion_rounds: for how many rounds in a row prices have to stay close, between Nash and cartel price.
+        longest: the round limit.
+        runs: runs per setting.
+        source: where the prices were published.
+        collusion_source: where the definition was published.
+    """
+
+    nash: float
+    cartel: float
+    start: float
+    collusion_rounds: int
+    longest: int
+    runs: int
+    source: str
+    collusion_source: str
+
+
+def escape_table() -> tuple[EscapeRow, ...]:
+    """Cumulative escapes by round, three arms (Wu et al. 2024, Table 2)."""
+    data = _read("evacuation")["table_2"]
+    shared = {"people": data["people"], "runs": data["runs"], "source": data["source"]}
+    return tuple(
+        EscapeRow(
+            arm=row["arm"],
+            title=row["title"],
+            talk=row["talk"],
+            rounds=tuple(data["rounds"]),
+            escaped=tuple(row["escaped"]),
+            **shared,
+        )
+        for row in data["rows"]
+    )
+
+
+def escape_run() -> EscapeRun:
+    """The published run with communication and seed 4, step by step."""
+    data = _read("evacuation")["run_seed_4"]
+    return EscapeRun(
+        seed=data["seed"],
+        talk=data["talk"],
+        people=data["people"],
+        frames=tuple(data["frames"]),
+        in_room=tuple(data["in_room"]),
+        reached={exit_: tuple(data[f"reached_{exit_}"]) for exit_ in ("left", "bottom", "right")},
+        source=data["source"],
+    )
+
+
+def variance_arms() -> tuple[VarianceArm, ...]:
+    """Variance of the numbers by k, six arms (Wu et al. 2024, Fig. 4 and 17)."""
+    data = _read("kbc")["variance"]
+    return tuple(
+        VarianceArm(
+            arm=arm["arm"],
+            title=arm["title"],
+            k=tuple(data["k"]),
+            mean=tuple(arm["mean"]),
+            band=tuple(None if b is None else (b[0], b[1]) for b in arm["band"]),
+            runs=data["runs"],
+            precision=data["precision"],
+            source=data["source"],
+        )
+        for arm in data["arms"]
+    )
+
+
+def price_paths() -> tuple[PricePath, ...]:
+    """Prices over rounds in published runs, without and with communication."""
+    return tuple(
+        PricePath(
+            arm=path["arm"],
+            title=path["title"],
+            talk=path["talk"],
+            rounds=tuple(path["rounds"]),
+            prices=tuple(tuple(series) for series in path["prices"]),
+            precision=path["precision"],
+            source=path["source"],
+        )
+        for path in _read("bertrand")["trajectories"]
+    )
+
+
+def price_levels() -> PriceLevels:
+    """Nash, cartel and first price, and what the paper calls collusion."""
+    data = _read("bertrand")
+    return PriceLevels(
+        nash=data["prices"]["nash"],
+        cartel=data["prices"]["cartel"],
+        start=data["prices"]["start"],
+        collusion_rounds=data["collusion"]["rounds"],
+        longest=data["collusion"]["longest"],
+        runs=data["runs"]["count"],
+        source=data["prices"]["source"],
+        collusion_source=data["collusion"]["source"],
+    )
+
+
+@functools.cache
+def _read(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8"))
+    return content

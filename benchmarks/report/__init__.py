@@ -1,0 +1,1 @@
+"""Reports on runs: what was measured, beside what was published."""

@@ -1,0 +1,344 @@
+"""The emergency evacuation as an environment: the order of one round, and what is observed.
+
+A round: people on exit cells leave; those inside are shuffled; who re-plans is drawn; those talk (phase `talk`), then
+declare the exit they head for (phase `exit`, all at once); then everybody moves (phase `move`, in levels), or walks
+by itself (`control="exit"`).
+
+Choices: 0 to G-1 declare an exit (G exits, in their shown order), G to G+8 are the nine moves in the published order:
+right, down, left, up, stay, down-right, down-left, up-left, up-right. With `control="exit"` there are only the exits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.channels import within
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.game import Event, Over, Stage
+from llm_coop_envs.core.slots import Heard
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.evacuation.crowd import Crowd
+from llm_coop_envs.evacuation.features import FeatureMaker, feature_names
+from llm_coop_envs.evacuation.movement import free_moves, open_moves
+from llm_coop_envs.evacuation.picture import draw
+from llm_coop_envs.evacuation.room import MOVES, STAY, IntArray
+from llm_coop_envs.evacuation.settings import EvacuationSettings
+from llm_coop_envs.evacuation.slots import EvacuationSlots, SlotMaker
+
+EXIT, MOVE = "exit", "move"
+
+
+class EvacuationEnv(ScenarioEnv):
+    """People leave a room through exits of different width; nobody knows how many will make for the same exit.
+
+    Source: Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as the authors' program plays it; where the paper says
+    something else there is a setting (`EvacuationSettings` names each source).
+
+    **Round.** (1) Whoever stands on an exit cell leaves: reaching an exit costs one more round, and an exit cell passes
+    one person a round. (2) Those inside are shuffled, and it is drawn who re-plans: everybody in the first round, then
+    each with probability 0.2. (3) Those who re-plan talk, in shuffled order, heard within 5 cells by the others who
+    re-plan (phase `talk`); messages live one round. (4) They declare the exit they head for, all at once (phase
+    `exit`); their target is the exit's nearest cell until they choose again. (5) Everybody moves (phase `move`): with
+    the sequential engine one after the other, grouped by target cell, nearest first, in exact parallel levels; with the
+    simultaneous engine all at once, conflicts drawn by lot (`conflicts`). With `control="exit"` the environment walks
+    instead. Play ends when nobody is inside, or after 50 rounds, when whoever is inside is lost.
+
+    **Choice.** `Discrete(exits + 9)`: 0, 1, ... declare an exit (bottom, left, right in the published room), then come
+    the moves right, down, left, up, stay, down-right, down-left, up-left, up-right (the published order). The mask
+    leaves only the declarations in the `exit` phase and only free (sequential) or open (simultaneous) cells in the
+    `move` phase. With `control="exit"` there are the declarations alone. A choice that cannot be used is replaced by
+    staying, or by the exit headed for so far (at first the nearest one), and flagged.
+
+    **Reward.** -1 for each round a person begins inside; settings can add a reward for getting out and one for being
+    lost.
+
+    **Features** (float32, in [-1, 1]): own cell, last step, direction of the target, per exit the mean distance, the
+    mean number of people seen towards it and whether it is headed for, the nearest exit's distance, the number of
+    people in the 3 x 3 cells around, whether it re-plans, is overtaken, strong, confident, the round, and which moves
+    are free; named and scaled in `features`.
+
+    **State.** Per person row, column, declared exit, whether overtaken; then the round, all scaled to [0, 1].
+
+    **Events.** `start`: room, positions, traits; `round`: who got out by which cell, positions, headings, who
+    re-planned, overtaken and disabled people.
+
+    `reset(options={"positions": [[row, column], ...]})` starts from given cells.
+
+    Version history:
+        v0: first version.
+    """
+
+    metadata: dict[str, Any] = {
+        "name": "evacuation_v0",
+        "render_modes": ["ansi"],
+        "render_fps": 4,
+        "is_parallelizable": True,
+    }
+    settings_type = EvacuationSettings
+    slots_type = EvacuationSlots
+    role = "evacuee"
+    act_phases: ClassVar[tuple[str, ...]] = (EXIT, MOVE)
+    home = Path(__file__).parent
+
+    settings: EvacuationSettings
+
+    def _setup(self) -> None:
+        settings = self.settings
+        self.n_players = settings.people
+        self._room = settings.room
+        self._exits = len(self._room.exit_names)
+        self._walks = settings.control == "exit"
+        if self._walks:
+            self.phases = tuple(phase for phase in self.phases if phase != MOVE)
+        self.feature_names = feature_names(self._room)
+        self._feature_bounds = (-np.ones(len(self.feature_names)), np.ones(len(self.feature_names)))
+        # Per person row, column, exit (0: none yet), overtaken; then the round.
+        size = 4 * self.n_players + 1
+        self._state_bounds = (np.zeros(size), np.ones(size))
+        self._declare_only = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
+        self._declare_only[:, : self._exits] = 1
+
+    def _choice_space(self) -> spaces.Discrete[Any]:
+        return spaces.Discrete(self._exits if self._walks else self._exits + len(MOVES))
+
+    def _begin(self, options: Mapping[str, Any]) -> None:
+        self._take(Crowd(self.settings, self.np_random, self._given_positions(options.get("positions"))))
+        self._due = "round"
+        self._out: list[tuple[int, int]] = []
+        self._out_by_exit = [0] * self._exits
+        self._disabled: list[int] = []
+        self._option_orders: IntArray | None = None
+
+    # The order of one round.
+
+    def _next_stage(self) -> Stage | Over:
+        crowd = self._crowd
+        while True:
+            self._slots_fresh = False
+            if self._due == "round":
+                over = self._open_round()
+                if over is not None:
+                    return over
+                self._due = EXIT
+                if self.settings.talk:
+                    return self._open_talks()
+            if self._due == EXIT:
+                self._due = MOVE
+                if self.settings.talk and not self.settings.hear_later_speakers:
+                    self.conversation.keep_order()
+                if len(crowd.planners):
+                    return Stage(EXIT, [crowd.planners])
+            if self._due == MOVE:
+                self._due = "settle"
+                crowd.set_off()
+                if not self._walks:
+                    self._shuffle_options()
+                    return Stage(MOVE, crowd.move_levels())
+                crowd.walk()
+            self._close_round()
+            self._due = "round"
+
+    def _open_round(self) -> Over | None:
+        crowd, settings = self._crowd, self.settings
+        played = self.round
+        if settings.removal_lag and played <= settings.rounds:
+            self._let_out()
+        if not len(crowd.queue):
+            if self._out:
+                self._record_departures()
+            return Over("nobody is left inside")
+        if played == settings.last_round:
+            self._rewards[crowd.queue] += settings.reward_lost
+            if settings.removal_lag and not settings.extra_round:
+                self._record_departures()
+            return Over("time is up")
+        self.round += 1
+        disabled = crowd.open_round(self.np_random, first=self.round == 1)
+        self._disabled = disabled.tolist()
+        if self._disabled:
+            self._rewards[disabled] += settings.reward_lost
+            self.leave(disabled)
+        return None
+
+    def _open_talks(self) -> Stage:
+        self.conversation.forget()
+        speakers = self._crowd.planners.tolist()
+        where = np.column_stack(self._room.row_col(self._crowd.cells))
+        return self._talk_stage([speakers], within(where, self.settings.hearing_radius, speakers, speakers))
+
+    def _close_round(self) -> None:
+        self._rewards[self._crowd.queue] += self.settings.reward_inside
+        if not self.settings.removal_lag:
+            self._let_out()
+        self._record_round()
+
+    def _let_out(self) -> None:
+        self._out = self._crowd.leave_by_exits()
+        if self._out:
+            who = np.array([person for person, _ in self._out], dtype=np.intp)
+            self._rewards[who] += self.settings.reward_out
+            self.leave(who)
+            for _, cell in self._out:
+                self._out_by_exit[self._room.exit_group[cell]] += 1
+
+    def _record_departures(self) -> None:
+        """Record a round that ends with its beginning: people leave, then it is over."""
+        self.round += 1
+        self._crowd.rest()
+        self._record_round(played=False)
+
+    def _record_round(self, *, played: bool = True) -> None:
+        if self.record:
+            crowd = self._crowd
+            where = np.column_stack(self._room.row_col(crowd.cells)).tolist()
+            inside = crowd.inside.tolist()
+            self.emit(
+                "round",
+                played=played,
+                escaped=[list(pair) for pair in self._out],
+                positions=[cell if here else None for cell, here in zip(where, inside, strict=True)],
+                headings=[None if exit_ < 0 else exit_ for exit_ in crowd.heading.tolist()],
+                planners=crowd.planners.tolist(),
+                overtaken=np.flatnonzero(crowd.overtaken).tolist(),
+                disabled=self._disabled,
+            )
+        self._out, self._disabled = [], []
+
+    def _shuffle_options(self) -> None:
+        if self.settings.option_order == "shuffled":
+            fixed = np.tile(np.arange(len(MOVES)), (self.n_players, 1))
+            self._option_orders = self._crowd.option_rng.permuted(fixed, axis=1)
+
+    # Choices.
+
+    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
+        self._slots_fresh = False
+        if phase == EXIT:
+            self._crowd.declare(who, choices)
+        else:
+            self._crowd.move(who, choices - self._exits)
+
+    def _legal(self) -> NDArray[np.int8] | None:
+        if self.phase == EXIT:
+            return None if self._walks else self._declare_only
+        legal = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
+        crowd = self._crowd
+        if self.settings.engine == "simultaneous":
+            legal[:, self._exits :] = open_moves(self._room, crowd.cells)
+        else:
+            legal[:, self._exits :] = free_moves(self._room, crowd.people, crowd.cells)
+        return legal
+
+    def _fallback(self, who: Indices) -> NDArray[Any]:
+        if self.phase == MOVE:
+            return np.full(len(who), self._exits + STAY)
+        heading = self._crowd.heading[who]
+        return np.where(heading < 0, self._room.nearest_exit[self._room.place(self._crowd.cells[who])], heading)
+
+    # What is seen.
+
+    def _features(self) -> NDArray[np.float32]:
+        return self._feature_maker.matrix(self.round)
+
+    def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
+        if not self._slots_fresh:
+            self._slot_maker.refresh(self._option_orders)
+            self._slots_fresh = True
+        return self._slot_maker.make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
+
+    def _heard_nearest_first(self, index: int) -> tuple[Heard, ...]:
+        if not self.conversation.messages:
+            return ()
+        heard = self.conversation.heard(index)
+        if len(heard) > 1:
+            room, spoken_from = self._room, self._crowd.from_cells
+            speakers = np.array([message.speaker for message in heard])
+            distance = room.squared_distance(spoken_from[speakers], spoken_from[index])
+            heard = [heard[k] for k in np.argsort(distance, kind="stable").tolist()]
+        names = self.possible_agents
+        return tuple([Heard(speaker=names[m.speaker], text=m.text, own=False) for m in heard])
+
+    def _state_vector(self) -> NDArray[np.float64]:
+        crowd, room = self._crowd, self._room
+        row, col = room.row_col(crowd.cells)
+        return np.concatenate(
+            [
+                row / (room.rows - 1),
+                col / (room.cols - 1),
+                (crowd.heading + 1) / self._exits,
+                crowd.overtaken,
+                [self.round / (self.settings.last_round + 1)],
+            ]
+        )
+
+    def _picture(self) -> str:
+        return draw(self._crowd, self._out_by_exit)
+
+    # Recording and snapshots.
+
+    def _start_event(self) -> Event:
+        crowd, settings = self._crowd, self.settings
+        held = crowd.attributes
+        attributes = None if held is None else {name: value.tolist() for name, value in vars(held).items()}
+        return {
+            "room": {
+                "rows": settings.rows,
+                "cols": settings.cols,
+                "exits": [list(cell) for cell in settings.exit_list],
+                "exit_names": list(self._room.exit_names),
+                "desks": [list(cell) for cell in settings.desk_list],
+            },
+            "positions": np.column_stack(self._room.row_col(crowd.cells)).tolist(),
+            "physical": crowd.physical.tolist(),
+            "mental": crowd.mental.tolist(),
+            # What the text says, after the published mix-up: whether strong, whether confident.
+            "shown": [list(persona) for persona in self._slot_maker.personas],
+            "attributes": attributes,
+        }
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {
+            "crowd": self._crowd.snapshot(),
+            "due": self._due,
+            "out": [list(pair) for pair in self._out],
+            "disabled": list(self._disabled),
+            "out_by_exit": list(self._out_by_exit),
+            "option_orders": None if self._option_orders is None else self._option_orders.tolist(),
+        }
+
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        self._take(Crowd.from_snapshot(self.settings, data["crowd"]))
+        self._due = data["due"]
+        self._out = [(person, cell) for person, cell in data["out"]]
+        self._disabled = list(data["disabled"])
+        self._out_by_exit = list(data["out_by_exit"])
+        orders = data["option_orders"]
+        self._option_orders = None if orders is None else np.array(orders, dtype=np.int64)
+
+    def _take(self, crowd: Crowd) -> None:
+        self._crowd = crowd
+        self._feature_maker = FeatureMaker(self.settings, crowd)
+        self._slot_maker = SlotMaker(self.settings, crowd)
+        self._slots_fresh = False
+
+    def _given_positions(self, given: Any) -> IntArray | None:
+        if given is None:
+            return None
+        room, count = self._room, self.n_players
+        if not isinstance(given, Sequence):
+            raise SettingsError("positions", given, "must be a list of cells (row, column)")
+        cells = [tuple(cell) if isinstance(cell, Sequence) else cell for cell in given]
+        free = set(zip(*(part.tolist() for part in room.row_col(room.start_cells)), strict=True))
+        for cell in cells:
+            if cell not in free:
+                raise SettingsError("positions", cell, "is no free cell (row, column) inside the room")
+        if len(cells) != count or len(set(cells)) != count:
+            raise SettingsError("positions", len(set(cells)), f"must be {count} different cells, one per person")
+        return room.cells(cells)

@@ -1,0 +1,136 @@
+"""Crowding that knocks people over: the rule, and the two published sets of attributes.
+
+Every person has a competitive level N0 and two limits, Y0 and Z0. The pressure on a person is the sum of (N0 of the
+other - own N0) over the 3 x 3 cells around it. While it exceeds Y0 the person is overtaken and a counter grows by one
+a round; when the counter reaches Z0 the person is disabled for good. This is the rule in the authors' code of "Shall
+We Team Up" (Wu et al. 2024) and in its rule-based ancestor (the `reproduce` task of Roihn/SABM, after Wang et al.
+2015).
+
+* `published_attributes`: the later code. The pressure cannot exceed 8 and Y0 is about 16 to 18, so that nothing ever
+  happens (inert).
+* `ancestor_attributes`: the ancestor's. Pressure up to 40, Y0 15 to 20 and Z0 23 to 30: people do get overtaken
+  (active).
+
+Ours: in the active mode the rule is applied once a round to everybody at the same moment (after people have left
+through the exits), where the ancestor goes through its shuffled list and a person disabled early in it relieves the
+later ones; shares of people that are no whole numbers are given out by largest remainder, where the ancestor drops
+people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from llm_coop_envs.evacuation.room import BoolArray, FloatArray, IntArray, Room
+
+#: Means of N0, Y0, Z0 for the better and the worse physical trait; standard deviation 1 (authors' code).
+PUBLISHED_MEANS = ((3.0, 2.0), (18.0, 16.0), (26.0, 23.0))
+
+#: The ancestor's groups: share of people, Y0, Z0, and the shares of N0 = 1..6 (rule-based ancestor, after Wang et al.
+#: 2015).
+ANCESTOR_GROUPS: tuple[tuple[float, int, int, tuple[float, ...]], ...] = (
+    (0.3, 20, 30, (0.0, 0.1, 0.1, 0.3, 0.3, 0.2)),
+    (0.3, 15, 28, (0.1, 0.1, 0.2, 0.3, 0.2, 0.1)),
+    (0.2, 18, 25, (0.1, 0.2, 0.3, 0.2, 0.1, 0.1)),
+    (0.2, 15, 23, (0.2, 0.3, 0.3, 0.1, 0.1, 0.0)),
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attributes:
+    """What the rule needs to know about n people.
+
+    Attributes:
+        level: competitive levels N0.
+        pressure_limit: Y0.
+        count_limit: Z0.
+    """
+
+    level: FloatArray
+    pressure_limit: FloatArray
+    count_limit: FloatArray
+
+
+def published_attributes(physical: IntArray, rng: np.random.Generator) -> Attributes:
+    """The attributes of the authors' code: normal, but every person's own generator has the same seed.
+
+    So there is one deviation each for N0, Y0 and Z0, and two triples in a run. With seed 0: 3.126 or 2.126, 17.87 or
+    15.87, 26.64 or 23.64.
+
+    Args:
+        physical: n traits, 0 or 1.
+        rng: a fresh generator with the episode's seed.
+    """
+    level, pressure, count = (np.array(means)[physical] + rng.normal(0.0, 1.0) for means in PUBLISHED_MEANS)
+    return Attributes(level=level, pressure_limit=pressure, count_limit=count)
+
+
+def ancestor_attributes(people: int) -> Attributes:
+    """The ancestor's attributes, group by group and N0 ascending, person 0 first.
+
+    Args:
+        people: n; with n = 100 exactly the ancestor's numbers.
+    """
+    rows: list[tuple[float, float, float]] = []
+    sizes = _apportion([share for share, *_ in ANCESTOR_GROUPS], people)
+    for size, (_, pressure, count, shares) in zip(sizes, ANCESTOR_GROUPS, strict=True):
+        for level, number in enumerate(_apportion(shares, size), start=1):
+            rows += [(level, pressure, count)] * number
+    table = np.array(rows, dtype=np.float64).reshape(-1, 3)
+    return Attributes(level=table[:, 0], pressure_limit=table[:, 1], count_limit=table[:, 2])
+
+
+def _apportion(shares: list[float] | tuple[float, ...], total: int) -> list[int]:
+    """Whole numbers by largest remainder, the earlier share on ties; they add up to `total`."""
+    # Rounded, so that 0.3 * 100 is 30 and not a hair less.
+    exact = [round(share * total, 9) for share in shares]
+    whole = [int(number) for number in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda k: whole[k] - exact[k])
+    for k in by_remainder[: total - sum(whole)]:
+        whole[k] += 1
+    return whole
+
+
+def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, who: IntArray) -> FloatArray:
+    """The pressure Y on some people.
+
+    Args:
+        room: the room.
+        cells: everybody's padded cell.
+        level: everybody's N0.
+        present: the indices of those in the room.
+        who: the indices of those whose pressure is asked for.
+
+    Returns:
+        One number for each of `who`.
+    """
+    levels = np.zeros(room.height * room.width)
+    heads = np.zeros(room.height * room.width)
+    levels[cells[present]] = level[present]
+    heads[cells[present]] = 1.0
+    block = cells[who, None] + room.moves
+    press: FloatArray = levels[block].sum(axis=1) - heads[block].sum(axis=1) * level[who]
+    return press
+
+
+def crush(
+    press: FloatArray, pressure_limit: FloatArray, count: IntArray, count_limit: FloatArray
+) -> tuple[IntArray, BoolArray, BoolArray]:
+    """Apply the rule to n people.
+
+    Args:
+        press: pressure Y.
+        pressure_limit: Y0.
+        count: the counters Z so far.
+        count_limit: Z0.
+
+    Returns:
+        The new counters; who is overtaken in this round; who is disabled now.
+    """
+    over = press > pressure_limit
+    count = count + over
+    # Equality, as published: with the published real-valued Z0 it never holds, with the ancestor's whole numbers it
+    # holds once.
+    return count, over & (count < count_limit), over & (count == count_limit)

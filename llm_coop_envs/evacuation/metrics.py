@@ -1,0 +1,205 @@
+"""What is measured in an evacuation, from recorded events alone.
+
+Numbers of rounds are those of Table 2 of "Shall We Team Up" (Wu et al. 2024), as far as its numbers can be matched
+with the authors' code: whoever is counted out at the start of round r (counted from 1) counts from "round r" on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Event = Mapping[str, Any]
+
+#: The rounds of Table 2.
+TABLE_ROUNDS = tuple(range(5, 51, 5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One recorded round, with what was said and chosen in it.
+
+    Attributes:
+        number: from 1.
+        settled: its `round` event.
+        messages: its `message` events.
+        choices: person and exit of each choice of an exit.
+    """
+
+    number: int
+    settled: Event
+    messages: tuple[Event, ...]
+    choices: tuple[tuple[int, int], ...]
+
+
+def rounds_of(events: Sequence[Event]) -> tuple[Event, list[Round]]:
+    """Split a record into its `start` event and its rounds."""
+    start = events[0]
+    index = {name: i for i, name in enumerate(start["agents"])}
+    said: dict[int, list[Event]] = defaultdict(list)
+    chosen: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    rounds = []
+    for event in events:
+        if event["type"] == "message":
+            said[event["round"]].append(event)
+        elif event["type"] == "choice" and event["phase"] == "exit":
+            chosen[event["round"]].append((index[event["agent"]], event["choice"]))
+        elif event["type"] == "round":
+            number = event["round"]
+            rounds.append(
+                Round(number=number, settled=event, messages=tuple(said[number]), choices=tuple(chosen[number]))
+            )
+    return start, rounds
+
+
+def listeners(start: Event, one: Round) -> set[int]:
+    """Who had heard somebody when the exits of a round were chosen."""
+    index = {name: i for i, name in enumerate(start["agents"])}
+    settings = start["settings"]
+    order = {person: place for place, person in enumerate(one.settled["planners"])}
+    in_order = not settings["hear_later_speakers"] and settings["talk_mode"] == "sequential"
+    heard: set[int] = set()
+    for message in one.messages:
+        speaker = index[message["agent"]]
+        hearers = message["hearers"] or ()
+        heard.update(i for i in map(index.__getitem__, hearers) if not in_order or order[speaker] < order[i])
+    return heard
+
+
+def balance(counts: Sequence[int]) -> float | None:
+    """How evenly the exits were used: the entropy of their shares over the greatest possible one.
+
+    1 means all alike, 0 that all went through one exit; `None` if nobody left or there is only one exit.
+    """
+    total = sum(counts)
+    if not total or len(counts) < 2:
+        return None
+    shares = [count / total for count in counts if count]
+    return sum(-share * math.log(share) for share in shares) / math.log(len(counts))
+
+
+def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """One row per round: how many are out (by exit too), who planned, talked, changed, stood still.
+
+    `inside` counts those still in the room after this round's departures; `stationary` those of them who ended the
+    round where they began it.
+    """
+    start, rounds = rounds_of(events)
+    names = start["room"]["exit_names"]
+    exit_of = [names.index(name) for name, _, _ in start["room"]["exits"]]
+    out = [0] * len(names)
+    disabled = 0
+    before = start["positions"]
+    heading: dict[int, int] = {}
+    rows = []
+    for one in rounds:
+        event = one.settled
+        for _, cell in event["escaped"]:
+            out[exit_of[cell]] += 1
+        disabled += len(event["disabled"])
+        heard = listeners(start, one)
+        changed = [i for i, choice in one.choices if heading.get(i, choice) != choice]
+        asked_again = [i for i, _ in one.choices if i in heading]
+        heading.update(one.choices)
+        after = event["positions"]
+        # The last record may hold departures only: nobody was asked to move.
+        moves = [(a, b) for a, b in zip(after, before, strict=True) if a is not None and event["played"]]
+        rows.append(
+            {
+                "round": one.number,
+                "inside": sum(cell is not None for cell in after),
+                "escaped": sum(out),
+                **{f"escaped_{name}": count for name, count in zip(names, out, strict=True)},
+                "disabled": disabled,
+                "overtaken": len(event["overtaken"]),
+                "planners": len(event["planners"]),
+                "messages": len(one.messages),
+                "chose_again": len(asked_again),
+                "chose_again_after_message": sum(i in heard for i in asked_again),
+                "changed": len(changed),
+                "changed_after_message": sum(i in heard for i in changed),
+                "moved": sum(a != b for a, b in moves),
+                "stationary": sum(a == b for a, b in moves),
+            }
+        )
+        before = after
+    return rows
+
+
+def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, int]]:
+    """For everybody who got out: the round, the steps made, and the fewest steps (Chebyshev) to that exit cell."""
+    cells = [[row, col] for _, row, col in start["room"]["exits"]]
+    at = list(start["positions"])
+    steps = [0] * len(at)
+    for one in rounds:
+        for i, cell in one.settled["escaped"]:
+            # Without the removal lag the last step is not among the positions: the person is gone before the round
+            # ends.
+            made = steps[i] + (at[i] != cells[cell])
+            fewest = max(abs(a - b) for a, b in zip(start["positions"][i], cells[cell], strict=True))
+            yield one.number, made, fewest
+        for i, cell in enumerate(one.settled["positions"]):
+            if cell is not None and cell != at[i]:
+                steps[i] += 1
+                at[i] = cell
+
+
+def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
+    """What one episode comes to; flat, `None` where there is nothing to measure.
+
+    * `people`, `rounds` (played), `escaped`, `disabled`, `left_inside`.
+    * `escaped_round_5` ... `escaped_round_50`: cumulative departures as in Table 2; `None` beyond the last round of
+      the settings.
+    * `escaped_<exit>`: departures by exit; `balance`: see `balance`.
+    * `mean_round`, `last_round`: of the departures.
+    * `waiting`: rounds a person spent inside without changing its cell, mean over all people; `waiting_share`: share
+      of all rounds spent inside.
+    * `detour`: steps made over the fewest possible to the exit cell used, mean over those who got out.
+    * `messages`; `overtaken` (person-rounds).
+    * `chose_again`: choices of an exit after the first one; `exit_changes`: those that changed it;
+      `exit_changes_after_message`: those who had heard somebody in that round; `change_rate_after_message` and
+      `change_rate_unheard`: shares among the choices with and without having heard somebody.
+    """
+    start, rounds = rounds_of(events)
+    rows = round_rows(events)
+    names = start["room"]["exit_names"]
+    people = len(start["agents"])
+    last = rows[-1] if rows else None
+    escaped_by = {row["round"]: row["escaped"] for row in rows}
+    total = last["escaped"] if last else 0
+    walks = list(_walks(start, rounds))
+    departures = [number for number, _, _ in walks]
+    stationary = sum(row["stationary"] for row in rows)
+    spent = stationary + sum(row["moved"] for row in rows)
+    again, again_heard = (sum(row[key] for row in rows) for key in ("chose_again", "chose_again_after_message"))
+    changes, changes_heard = (sum(row[key] for row in rows) for key in ("changed", "changed_after_message"))
+    by_exit = [last[f"escaped_{name}"] if last else 0 for name in names]
+    disabled = last["disabled"] if last else 0
+    return {
+        "people": people,
+        "rounds": min(len(rows), start["settings"]["rounds"]),
+        "escaped": total,
+        "disabled": disabled,
+        "left_inside": people - total - disabled,
+        **{
+            f"escaped_round_{number}": None if number > start["settings"]["rounds"] else escaped_by.get(number, total)
+            for number in TABLE_ROUNDS
+        },
+        **{f"escaped_{name}": count for name, count in zip(names, by_exit, strict=True)},
+        "balance": balance(by_exit),
+        "mean_round": sum(departures) / total if total else None,
+        "last_round": max(departures, default=None),
+        "waiting": stationary / people,
+        "waiting_share": stationary / spent if spent else None,
+        "detour": sum(made / fewest for _, made, fewest in walks) / total if total else None,
+        "messages": sum(row["messages"] for row in rows),
+        "overtaken": sum(row["overtaken"] for row in rows),
+        "chose_again": again,
+        "exit_changes": changes,
+        "exit_changes_after_message": changes_heard,
+        "change_rate_after_message": changes_heard / again_heard if again_heard else None,
+        "change_rate_unheard": (changes - changes_heard) / (again - again_heard) if again > again_heard else None,
+    }

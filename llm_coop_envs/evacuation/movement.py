@@ -1,0 +1,134 @@
+"""Who may move where, in which order, and the published one-by-one engine.
+
+The engine of the authors' code of "Shall We Team Up" (Wu et al. 2024) moves people one after the other: grouped by
+the exit cell they head for, groups in the order in which they first appear in the round's shuffled list, nearest
+first inside a group. Each sees the room as the earlier ones left it, and only free cells are offered, so that
+conflicts cannot arise.
+
+That order has an exact parallel form: what a person is offered depends on the cells around it, and who moves changes
+only the cells around itself, so two people interact only if their places at the start of the phase are within a
+Chebyshev distance of 2. A person's level is 1 + the highest level among the earlier ones within that distance, and a
+level plays at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from llm_coop_envs.evacuation.room import MOVES, STAY, ByteArray, IntArray, Room
+
+#: (people, 9): which moves are possible, in the order of `room.MOVES`.
+Moves = npt.NDArray[np.int8]
+
+#: Two people can influence each other's move only within this Chebyshev distance.
+REACH = 2
+
+
+def free_moves(room: Room, people: ByteArray, cells: IntArray) -> Moves:
+    """Which of the 9 moves lead to a free cell; staying always does.
+
+    Args:
+        room: the room.
+        people: 1 where somebody stands, over padded cells.
+        cells: n padded cells.
+
+    Returns:
+        (n, 9) of 0 and 1.
+    """
+    around = cells[:, None] + room.moves
+    free: Moves = ((room.blocked[around] | people[around]) == 0).astype(np.int8)
+    free[:, STAY] = 1
+    return free
+
+
+def open_moves(room: Room, cells: IntArray) -> Moves:
+    """Which of the 9 moves lead to a cell on which somebody can stand at all; (n, 9) of 0 and 1."""
+    possible: Moves = (room.blocked[cells[:, None] + room.moves] == 0).astype(np.int8)
+    return possible
+
+
+def people_near(people: ByteArray, room: Room, cells: IntArray) -> IntArray:
+    """How many stand in the 3 x 3 cells around each of n cells, that cell included: 1 to 9 (authors' code)."""
+    heads: IntArray = people[cells[:, None] + room.moves].sum(axis=1, dtype=np.int64)
+    return heads
+
+
+def move_order(room: Room, shuffled: IntArray, cells: IntArray, targets: IntArray) -> IntArray:
+    """The published order of moves.
+
+    Args:
+        room: the room.
+        shuffled: who moves, in the round's shuffled order.
+        cells: padded cells of all people, by index.
+        targets: the exit cell each heads for, as an index into `room.exit_cells`, of all people, by index.
+
+    Returns:
+        The people of `shuffled`, first mover first.
+    """
+    if not len(shuffled):
+        return shuffled
+    target = targets[shuffled]
+    _, first_seen, inverse = np.unique(target, return_index=True, return_inverse=True)
+    distance = room.squared_distance(cells[shuffled], room.exit_cells[target])
+    # lexsort is stable: equal distances keep the shuffled order.
+    return shuffled[np.lexsort((distance, first_seen[inverse]))]
+
+
+def move_levels(room: Room, order: IntArray, cells: IntArray) -> list[IntArray]:
+    """Split the order of moves into levels that can be played at once, with the same result as one by one.
+
+    Args:
+        room: the room.
+        order: who moves, first mover first.
+        cells: padded cells of all people, by index, at the start of the phase.
+
+    Returns:
+        The levels, each in the order of moves.
+    """
+    width = room.width
+    highest = [0] * (room.height * width)
+    rows = [down * width - REACH for down in range(-REACH, REACH + 1)]
+    span = 2 * REACH + 1
+    levels: list[list[int]] = []
+    for person, cell in zip(order.tolist(), cells[order].tolist(), strict=True):
+        level = max(max(highest[cell + row : cell + row + span]) for row in rows)
+        highest[cell] = level + 1
+        if level == len(levels):
+            levels.append([])
+        levels[level].append(person)
+    return [np.array(level, dtype=np.int64) for level in levels]
+
+
+def walk_one_by_one(room: Room, people: ByteArray, cells: IntArray, targets: IntArray) -> IntArray:
+    """Move people towards their exit cells, one after the other.
+
+    Each goes to the free neighbouring cell that is nearest (Euclidean) to its exit cell, the first in the published
+    order of moves on ties, and stays if none is nearer than where it stands.
+
+    Args:
+        room: the room.
+        people: 1 where somebody stands, over padded cells; not changed.
+        cells: n padded cells, first mover first.
+        targets: the n exit cells they head for, as indices into `room.exit_cells`.
+
+    Returns:
+        n padded cells after the moves.
+    """
+    taken = bytearray((room.blocked | people).tobytes())
+    width = room.width
+    steps = [(down, right, down * width + right) for _, down, right in MOVES]
+    exits = [divmod(cell, width) for cell in room.exit_cells.tolist()]
+    after: list[int] = []
+    for cell, target in zip(cells.tolist(), targets.tolist(), strict=True):
+        row, col = divmod(cell, width)
+        down_to, right_to = exits[target][0] - row, exits[target][1] - col
+        best, goal = down_to * down_to + right_to * right_to, cell
+        for down, right, step in steps:
+            if not taken[cell + step]:
+                distance = (down_to - down) ** 2 + (right_to - right) ** 2
+                if distance < best:
+                    best, goal = distance, cell + step
+        taken[cell], taken[goal] = 0, 1
+        after.append(goal)
+    return np.array(after, dtype=np.int64)

@@ -1,0 +1,270 @@
+"""Settings of the emergency evacuation, their checks and their presets, each number with its source.
+
+Sources: "Shall We Team Up" (Wu et al. 2024, EMNLP Findings) for the text, its Table 2 and appendices, and the
+authors' published code, which differs from the text in places: the defaults follow the code, and a field says so
+where the text says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from llm_coop_envs.core.settings import ScenarioSettings, check_bool, check_choice, check_int, check_number
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
+
+#: The largest room, in cells along a wall.
+MAX_SIDE = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvacuationSettings(ScenarioSettings):
+    """Who has to get out of which room, and by which rules.
+
+    Attributes:
+        people: how many people are in the room (100; Wu et al. 2024, section on emergency evacuation; 400 in its
+            appendix C).
+        rows: rows of the room, walls included (33, authors' code).
+        cols: columns of the room, walls included (33, authors' code).
+        exit_widths: cells of the bottom, left and right exit (3, 3, 1, authors' code); see `room.wall_exits`.
+        exits: exit cells of your own as (name, row, column), which replace `exit_widths`. Cells on the wall; their
+            order decides ties and the order of counting out; exits are shown in the order of first appearance.
+        desks: `"none"`, `"published"` (the 264 desks of the authors' obstacle option) or cells (row, column) of your
+            own.
+        start: `"random"` (published) or `"below_desks"`: one person below each desk (the authors' fixed-agent
+            option).
+        engine: `"sequential"` (published: one after the other, at once visible, in the exact parallel form) or
+            `"simultaneous"` (everybody at once; see `conflicts`).
+        control: `"move"` (published: players choose every step) or `"exit"` (players choose exits, the environment
+            walks; rounds in which nobody re-plans pass without a step).
+        rounds: rounds after which whoever is still inside is lost (50, Wu et al. 2024). As in the authors' results,
+            people who have reached an exit cell in the last round still count as out.
+        extra_round: play the round after the last one too, as the authors' code does (51 steps). Nothing that happens
+            in it can count any more.
+        removal_lag: people leave the room at the start of the round after the one in which they reached an exit cell
+            (authors' code), and block the cell until then; else at the end of the same round.
+        replan_probability: chance of each person to talk and choose an exit anew in a round (0.2, Wu et al. 2024).
+        all_plan_first: everybody does so in the first round (authors' code; the text gives 20 % for all rounds).
+            Without it people set off for the nearest exit until they first choose.
+        hearing_radius: how far one is heard, Euclidean, in cells (5, Wu et al. 2024).
+        hear_later_speakers: when choosing an exit people have heard those too who spoke after them in this round
+            (authors' code). Only those who re-plan hear anything.
+        count_self: the numbers of people seen towards the exits include the watcher (authors' code).
+        count_desks: they include desks (authors' code).
+        crowd_count: the number of people around that goes with the nearest exit's distance: `"near"`, the 3 x 3 cells
+            (authors' code), or `"visible"`, all who can be seen (the text).
+        personas: `"two_by_two"` (published: strong or weak, confident or afraid), `"selfish"` (the same, and
+            unwilling to help; Wu et al. 2024, third arm) or `"none"`.
+        persona_swap: the physical trait picks the mental words and the other way round (authors' code, by mistake).
+        option_order: `"fixed"` (authors' code) or `"shuffled"` (the text): the order in which moves are listed.
+        injury: `"inert"` (authors' code: a rule that never strikes), `"off"`, or `"active"`; see `injury`.
+        reward_inside: added for each round a person begins inside (-1).
+        reward_out: added when a person has got out (0).
+        reward_lost: added when a person is disabled, or is still inside at the end (0).
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        # Wu et al. 2024, Table 2, the three arms.
+        "team_up": {},
+        "no_talk": {"talk": False},
+        "selfish": {"personas": "selfish"},
+        # Authors' code: the options for obstacles and for fixed agents.
+        "desks": {"desks": "published"},
+        "desks_seated": {"desks": "published", "start": "below_desks", "people": 264},
+        # Appendix C.
+        "crowd_400": {"people": 400},
+        # First version of the paper, Figure 8b: 47 people in 11 x 11; its exits are not published, these are ours.
+        "small": {"rows": 11, "cols": 11, "people": 47},
+        # First version of the paper, appendix B: the preliminary test with one person.
+        "single": {
+            "rows": 10,
+            "cols": 10,
+            "people": 1,
+            "talk": False,
+            "exits": (("left", 5, 0), ("bottom", 9, 4), ("right", 8, 9)),
+        },
+    }
+
+    people: int = 100
+    rows: int = 33
+    cols: int = 33
+    exit_widths: tuple[int, int, int] = (3, 3, 1)
+    exits: tuple[ExitCell, ...] | None = None
+    desks: str | tuple[Cell, ...] = "none"
+    start: str = "random"
+    engine: str = "sequential"
+    control: str = "move"
+    rounds: int = 50
+    extra_round: bool = False
+    removal_lag: bool = True
+    replan_probability: float = 0.2
+    all_plan_first: bool = True
+    hearing_radius: float = 5.0
+    hear_later_speakers: bool = True
+    count_self: bool = True
+    count_desks: bool = True
+    crowd_count: str = "near"
+    personas: str = "two_by_two"
+    persona_swap: bool = True
+    option_order: str = "fixed"
+    injury: str = "inert"
+    reward_inside: float = -1.0
+    reward_out: float = 0.0
+    reward_lost: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check every field, then whether the room can be built and holds everybody."""
+        super().__post_init__()
+        check_int(self, "people", 1)
+        check_int(self, "rows", 3, MAX_SIDE)
+        check_int(self, "cols", 3, MAX_SIDE)
+        check_choice(self, "start", ("random", "below_desks"))
+        check_choice(self, "engine", ("sequential", "simultaneous"))
+        check_choice(self, "control", ("move", "exit"))
+        check_int(self, "rounds", 1)
+        check_number(self, "replan_probability", 0.0, 1.0)
+        check_number(self, "hearing_radius", 0.0)
+        check_choice(self, "crowd_count", ("near", "visible"))
+        check_choice(self, "personas", ("two_by_two", "selfish", "none"))
+        check_choice(self, "option_order", ("fixed", "shuffled"))
+        check_choice(self, "injury", ("inert", "off", "active"))
+        for field in (
+            "extra_round",
+            "removal_lag",
+            "all_plan_first",
+            "hear_later_speakers",
+            "count_self",
+            "count_desks",
+            "persona_swap",
+        ):
+            check_bool(self, field)
+        for field in ("reward_inside", "reward_out", "reward_lost"):
+            check_number(self, field)
+        object.__setattr__(self, "exit_widths", self._checked_widths())
+        object.__setattr__(self, "exits", self._checked_exits())
+        object.__setattr__(self, "desks", self._checked_desks())
+        self._check_space()
+
+    @cached_property
+    def exit_list(self) -> tuple[ExitCell, ...]:
+        """All exit cells with their names, in the order that decides ties."""
+        return self.exits or wall_exits(self.rows, self.cols, self.exit_widths)
+
+    @cached_property
+    def desk_list(self) -> tuple[Cell, ...]:
+        """All cells with a desk."""
+        if isinstance(self.desks, str):
+            return published_desks() if self.desks == "published" else ()
+        return self.desks
+
+    @property
+    def room(self) -> Room:
+        """The room these settings describe; the same object for the same geometry."""
+        return build_room(self.rows, self.cols, self.exit_list, self.desk_list)
+
+    @property
+    def last_round(self) -> int:
+        """The last round that is played."""
+        return self.rounds + self.extra_round
+
+    def _checked_widths(self) -> tuple[int, int, int]:
+        widths = self.exit_widths
+        if not _is_list(widths) or len(widths) != 3 or not all(_is_int(width) and width >= 0 for width in widths):
+            raise SettingsError("exit_widths", widths, "must be three whole numbers, 0 or more: bottom, left, right")
+        if self.exits is not None:
+            if tuple(widths) != (3, 3, 1):
+                raise SettingsError("exit_widths", widths, "contradicts exits; give one of the two")
+            return (3, 3, 1)
+        if not any(widths):
+            raise SettingsError("exit_widths", widths, "leaves no exit; one width must be 1 or more")
+        room_for = (self.cols - 2, self.rows - 2, self.rows - 3)
+        for side, width, most in zip(("bottom", "left", "right"), widths, room_for, strict=True):
+            if width > most:
+                raise SettingsError(
+                    "exit_widths", widths, f"the {side} exit has room for {most} cells in {self.rows} x {self.cols}"
+                )
+        return (widths[0], widths[1], widths[2])
+
+    def _checked_exits(self) -> tuple[ExitCell, ...] | None:
+        exits = self.exits
+        if exits is None:
+            return None
+        if isinstance(exits, Mapping):
+            if not all(_is_list(cells) and all(_is_list(cell) for cell in cells) for cells in exits.values()):
+                raise SettingsError("exits", exits, "must map each exit's name to a list of (row, column)")
+            exits = tuple((name, *cell) for name, cells in exits.items() for cell in cells)
+        if not _is_list(exits) or not exits:
+            raise SettingsError("exits", exits, "must be a mapping or a list with at least one exit cell")
+        checked: list[ExitCell] = []
+        for item in exits:
+            if not _is_list(item) or len(item) != 3 or not isinstance(item[0], str) or not _is_cell(item[1:]):
+                raise SettingsError("exits", item, "must be (name, row, column)")
+            name, row, col = item
+            if not name.strip() or not name.isprintable():
+                raise SettingsError("exits", item, "must have a name of printable characters")
+            inside = 0 <= row < self.rows and 0 <= col < self.cols
+            if not inside or not (row in (0, self.rows - 1) or col in (0, self.cols - 1)):
+                raise SettingsError("exits", item, f"must be a cell of the wall of the {self.rows} x {self.cols} room")
+            checked.append((name, row, col))
+        if len({cell[1:] for cell in checked}) < len(checked):
+            raise SettingsError("exits", exits, "names a cell twice")
+        return tuple(checked)
+
+    def _checked_desks(self) -> str | tuple[Cell, ...]:
+        desks = self.desks
+        if isinstance(desks, str):
+            check_choice(self, "desks", ("none", "published"))
+        elif not _is_list(desks) or not all(_is_list(desk) and len(desk) == 2 and _is_cell(desk) for desk in desks):
+            raise SettingsError("desks", desks, "must be 'none', 'published' or a list of (row, column)")
+        else:
+            desks = tuple((row, col) for row, col in desks)
+        cells = published_desks() if desks == "published" else () if isinstance(desks, str) else desks
+        for row, col in cells:
+            if not (0 < row < self.rows - 1 and 0 < col < self.cols - 1):
+                given = desks if isinstance(desks, str) else (row, col)
+                where = f"inside the walls of the {self.rows} x {self.cols} room"
+                raise SettingsError("desks", given, f"a desk at row {row}, column {col} is not {where}")
+        if len(set(cells)) < len(cells):
+            raise SettingsError("desks", desks, "names a cell twice")
+        return desks
+
+    def _check_space(self) -> None:
+        free = (self.rows - 2) * (self.cols - 2) - len(self.desk_list)
+        if self.people > free:
+            raise SettingsError("people", self.people, f"the room has only {free} free cells; make it larger")
+        if self.desk_list:
+            closed = cut_off(self.rows, self.cols, self.exit_list, self.desk_list)
+            if closed:
+                some = f"such as row {closed[0][0]}, column {closed[0][1]}"
+                raise SettingsError("desks", self.desks, f"{len(closed)} cells have no way to an exit, {some}")
+        if self.extra_round and not self.removal_lag:
+            raise SettingsError("extra_round", True, "only makes sense with removal_lag=True, as in the authors' code")
+        if self.control == "exit" and not self.all_plan_first:
+            raise SettingsError(
+                "all_plan_first",
+                False,
+                "must be true with control='exit': else an episode could pass without a question",
+            )
+        if self.start == "below_desks":
+            if self.people != len(self.desk_list):
+                count = len(self.desk_list)
+                raise SettingsError("people", self.people, f"start='below_desks' needs one person per desk ({count})")
+            taken = set(self.desk_list)
+            for row, col in self.desk_list:
+                if (row + 1, col) in taken or row + 1 >= self.rows - 1:
+                    raise SettingsError("start", self.start, f"there is no free cell below the desk at ({row}, {col})")
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_cell(value: Sequence[object]) -> bool:
+    return all(_is_int(part) for part in value)

@@ -1,0 +1,272 @@
+"""What one person in the room may know, as plain values.
+
+The fields are the slots of the published prompts (authors' code of "Shall We Team Up", Wu et al. 2024): a prompt pack
+shows some of them at each question, `observation.jinja` shows all. Nothing here depends on people farther away than a
+move can matter, except what is taken once, when the round begins; so a level of the sequential engine sees what it
+would see one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_coop_envs.core.slots import Heard, Slots
+from llm_coop_envs.evacuation.crowd import Crowd
+from llm_coop_envs.evacuation.movement import free_moves, open_moves
+from llm_coop_envs.evacuation.room import MOVES, STAY, IntArray
+from llm_coop_envs.evacuation.settings import EvacuationSettings
+
+LETTERS = "abcdefghi"
+_MOVE_NAMES = {(down, right): name for name, down, right in MOVES}
+
+
+class ExitView(NamedTuple):
+    """An exit as a person sees it.
+
+    Attributes:
+        name: the exit's name.
+        distance: mean Euclidean distance to the exit's cells, 2 decimals.
+        people: how many are seen towards it, the mean over its cells, 2 decimals; taken when the round began.
+    """
+
+    name: str
+    distance: float
+    people: float
+
+
+class Option(NamedTuple):
+    """One legal answer.
+
+    Attributes:
+        choice: the number to submit.
+        letter: for moves, the letter in the list, from a on; else empty.
+        name: the exit's or the move's name.
+        row: for moves, the row of the cell it leads to.
+        col: for moves, the column of that cell.
+        taken: for moves, whether somebody else stands there now (offered in the simultaneous engine only).
+    """
+
+    choice: int
+    letter: str
+    name: str
+    row: int | None
+    col: int | None
+    taken: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvacuationSlots(Slots):
+    """What one person may know.
+
+    Attributes:
+        asked: what is to be answered now: `"talk"`, `"exit"`, `"move"`, or empty if nothing.
+        options: the legal answers to a choice of an exit or a move, in the order in which they are listed.
+        rows: rows of the room, walls included.
+        cols: columns of the room, walls included.
+        rounds: after how many rounds it is too late.
+        round: the round, from 1.
+        walks: whether people walk to the chosen exit by themselves (nobody is asked for moves).
+        together: whether all move at the same time.
+        strong: the physical words of the persona: strong or not; `None` without personas.
+        confident: the mental words of the persona: confident or afraid; `None` without personas.
+        helpful: whether the persona is willing to help others (false in the third published arm only).
+        row: own row.
+        col: own column.
+        previous: the cell before the last actual move, or `None`.
+        exit_names: the exits' names, in their fixed order.
+        exits: the exits, in that order.
+        nearest_distance: Euclidean distance to the nearest exit cell, 2 decimals.
+        around: how many people are around, when the round began.
+        around_kind: `"near"`: in the 3 x 3 cells, oneself included; `"visible"`: all in sight.
+        counts_self: whether the people seen include oneself.
+        counts_desks: whether the people seen include desks, and there are desks.
+        plans: whether this person talks and chooses an exit in this round.
+        overtaken: whether this person was knocked over in this round.
+        past_exits: the own choices of exits so far, oldest first.
+        target: the exit this person heads for, or `None`.
+        target_cell: the cell of that exit it heads for, or `None`.
+        direction: where that cell lies, in the words of the moves, or `None`.
+        hearing_radius: how far one is heard, in cells.
+        heard: what this person has heard in this round, nearest speaker first.
+    """
+
+    asked: str
+    options: tuple[Option, ...]
+    rows: int
+    cols: int
+    rounds: int
+    round: int
+    walks: bool
+    together: bool
+    strong: bool | None
+    confident: bool | None
+    helpful: bool
+    row: int
+    col: int
+    previous: tuple[int, int] | None
+    exit_names: tuple[str, ...]
+    exits: tuple[ExitView, ...]
+    nearest_distance: float
+    around: int
+    around_kind: str
+    counts_self: bool
+    counts_desks: bool
+    plans: bool
+    overtaken: bool
+    past_exits: tuple[str, ...]
+    target: str | None
+    target_cell: tuple[int, int] | None
+    direction: str | None
+    hearing_radius: float
+    heard: tuple[Heard, ...]
+
+
+def shown_persona(settings: EvacuationSettings, physical: int, mental: int) -> tuple[bool | None, bool | None]:
+    """Whether a person's text says strong, and confident; `None` without personas.
+
+    With `persona_swap`, as in the authors' code, each trait picks the words of the other.
+    """
+    if settings.personas == "none":
+        return None, None
+    if settings.persona_swap:
+        physical, mental = mental, physical
+    return physical == 0, mental == 0
+
+
+class SlotMaker:
+    """Makes slots: what is the same for all is computed once per step, on arrays.
+
+    Attributes:
+        personas: for each person whether its text says strong, and confident.
+
+    Args:
+        settings: the settings.
+        crowd: the people.
+    """
+
+    def __init__(self, settings: EvacuationSettings, crowd: Crowd) -> None:
+        self._settings = settings
+        self._crowd = crowd
+        self._room = crowd.room
+        names = self._room.exit_names
+        self._exit_options = tuple(Option(k, "", name, None, None, False) for k, name in enumerate(names))
+        self._offered: dict[tuple[Any, ...], tuple[Option, ...]] = {}
+        self.personas = [
+            shown_persona(settings, physical, mental)
+            for physical, mental in zip(crowd.physical.tolist(), crowd.mental.tolist(), strict=True)
+        ]
+        self._cells = [(row, col) for _, row, col in settings.exit_list]
+        self._fixed: dict[str, Any] = {
+            "exit_names": names,
+            "rows": settings.rows,
+            "cols": settings.cols,
+            "rounds": settings.rounds,
+            "walks": settings.control == "exit",
+            "together": settings.engine == "simultaneous",
+            "helpful": settings.personas != "selfish",
+            "around_kind": settings.crowd_count,
+            "counts_self": settings.count_self,
+            "counts_desks": settings.count_desks and bool(settings.desk_list),
+            "hearing_radius": settings.hearing_radius,
+        }
+
+    def refresh(self, orders: IntArray | None) -> None:
+        """Take the people's situation as it is now.
+
+        Args:
+            orders: (people, 9) orders in which moves are listed, or `None` for the fixed order.
+        """
+        crowd, room = self._crowd, self._room
+        place = room.place(crowd.cells)
+        rows, cols = room.row_col(crowd.cells)
+        self._rows, self._cols = rows.tolist(), cols.tolist()
+        self._at = crowd.cells.tolist()
+        before_row, before_col = room.row_col(crowd.previous)
+        self._previous = list(zip(before_row.tolist(), before_col.tolist(), strict=True))
+        self._moved = (crowd.previous >= 0).tolist()
+        self._distance = np.round(room.mean_distance[place], 2).tolist()
+        self._seen = np.round(crowd.seen, 2).tolist()
+        self._nearest = np.round(room.nearest_distance[place], 2).tolist()
+        self._around = crowd.around.tolist()
+        self._overtaken = crowd.overtaken.tolist()
+        self._heading, self._target = crowd.heading.tolist(), crowd.target.tolist()
+        self._planning = set(crowd.planners.tolist())
+        free = free_moves(room, crowd.people, crowd.cells)
+        allowed = open_moves(room, crowd.cells) if self._settings.engine == "simultaneous" else free
+        bits = 1 << np.arange(len(MOVES))
+        self._free, self._allowed = (free @ bits).tolist(), (allowed @ bits).tolist()
+        self._orders = None if orders is None else [tuple(order) for order in orders.tolist()]
+
+    def make(self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...]) -> EvacuationSlots:
+        """The slots of one person.
+
+        Args:
+            index: who.
+            common: the fields of `core.slots.Slots`.
+            round_: the round.
+            heard: what it has heard, nearest speaker first.
+        """
+        names = self._room.exit_names
+        asked = common["phase"] if common["on_turn"] else ""
+        row, col = self._rows[index], self._cols[index]
+        heading = self._heading[index]
+        target = None if heading < 0 else self._cells[self._target[index]]
+        strong, confident = self.personas[index]
+        # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
+        slots = object.__new__(EvacuationSlots)
+        vars(slots).update(
+            common,
+            **self._fixed,
+            asked=asked,
+            options=self._options(index, asked),
+            round=round_,
+            strong=strong,
+            confident=confident,
+            row=row,
+            col=col,
+            previous=self._previous[index] if self._moved[index] else None,
+            exits=tuple(map(ExitView, names, self._distance[index], self._seen[index])),
+            nearest_distance=self._nearest[index],
+            around=self._around[index],
+            plans=index in self._planning,
+            overtaken=self._overtaken[index],
+            past_exits=tuple([names[choice] for choice in self._crowd.history[index]]),
+            target=None if target is None else names[heading],
+            target_cell=target,
+            direction=None if target is None else _direction(target[0] - row, target[1] - col),
+            heard=heard,
+        )
+        return slots
+
+    def _options(self, index: int, asked: str) -> tuple[Option, ...]:
+        if asked == "exit":
+            return self._exit_options
+        if asked != "move":
+            return ()
+        order = None if self._orders is None else self._orders[index]
+        key = (self._at[index], self._allowed[index], self._free[index], order)
+        offered = self._offered.get(key)
+        if offered is None:
+            if len(self._offered) > 100_000:
+                self._offered.clear()
+            offered = self._offered[key] = self._list_moves(index, order or range(len(MOVES)))
+        return offered
+
+    def _list_moves(self, index: int, order: range | tuple[int, ...]) -> tuple[Option, ...]:
+        exits = len(self._room.exit_names)
+        row, col, free, allowed = self._rows[index], self._cols[index], self._free[index], self._allowed[index]
+        options: list[Option] = []
+        for move in order:
+            if allowed >> move & 1:
+                name, down, right = MOVES[move]
+                taken = move != STAY and not free >> move & 1
+                options.append(Option(exits + move, LETTERS[len(options)], name, row + down, col + right, taken))
+        return tuple(options)
+
+
+def _direction(down: int, right: int) -> str:
+    """One of the eight compass directions in the words of the moves (authors' code); `"stay"` if there is none."""
+    return _MOVE_NAMES[(down > 0) - (down < 0), (right > 0) - (right < 0)]

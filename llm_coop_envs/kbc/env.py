@@ -1,0 +1,307 @@
+"""The number contest as an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import count, repeat
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.game import TALK, Over, Stage
+from llm_coop_envs.kbc.rules import Settled, settle
+from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.kbc.slots import KBCSlots, PastRound
+
+# Winning numbers are announced with 2 decimals in the program of Pan et al. 2024.
+DECIMALS = 2
+
+FEATURES = ("progress", "deciding", "ratio", "offset", "own_weight", "announced", "last_target", "own_last")
+GROUP_FEATURES = ("own_group_last", "lowest_group_last", "highest_group_last")
+
+
+class KBCEnv(ScenarioEnv):
+    """Everyone names a number; the nearest to a target made from the mean of all numbers wins.
+
+    Sources: Wu et al. 2024 ("Shall We Team Up", EMNLP Findings; first version "Shall We Talk") and Pan et al. 2024
+    ("Very Large-Scale Multi-Agent Simulation in AgentScope"); every setting names its own in `KBCSettings`.
+
+    Phases: `talk` (one turn at a time; everyone hears everyone; a repeated or nested session forgets nothing) and
+    `act`, in which all name their numbers at once. `round` in the info is k in a nested session (from 0), else it
+    counts from 1.
+
+    Choice: Discrete, the number minus `low`, for integer choices (`settings.to_choice` and `to_number` translate); a
+    Box of shape (1,) for real ones. A missing, unreadable or illegal integer counts as `low`, as an answer without
+    digits does in the program of Wu et al.; a missing or NaN real number counts as `low`, one outside the range as
+    the nearest bound. All of them are flagged.
+
+    Reward: what the reward rule pays in each decision, in currency (`unit` per unit); 0 in talk steps.
+
+    Features (float32): facts of the text, and the progress of the episode, which `round` in the info tells too. Scaled
+    means (number - low) / (high - low).
+        `progress` decisions made / decisions of the episode; `deciding` 1 in act steps; `ratio`; `offset` / (high -
+        low); `own_weight` the share of the player's own number in the mean that counts (1 / players, or 1 / (groups x
+        members)); `announced` 1 once a winning number has been announced; `last_target` the last one, scaled, 0
+        before; `own_last` the player's own last number, scaled, in repeated sessions, 0 before and otherwise. In
+        group play also `own_group_last`, `lowest_group_last`, `highest_group_last`: the last announced numbers of
+        groups, scaled, 0 before.
+
+    State: after the parts that all scenarios share, `progress`, then everyone's last number, scaled, 0 before
+    the first decision.
+
+    Events: `round` for each decision: `choices` (numbers, in the players' order), `mean` (of the choices, or of the
+    groups' numbers), `target`, `winners` (indices), `prize` (of each), `group_numbers` and `winning_groups` (or
+    `None`).
+
+    Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `KBCSettings`.
+    """
+
+    metadata: dict[str, Any] = {
+        "name": "kbc_v0",
+        "render_modes": ["ansi"],
+        "render_fps": 10,
+        "is_parallelizable": True,
+    }
+    settings_type = KBCSettings
+    slots_type = KBCSlots
+    role: ClassVar[str] = "player"
+    home = Path(__file__).parent
+    settings: KBCSettings
+
+    def _setup(self) -> None:
+        settings = self.settings
+        self.n_players = settings.players
+        self._span = float(settings.high - settings.low)
+        self._groups = np.zeros(0, dtype=np.int64)
+        weights: Any = 1 / settings.players
+        self.feature_names = FEATURES
+        if settings.groups is not None:
+            sizes = np.asarray(settings.groups, dtype=np.int64)
+            self._groups = np.repeat(np.arange(len(sizes)), sizes)
+            weights = 1 / (len(sizes) * sizes[self._groups])
+            self.feature_names = FEATURES + GROUP_FEATURES
+        first = len(FEATURES)
+        self._base = np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32)
+        self._base[:, 2] = float(settings.ratio)
+        self._base[:, 3] = float(settings.offset) / self._span
+        self._base[:, 4] = weights
+        ends = [float(settings.ratio * Fraction(end) + settings.offset) for end in (settings.low, settings.high)]
+        # Rounding to the announced decimals may step over an end.
+        spare = 10.0**-DECIMALS / self._span
+        low = np.zeros(len(self.feature_names))
+        high = np.ones(len(self.feature_names))
+        low[2:4] = high[2:4] = self._base[0, 2:4]
+        low[6], high[6] = min(0.0, self._scaled(ends[0]) - spare), max(0.0, self._scaled(ends[1]) + spare)
+        low[first:], high[first:] = -spare, 1 + spare
+        self._feature_bounds = (low, high)
+        self._state_bounds = (np.zeros(1 + self.n_players), np.ones(1 + self.n_players))
+        self._fixed_slots = self._rules_in_words()
+
+    def _choice_space(self) -> spaces.Discrete[Any] | spaces.Box:
+        settings = self.settings
+        if settings.integer:
+            return spaces.Discrete(int(settings.high - settings.low) + 1)
+        return spaces.Box(float(settings.low), float(settings.high), (1,), np.float64)
+
+    def _begin(self, options: Mapping[str, Any]) -> None:
+        self.made = 0
+        self.round = self.settings.first_round
+        self._talked = False
+        self._numbers: NDArray[Any] | None = None
+        self._own: list[NDArray[Any]] = []
+        self._own_columns: list[tuple[float, ...]] | None = None
+        self._targets: tuple[float, ...] = ()
+        self._group_numbers: tuple[tuple[float, ...], ...] = ()
+
+    def _next_stage(self) -> Stage | Over:
+        if self.made == self.settings.decisions:
+            return Over("all decisions made")
+        self.round = self.settings.first_round + self.made
+        turns = self.settings.turns_before(self.made)
+        if turns and not self._talked:
+            self._talked = True
+            return self._talk_stage([self._order() for _ in range(turns)], everyone())
+        self._talked = False
+        return Stage("act", [self._everyone])
+
+    def _order(self) -> list[int]:
+        if self.settings.order == "fixed":
+            return list(range(self.n_players))
+        order: list[int] = self.np_random.permutation(self.n_players).tolist()
+        return order
+
+    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
+        settings = self.settings
+        numbers = choices.astype(np.int64) + int(settings.low) if settings.integer else choices.copy()
+        settled = settle(numbers, settings)
+        self._rewards += settled.rewards
+        self._numbers = numbers
+        self.made += 1
+        if settings.session == "repeated":
+            last = settings.history
+            self._own_columns = None
+            self._own = [*self._own, numbers][-last:]
+            self._targets = (*self._targets, tidy(round(settled.target, DECIMALS)))[-last:]
+            if settled.group_numbers is not None:
+                announced = tuple(tidy(x) for x in np.round(settled.group_numbers, DECIMALS).tolist())
+                self._group_numbers = (*self._group_numbers, announced)[-last:]
+        if self.record:
+            self._record(numbers, settled)
+
+    def _record(self, numbers: NDArray[Any], settled: Settled) -> None:
+        groups, winning = settled.group_numbers, settled.winning_groups
+        self.emit(
+            "round",
+            choices=numbers.tolist(),
+            mean=settled.mean,
+            target=settled.target,
+            winners=np.flatnonzero(settled.winners).tolist(),
+            prize=settled.prize,
+            group_numbers=None if groups is None else groups.tolist(),
+            winning_groups=None if winning is None else np.flatnonzero(winning).tolist(),
+        )
+
+    def _fallback(self, who: Indices) -> NDArray[Any]:
+        return np.zeros(len(who), dtype=np.int64)
+
+    def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        low, high = float(self.settings.low), float(self.settings.high)
+        bad = ~((values >= low) & (values <= high))
+        if bad.any():
+            values = np.clip(np.where(np.isnan(values), low, values), low, high)
+        return values, bad
+
+    def choice_of(self, answer: float) -> object:
+        """The choice for an answered number; one that may not be named stays illegal and is flagged."""
+        return answer - self.settings.low if self.settings.integer else answer
+
+    # What players know.
+
+    def _features(self) -> NDArray[np.float32]:
+        rows: NDArray[np.float32] = self._base.copy()
+        rows[:, 0] = self.made / self.settings.decisions
+        if self.phase != TALK:
+            rows[:, 1] = 1.0
+        if self._targets:
+            rows[:, 5] = 1.0
+            rows[:, 6] = self._scaled(self._targets[-1])
+            rows[:, 7] = self._scaled(self._own[-1])
+        if self._group_numbers:
+            scaled = self._scaled(np.array(self._group_numbers[-1]))
+            first = len(FEATURES)
+            rows[:, first] = scaled[self._groups]
+            rows[:, first + 1] = scaled.min()
+            rows[:, first + 2] = scaled.max()
+        return rows
+
+    def _slots(self, index: int, common: dict[str, Any]) -> KBCSlots:
+        settings = self.settings
+        repeated = settings.session == "repeated"
+        talking = self.phase == TALK
+        turns = 0 if self.over else settings.turns_before(self.made)
+        return KBCSlots(
+            over=self.over,
+            persona=self._persona(index, talking),
+            group=int(self._groups[index]) + 1 if settings.groups is not None else 0,
+            round=self.round if repeated else 0,
+            past=self._past(index),
+            turns=turns,
+            turn=turns - len(self._orders) if talking and not self.over else 0,
+            heard=self._heard(index, own=True),
+            **self._fixed_slots,
+            **common,
+        )
+
+    def _past(self, index: int) -> tuple[PastRound, ...]:
+        """The rounds that a player is shown."""
+        if not self._own:
+            return ()
+        if self._own_columns is None:
+            rows = [numbers.tolist() for numbers in self._own]
+            self._own_columns = list(zip(*(map(tidy, row) for row in rows), strict=True))
+        first = self.made - len(self._targets) + 1
+        groups = self._group_numbers or repeat(())
+        return tuple(map(PastRound, count(first), self._targets, self._own_columns[index], groups))
+
+    def _persona(self, index: int, talking: bool) -> str:
+        settings = self.settings
+        hidden = not settings.personas or self.round < settings.persona_from
+        if hidden or (talking and not settings.persona_in_talk):
+            return ""
+        return settings.personas[index if len(settings.personas) > 1 else 0]
+
+    def _rules_in_words(self) -> dict[str, Any]:
+        """The slots that stay the same for everyone throughout."""
+        settings = self.settings
+        return {
+            "players": settings.players,
+            "low": tidy(settings.low),
+            "high": tidy(settings.high),
+            "integer": settings.integer,
+            "ratio": str(settings.ratio),
+            "offset": str(settings.offset),
+            "winner_rule": settings.winner_rule,
+            "tolerance": tidy(float(settings.tolerance)),
+            "reward_rule": settings.reward_rule,
+            "unit": tidy(settings.unit),
+            "currency": settings.currency,
+            "groups": settings.groups or (),
+            "repeated": settings.session == "repeated",
+            "together": settings.talk_mode == "simultaneous",
+        }
+
+    # The whole.
+
+    def _scaled(self, numbers: Any) -> Any:
+        return (numbers - self.settings.low) / self._span
+
+    def _state_vector(self) -> NDArray[np.float64]:
+        state = np.zeros(1 + self.n_players)
+        state[0] = self.made / self.settings.decisions
+        if self._numbers is not None:
+            state[1:] = self._scaled(self._numbers)
+        return state
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {
+            "made": self.made,
+            "talked": self._talked,
+            "numbers": None if self._numbers is None else self._numbers.tolist(),
+            "own": [numbers.tolist() for numbers in self._own],
+            "targets": list(self._targets),
+            "group_numbers": [list(numbers) for numbers in self._group_numbers],
+        }
+
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        kind: Any = np.int64 if self.settings.integer else np.float64
+        self.made = data["made"]
+        self._talked = data["talked"]
+        self._numbers = None if data["numbers"] is None else np.array(data["numbers"], dtype=kind)
+        self._own = [np.array(numbers, dtype=kind) for numbers in data["own"]]
+        self._own_columns = None
+        self._targets = tuple(data["targets"])
+        self._group_numbers = tuple(tuple(numbers) for numbers in data["group_numbers"])
+
+    def _picture(self) -> str:
+        if self._numbers is None:
+            return f"{self.n_players} players, no number named yet"
+        last = self._numbers.tolist()
+        shown = " ".join(f"{number:g}" for number in last[:40]) + (" ..." if len(last) > 40 else "")
+        settled = settle(self._numbers, self.settings)
+        won = int(settled.winners.sum())
+        return (
+            f"last numbers: {shown}\n"
+            f"mean {settled.mean:.2f}, target {settled.target:.2f}, {won} of {self.n_players} won"
+        )
+
+
+def tidy(value: float) -> float:
+    """A whole float as an int, so that texts say 100 and not 100.0."""
+    return int(value) if value == int(value) else value

@@ -1,0 +1,187 @@
+"""What is measured in a contest, from choices or from recorded events.
+
+Measures of Wu et al. 2024 ("Shall We Team Up" and its first version "Shall We Talk"): the population variance of the
+choices at each k, %RSD, whether everyone named the same number. Their rate of working together was judged by hand
+from the talk and is not computed here. The others describe the same choices: the share on the most frequent number,
+the depth of reasoning, and the distance to what newspaper readers named (their figure 5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.kbc.reference import comparable, distances
+from llm_coop_envs.kbc.settings import KBCSettings
+
+MAX_LEVEL = 10.0
+
+
+def variance(choices: NDArray[Any]) -> float:
+    """The population variance (divisor n) of one round's choices, as in Wu et al. 2024, figure 4."""
+    return float(np.var(np.asarray(choices, dtype=np.float64)))
+
+
+def relative_deviation(choices: NDArray[Any]) -> float | None:
+    """The relative standard deviation in percent: 100 x population standard deviation / |mean|.
+
+    0/0 counts as 0, as in the first program of Wu et al. 2024 ("Shall We Talk"). `None` if the mean is 0 but the
+    choices differ, which takes a range with negative numbers.
+    """
+    values = np.asarray(choices, dtype=np.float64)
+    deviation, mean = float(np.std(values)), abs(float(np.mean(values)))
+    if deviation == 0:
+        return 0.0
+    return 100 * deviation / mean if mean > 0 else None
+
+
+def modal(choices: NDArray[Any]) -> tuple[float, float]:
+    """The most frequent number (the smallest of several) and the share of players who named exactly it."""
+    values, counts = np.unique(choices, return_counts=True)
+    most = int(counts.argmax())
+    return values[most].item(), float(counts[most] / len(choices))
+
+
+def levels(choices: NDArray[Any], settings: KBCSettings) -> NDArray[np.float64] | None:
+    """How many steps of reasoning separate each choice from a naive one.
+
+    A player of level 0 names the middle m = (low + high) / 2 on average, one of level k the reply ratio x (the
+    number of level k-1) + offset. With the fixed point e = offset / (1 - ratio), level k names e + (m - e) ratio^k;
+    solved for k this gives every number a level, whole or not: log((x - e) / (m - e)) / log(ratio), the depth of
+    reasoning of Nagel 1995 ("Unraveling in Guessing Games") with the middle as its starting point. Levels are cut to
+    [0, 10]: numbers on the naive side of m count as 0, numbers at or beyond e as 10 (with two thirds and 0 to 100,
+    the number 1 has level 9.6).
+
+    Args:
+        choices: (n,) numbers.
+        settings: the contest.
+
+    Returns:
+        (n,) levels, or `None` where no level can be told: ratio 1, or a middle that is its own best reply.
+    """
+    if settings.ratio == 1:
+        return None
+    point = float(settings.offset / (1 - settings.ratio))
+    start = (settings.low + settings.high) / 2 - point
+    if start == 0:
+        return None
+    relative = (np.asarray(choices, dtype=np.float64) - point) / start
+    beyond = MAX_LEVEL if settings.ratio < 1 else 0.0
+    found = np.full(relative.shape, beyond)
+    inside = relative > 0
+    found[inside] = np.log(relative[inside]) / np.log(float(settings.ratio))
+    cut: NDArray[np.float64] = np.clip(found, 0.0, MAX_LEVEL)
+    return cut
+
+
+def mean_level(choices: NDArray[Any], settings: KBCSettings) -> float | None:
+    """The mean of `levels` over the players."""
+    found = levels(choices, settings)
+    return None if found is None else float(found.mean())
+
+
+def round_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each settled round of a recorded episode.
+
+    Args:
+        events: an environment's `events`.
+
+    Returns:
+        Rows of JSON scalars: `round` (k from 0 in nested sessions, else from 1), `players`, `messages` (since the
+        round before), `mean`, `median`, `minimum`, `maximum`, `variance`, `rsd` (percent), `modal_number`,
+        `modal_share`, `unanimous`, `target`, `n_winners` (players), `prize` (of each), `mean_level`,
+        `nyt_wasserstein` and `nyt_total_variation` (`None` unless the contest is the readers': see
+        `reference.comparable`), `choices` (a JSON list in the players' order), `group_numbers` (a JSON list, or
+        `None`). `mean` is that of the players' choices, in group play too.
+    """
+    settings = _settings(events)
+    rows: list[dict[str, Any]] = []
+    messages = 0
+    for event in events:
+        if event["type"] == "message":
+            messages += 1
+        elif event["type"] == "round":
+            rows.append(_row(event, settings, messages))
+            messages = 0
+    return rows
+
+
+def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One episode in numbers.
+
+    Args:
+        events: an environment's `events`.
+
+    Returns:
+        JSON scalars: `decisions` (rounds settled), `players`, `messages`, `reward_mean` (a player's total on
+        average), and, with the suffixes `_first` and `_last` for the first and last round: `mean`, `target`,
+        `variance`, `rsd`, `modal_share`, `unanimous`, `n_winners`, `mean_level`, `nyt_wasserstein`,
+        `nyt_total_variation`; all `None` if no round was settled.
+    """
+    rows = round_rows(events)
+    settings = _settings(events)
+    paid = sum(row["n_winners"] * row["prize"] for row in rows)
+    found: dict[str, Any] = {
+        "decisions": len(rows),
+        "players": settings.players,
+        "messages": sum(event["type"] == "message" for event in events),
+        "reward_mean": paid / settings.players,
+    }
+    for name in _ENDS:
+        found[f"{name}_first"] = rows[0][name] if rows else None
+        found[f"{name}_last"] = rows[-1][name] if rows else None
+    return found
+
+
+_ENDS = (
+    "mean",
+    "target",
+    "variance",
+    "rsd",
+    "modal_share",
+    "unanimous",
+    "n_winners",
+    "mean_level",
+    "nyt_wasserstein",
+    "nyt_total_variation",
+)
+
+
+def _settings(events: Sequence[Mapping[str, Any]]) -> KBCSettings:
+    start = next((event for event in events if event["type"] == "start"), None)
+    if start is None:
+        raise ValueError("the events hold no 'start'; record the episode from its reset with record=True")
+    return KBCSettings.build(**start["settings"])
+
+
+def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict[str, Any]:
+    choices = np.asarray(event["choices"])
+    number, share = modal(choices)
+    far, moved = distances(choices) if comparable(settings) else (None, None)
+    groups = event["group_numbers"]
+    return {
+        "round": event["round"],
+        "players": len(choices),
+        "messages": messages,
+        "mean": float(choices.mean()),
+        "median": float(np.median(choices)),
+        "minimum": choices.min().item(),
+        "maximum": choices.max().item(),
+        "variance": variance(choices),
+        "rsd": relative_deviation(choices),
+        "modal_number": number,
+        "modal_share": share,
+        "unanimous": share == 1.0,
+        "target": event["target"],
+        "n_winners": len(event["winners"]),
+        "prize": event["prize"],
+        "mean_level": mean_level(choices, settings),
+        "nyt_wasserstein": far,
+        "nyt_total_variation": moved,
+        "choices": json.dumps(event["choices"]),
+        "group_numbers": None if groups is None else json.dumps(groups),
+    }

@@ -1,0 +1,99 @@
+"""Numbers people named, to compare with, and two distances to them."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.kbc.settings import KBCSettings
+
+NYT_FILE = "nyt_two_thirds_density_digitised.csv"
+# Both curves of figure 5 in Wu et al. 2024 are kernel density estimates with a bandwidth of about 1.
+BANDWIDTH = 1.0
+
+
+@functools.cache
+def nyt_density() -> NDArray[np.float64]:
+    """The readers' numbers of the New York Times puzzle of 2015, as shares of 0..100.
+
+    Returns:
+        (101,) read-only shares that add up to 1; the file beside this module names the source and its errors.
+    """
+    text = (resources.files("llm_coop_envs.kbc") / "data" / NYT_FILE).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")][1:]
+    pairs = [line.split(",") for line in lines]
+    density = np.zeros(len(pairs))
+    for number, value in pairs:
+        density[int(number)] = float(value)
+    density /= density.sum()
+    density.flags.writeable = False
+    return density
+
+
+def comparable(settings: KBCSettings) -> bool:
+    """Whether a contest asks what the readers were asked: 0 to 100, two thirds of the mean, everyone for themselves."""
+    return (
+        settings.low == 0
+        and settings.high == 100
+        and settings.ratio == Fraction(2, 3)
+        and settings.offset == 0
+        and settings.groups is None
+    )
+
+
+def histogram(choices: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+    """The shares of the whole numbers 0..bins-1, real choices rounded (halves up).
+
+    Args:
+        choices: (n,) numbers in [0, bins - 1], n >= 1.
+        bins: how many whole numbers there are.
+    """
+    whole = np.floor(np.asarray(choices, dtype=np.float64) + 0.5).astype(np.int64)
+    shares: NDArray[np.float64] = np.bincount(whole, minlength=bins) / len(whole)
+    return shares
+
+
+def wasserstein(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """The first Wasserstein distance of two distributions over 0, 1, 2, ..., in numbers.
+
+    How far, on average, a number has to move to turn one into the other. This is the main measure: it uses how far
+    apart numbers are, and the smoothing of a digitised curve hardly moves it.
+    """
+    return float(np.abs(np.cumsum(first - second)).sum())
+
+
+def total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Half the sum of absolute differences: the share that has to move, 0 to 1."""
+    return float(np.abs(first - second).sum() / 2)
+
+
+def smoothed(shares: NDArray[np.float64], bandwidth: float = BANDWIDTH) -> NDArray[np.float64]:
+    """Shares under a Gaussian kernel, cut at both ends and normalised.
+
+    The total variation from a smoothed curve would be large for any set of whole numbers, even one drawn from it;
+    so the numbers are smoothed as the curve was before they are compared.
+    """
+    at = np.arange(len(shares), dtype=np.float64)
+    kernel = np.exp(-0.5 * ((at[:, None] - at[None, :]) / bandwidth) ** 2)
+    spread: NDArray[np.float64] = kernel @ shares
+    spread /= spread.sum()
+    return spread
+
+
+def distances(choices: NDArray[np.float64], reference: NDArray[np.float64] | None = None) -> tuple[float, float]:
+    """How far choices are from a reference distribution.
+
+    Args:
+        choices: (n,) numbers in [0, len(reference) - 1].
+        reference: shares of the whole numbers from 0; the New York Times readers by default.
+
+    Returns:
+        The Wasserstein distance (numbers), and the total variation after smoothing (0 to 1).
+    """
+    shares = nyt_density() if reference is None else reference
+    found = histogram(choices, len(shares))
+    return wasserstein(found, shares), total_variation(smoothed(found), shares)

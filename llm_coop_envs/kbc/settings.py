@@ -1,0 +1,310 @@
+"""What can be chosen about a contest, and the published choices as presets."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.core.settings import (
+    ScenarioSettings,
+    check_bool,
+    check_choice,
+    check_int,
+    check_number,
+)
+from llm_coop_envs.errors import SettingsError
+
+MAX_PLAYERS = 1_000_000
+MAX_NUMBER = 10**9
+MAX_RATIO = 1000
+MAX_CHOICES = 100_000
+MAX_ROUNDS = 100_000
+MAX_TURNS = 1000
+
+WINNER_RULES = ("nearest", "first_value", "tolerance")
+REWARD_RULES = ("exclusive", "independent", "amplified")
+SESSIONS = ("nested", "single", "repeated")
+
+# No exponents: "1e999999999" would keep `Fraction` busy for hours.
+_MAX_TERM = 10**18
+_FRACTION = re.compile(r"[+-]?\d{1,18}(/\d{1,18}|\.\d{1,18})?", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KBCSettings(ScenarioSettings):
+    """Settings of the number contest: everyone names a number, the nearest to a target made from the mean wins.
+
+    The target is `ratio` x mean of all numbers + `offset`, everyone's own number included. Fractions may be given
+    as `Fraction`, as text (`"2/3"`, `"0.51"`), as a pair `[2, 3]`, or as a number; a float is read as the decimal
+    it is printed as, so `0.51` is exactly 51/100.
+
+    The defaults are the protocol of Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as their released program
+    plays it, without any instruction to work together or not to.
+
+    Attributes:
+        players: how many play, 2 to 1,000,000. 24 in Wu et al. 2024.
+        low: the smallest number that may be named. 0 in all sources.
+        high: the largest. 100 in all sources. With integer choices both bounds are integers and at most 100,000 apart.
+        ratio: the factor of the mean, above 0 and at most 1000. 2/3 in Wu et al. 2024.
+        offset: what is added to it. 0 in Wu et al. 2024.
+        choices: `"integer"` (Wu et al. 2024) or `"real"` (Pan et al. 2024, "Very Large-Scale Multi-Agent
+            Simulation in AgentScope").
+        winner_rule: who wins.
+            `"nearest"`: everyone at the smallest distance from the target, on both sides (Wu et al. 2024).
+            `"first_value"`: only the number of the first such player in the players' order; whoever is equally near
+            on the other side loses (the first program, of the arXiv version 1 "Shall We Talk").
+            `"tolerance"`: everyone within `tolerance` of the target, possibly nobody (Pan et al. 2024).
+        tolerance: the largest winning distance under `winner_rule="tolerance"`, at least 0. 0.5 in Pan et al. 2024.
+        reward_rule: what a winner gets when there are M winners, in units (Wu et al. 2024, arXiv versions 1 and 3);
+            a single winner gets 1. `"exclusive"`: 0. `"independent"`: 1 each. `"amplified"`: M each.
+            In group play M counts groups, and each member of a winning group gets what a winner gets.
+        unit: the size of one unit of reward, above 0. 100 in the program of version 3 (credits in its paper's
+            prompt, dollars in the program; 1 dollar in the paper's text), 1 mark in version 1.
+        currency: the unit's name as players read it after the number, e.g. `"dollars"`; may be empty.
+        session: how an episode goes.
+            `"nested"`: decide at k = 0 without talk, then for k = 1..`exchanges` talk (everyone once) and
+            decide again. No number, winner or reward is ever shown (Wu et al. 2024, version 3). With `talk=False` the
+            `exchanges` + 1 decisions are made without talk.
+            `"single"`: `talk_turns` turns of talk, then one decision (version 1).
+            `"repeated"`: `rounds` decisions; before each `talk_turns` turns of talk; after each the target, and in
+            group play every group's number, is announced with 2 decimals; players are shown their own
+            earlier numbers too (Pan et al. 2024).
+        exchanges: K of a nested session, at least 1 with talk. 3 in Wu et al. 2024.
+        talk_turns: how often everyone speaks before a decision of a single or repeated session; unused in nested
+            sessions. 2 in version 1; Pan et al. 2024 have no talk (`talk=False`).
+        rounds: decisions of a repeated session. 5 in Pan et al. 2024, figure 7.
+        history: of how many of the latest rounds a repeated session shows the announced numbers and one's own. In
+            Pan et al. 2024 players keep the whole history of their 5 rounds, which 20 holds too.
+        order: who speaks first in sequential talk: `"shuffled"`, anew for each talk (the program of
+            version 3), or `"fixed"`, in the players' order (the program of version 1, whose paper says random).
+            Decisions are simultaneous: they leave no trace that a later player could see.
+        groups: `None`, or group play (Pan et al. 2024, figure 12): the number of groups (made as equal as possible,
+            larger ones first) or their sizes. Members have consecutive indices. A group's number is the mean of its
+            members' numbers; target and winners are made from the groups' numbers.
+        personas: texts that tell players who they are: none, one for everyone, or one for each player. Both programs
+            attach such fragments (instructions in version 3, characters in version 1).
+        persona_from: the first round (k in a nested session) whose observation carries the persona. In the released
+            program of version 3 the question at k = 0 never carries one, which is 1 here.
+        persona_in_talk: whether the persona is shown when talking too, or only when deciding. Of version 3's
+            instructions one changes both questions, the other the decision alone.
+    """
+
+    players: int = 24
+    low: float = 0
+    high: float = 100
+    ratio: Fraction = Fraction(2, 3)
+    offset: Fraction = Fraction(0)
+    choices: str = "integer"
+    winner_rule: str = "nearest"
+    tolerance: Fraction = Fraction(1, 2)
+    reward_rule: str = "independent"
+    unit: float = 100
+    currency: str = "dollars"
+    session: str = "nested"
+    exchanges: int = 3
+    talk_turns: int = 2
+    rounds: int = 5
+    history: int = 20
+    order: str = "shuffled"
+    groups: tuple[int, ...] | None = None
+    personas: tuple[str, ...] = ()
+    persona_from: int = 0
+    persona_in_talk: bool = True
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        # Wu et al. 2024, arXiv version 3 (EMNLP Findings): the defaults.
+        "two_thirds": {},
+        # "Shall We Talk" (arXiv version 1) as its program plays it.
+        "shall_we_talk": {
+            "session": "single",
+            "talk_turns": 2,
+            "order": "fixed",
+            "winner_rule": "first_value",
+            "reward_rule": "amplified",
+            "unit": 1,
+            "currency": "mark",
+        },
+        # Targets of Pan et al. 2024, figures 13 and 14, on the default protocol.
+        "half": {"ratio": Fraction(1, 2)},
+        "near_half": {"ratio": Fraction(51, 100)},
+        "half_plus_five": {"ratio": Fraction(1, 2), "offset": Fraction(5)},
+        # Pan et al. 2024: the multi-round game; 1000 players as in figure 15, 5 rounds as in figure 7. The paper
+        # states no reward: 1 point for everyone within the tolerance.
+        "large_scale": {
+            "players": 1000,
+            "choices": "real",
+            "winner_rule": "tolerance",
+            "tolerance": Fraction(1, 2),
+            "unit": 1,
+            "currency": "point",
+            "session": "repeated",
+            "rounds": 5,
+            "talk": False,
+        },
+    }
+
+    def __post_init__(self) -> None:
+        """Check every field, and the fields against each other."""
+        super().__post_init__()
+        check_int(self, "players", 2, MAX_PLAYERS)
+        check_choice(self, "choices", ("integer", "real"))
+        self._check_range()
+        self._read_fraction("ratio")
+        if not 0 < self.ratio <= MAX_RATIO:
+            raise SettingsError("ratio", str(self.ratio), f"must be above 0 and at most {MAX_RATIO}")
+        self._read_fraction("offset")
+        if abs(self.offset) > MAX_NUMBER:
+            raise SettingsError("offset", str(self.offset), f"must be between -{MAX_NUMBER} and {MAX_NUMBER}")
+        check_choice(self, "winner_rule", WINNER_RULES)
+        self._read_fraction("tolerance")
+        if self.tolerance < 0:
+            raise SettingsError("tolerance", str(self.tolerance), "must be at least 0")
+        check_choice(self, "reward_rule", REWARD_RULES)
+        check_number(self, "unit", 0, MAX_NUMBER, above=True)
+        if not isinstance(self.currency, str) or len(self.currency.splitlines()) > 1:
+            raise SettingsError("currency", self.currency, "must be a text of one line, e.g. 'dollars'")
+        check_choice(self, "session", SESSIONS)
+        check_int(self, "exchanges", 0, MAX_TURNS)
+        check_int(self, "talk_turns", 0, MAX_TURNS)
+        check_int(self, "rounds", 1, MAX_ROUNDS)
+        check_int(self, "history", 1, MAX_ROUNDS)
+        check_choice(self, "order", ("shuffled", "fixed"))
+        turns = "exchanges" if self.session == "nested" else "talk_turns"
+        if self.talk and getattr(self, turns) == 0:
+            raise SettingsError(turns, 0, "leaves no time to talk; give 1 or more, or set talk=False")
+        self._read_groups()
+        self._read_personas()
+        check_int(self, "persona_from", 0, MAX_ROUNDS)
+        check_bool(self, "persona_in_talk")
+
+    @property
+    def integer(self) -> bool:
+        """Whether only whole numbers may be named."""
+        return self.choices == "integer"
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions an episode has."""
+        return {"nested": self.exchanges + 1, "single": 1, "repeated": self.rounds}[self.session]
+
+    @property
+    def first_round(self) -> int:
+        """How the first decision is counted: k = 0 in a nested session, else 1."""
+        return 0 if self.session == "nested" else 1
+
+    def turns_before(self, decision: int) -> int:
+        """How many times everyone speaks before a decision.
+
+        Args:
+            decision: the decision, counted from 0 in every session.
+        """
+        if not self.talk:
+            return 0
+        if self.session == "nested":
+            return min(decision, 1)
+        return self.talk_turns
+
+    def to_number(self, choice: float) -> float:
+        """The number that a choice of the environment's action stands for.
+
+        Integer choices count from the bottom of the range: choice 0 is `low`. Real choices are the numbers themselves.
+        """
+        return self.low + choice if self.integer else choice
+
+    def to_choice(self, number: float) -> int | NDArray[np.float64]:
+        """The action's `choice` for a number, moved into the range and, for integer choices, rounded (halves up)."""
+        inside = min(max(number, self.low), self.high)
+        if self.integer:
+            return math.floor(inside + 0.5) - int(self.low)
+        return np.array([inside], dtype=np.float64)
+
+    def _check_range(self) -> None:
+        if self.integer:
+            check_int(self, "low", -MAX_NUMBER, MAX_NUMBER)
+            check_int(self, "high", -MAX_NUMBER, MAX_NUMBER)
+        else:
+            check_number(self, "low", -MAX_NUMBER, MAX_NUMBER)
+            check_number(self, "high", -MAX_NUMBER, MAX_NUMBER)
+        if self.high <= self.low:
+            raise SettingsError("high", self.high, f"must be above low={self.low!r}")
+        if self.integer and self.high - self.low >= MAX_CHOICES:
+            raise SettingsError(
+                "high",
+                self.high,
+                f"must be less than {MAX_CHOICES} above low={self.low!r}; set choices='real' for a wider range",
+            )
+
+    def _read_fraction(self, field: str) -> None:
+        object.__setattr__(self, field, read_fraction(field, getattr(self, field)))
+
+    def _read_groups(self) -> None:
+        given: Any = self.groups
+        if given is None:
+            return
+        if isinstance(given, int) and not isinstance(given, bool):
+            if not 2 <= given <= self.players:
+                raise SettingsError("groups", given, f"must be between 2 and players={self.players}")
+            size, larger = divmod(self.players, given)
+            sizes = (size + 1,) * larger + (size,) * (given - larger)
+        elif isinstance(given, Sequence) and not isinstance(given, str):
+            sizes = tuple(given)
+            if any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes):
+                raise SettingsError("groups", given, "must hold the sizes of the groups, whole numbers from 1")
+            if len(sizes) < 2:
+                raise SettingsError("groups", given, "must name at least 2 groups, or be None")
+            if sum(sizes) != self.players:
+                raise SettingsError("groups", given, f"must add up to players={self.players}, not {sum(sizes)}")
+        else:
+            raise SettingsError("groups", given, "must be None, a number of groups, or a list of their sizes")
+        object.__setattr__(self, "groups", sizes)
+
+    def _read_personas(self) -> None:
+        given: Any = self.personas
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise SettingsError("personas", given, "must be a list of texts")
+        if any(not isinstance(text, str) or not text.strip() for text in given):
+            raise SettingsError("personas", given, "must hold texts that are not empty")
+        if len(given) not in (0, 1, self.players):
+            raise SettingsError(
+                "personas", given, f"must hold no text, one for everyone, or one for each of players={self.players}"
+            )
+        object.__setattr__(self, "personas", tuple(given))
+
+
+def read_fraction(field: str, value: object) -> Fraction:
+    """An exact fraction from what a user may write.
+
+    Args:
+        field: the setting's name, for the error.
+        value: a `Fraction`, an int, a finite float (read as the decimal it is printed as), a text such as `"2/3"` or
+            `"0.51"`, or a pair of integers.
+
+    Raises:
+        SettingsError: `value` is none of these, or divides by zero.
+    """
+    fraction: Fraction | None = None
+    try:
+        if isinstance(value, Fraction):
+            fraction = value
+        elif isinstance(value, bool):
+            pass
+        elif isinstance(value, int):
+            fraction = Fraction(value)
+        elif isinstance(value, float) and math.isfinite(value):
+            fraction = Fraction(repr(float(value)))
+        elif isinstance(value, str) and _FRACTION.fullmatch(value.strip()):
+            fraction = Fraction(value.strip())
+        elif isinstance(value, list | tuple) and [type(part) for part in value] == [int, int]:
+            fraction = Fraction(*value)
+    except ZeroDivisionError:
+        pass
+    if fraction is None or max(abs(fraction.numerator), fraction.denominator) > _MAX_TERM:
+        raise SettingsError(field, value, "must be an exact fraction such as '2/3', [2, 3] or 0.51")
+    return fraction

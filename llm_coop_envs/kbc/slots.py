@@ -1,0 +1,81 @@
+"""What one player of the number contest may know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from llm_coop_envs.core.slots import Heard, Slots
+
+
+class PastRound(NamedTuple):
+    """An earlier round as a player remembers it.
+
+    Attributes:
+        round: which round, from 1.
+        target: the announced winning number, 2 decimals.
+        own: the number this player named.
+        group_numbers: the groups' announced numbers, 2 decimals; empty without groups.
+    """
+
+    round: int
+    target: float
+    own: float
+    group_numbers: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KBCSlots(Slots):
+    """The published slots: the rules, what was said, what a session announces, and the question.
+
+    In nested and single sessions the question carries no number, winner or reward of an earlier decision, and at
+    k = 0 no word of talk (Wu et al. 2024). In repeated sessions it carries the announced numbers and the player's own
+    earlier ones (Pan et al. 2024). Whole numbers are ints, others floats.
+
+    Attributes:
+        over: whether the episode has ended.
+        players: how many play.
+        low: the smallest legal number.
+        high: the largest legal number.
+        integer: whether only whole numbers are legal.
+        ratio: the factor of the mean, as a whole number or a fraction such as `"2/3"`.
+        offset: what is added to it, likewise; `"0"` for nothing, `"-1/2"` for less.
+        winner_rule: as in `KBCSettings`.
+        tolerance: the largest winning distance under `winner_rule="tolerance"`.
+        reward_rule: as in `KBCSettings`.
+        unit: the size of one unit of reward.
+        currency: its name; may be empty.
+        persona: who the player is, or empty where it is not to be shown.
+        groups: the groups' sizes; empty without groups.
+        group: the player's group, from 1; 0 without groups.
+        repeated: whether numbers are announced and the session goes on.
+        round: the round of a repeated session, from 1; 0 in other sessions, which do not tell.
+        past: what was announced in the latest rounds of a repeated session, oldest first; empty in other sessions.
+        turns: how often everyone speaks before this decision; 0 if there is no talk before it.
+        turn: which of these times it is now, from 1; 0 when deciding.
+        together: whether everyone speaks at once instead of one after the other.
+        heard: what was said so far, own lines included, oldest first.
+    """
+
+    over: bool
+    players: int
+    low: float
+    high: float
+    integer: bool
+    ratio: str
+    offset: str
+    winner_rule: str
+    tolerance: float
+    reward_rule: str
+    unit: float
+    currency: str
+    persona: str
+    groups: tuple[int, ...]
+    group: int
+    repeated: bool
+    round: int
+    past: tuple[PastRound, ...]
+    turns: int
+    turn: int
+    together: bool
+    heard: tuple[Heard, ...]

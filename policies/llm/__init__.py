@@ -1,0 +1,1 @@
+"""Language models as policies: chat clients, prompt packs, memory, reading of answers, journal of paid answers."""

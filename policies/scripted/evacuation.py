@@ -1,0 +1,246 @@
+"""Scripted policies for the emergency evacuation.
+
+They decide from what a person in the room may know: the slots, what was heard, and the legal answers.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView, Option
+from llm_coop_envs.policies.base import Policy, ScriptedPolicy
+
+Action = dict[str, Any]
+
+
+class Walker(ScriptedPolicy):
+    """Chooses an exit by a score, walks straight to it, and says nothing; others build on it."""
+
+    def decide(self, request: Request) -> Action:
+        """Answer whatever is asked."""
+        slots: EvacuationSlots = request.info["slots"]
+        if slots.asked == "talk":
+            return {"message": self.say(slots)}
+        if slots.asked == "exit":
+            return {"choice": self.best_exit(slots)}
+        return {"choice": self.step(slots).choice}
+
+    def say(self, slots: EvacuationSlots) -> str:
+        """What to say to those near; empty for nothing."""
+        return ""
+
+    def best_exit(self, slots: EvacuationSlots) -> int:
+        """The number of the exit with the lowest score, the first shown on ties."""
+        scores = [self.score(slots, exit_) for exit_ in slots.exits]
+        return scores.index(min(scores))
+
+    @abstractmethod
+    def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
+        """How bad an exit is."""
+
+    def step(self, slots: EvacuationSlots) -> Option:
+        """The step to a free cell nearer to the target; else to a taken one nearer, to follow; else stay."""
+        here = next(option for option in slots.options if (option.row, option.col) == (slots.row, slots.col))
+        nearer = [option for option in slots.options if squared(slots, option) < squared(slots, here)]
+        # Free before taken, near before far; ties go to the lower number, whatever the order of the list.
+        return min(nearer, key=lambda option: (option.taken, squared(slots, option), option.choice), default=here)
+
+
+def squared(slots: EvacuationSlots, option: Option) -> int:
+    """The squared distance from where an option leads to the target; 0 without a target."""
+    if slots.target_cell is None or option.row is None or option.col is None:
+        return 0
+    return (option.row - slots.target_cell[0]) ** 2 + (option.col - slots.target_cell[1]) ** 2
+
+
+def others_seen(slots: EvacuationSlots, exit_: ExitView) -> float:
+    """The people seen towards an exit, oneself not counted."""
+    return max(0.0, exit_.people - slots.counts_self)
+
+
+class NearestExit(Walker):
+    """Goes to the exit that is nearest, by the mean distance to its cells."""
+
+    def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
+        """The distance."""
+        return exit_.distance
+
+
+class CrowdAware(Walker):
+    """Weighs the distance against the people seen on the way: distance + weight x people.
+
+    Args:
+        weight: cells of detour that avoiding one person is worth.
+    """
+
+    def __init__(self, weight: float = 0.5) -> None:
+        if not weight >= 0:
+            raise SettingsError("weight", weight, "must be 0 or more")
+        self.weight = weight
+
+    def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
+        """Distance plus the weighted people."""
+        return exit_.distance + self.weight * others_seen(slots, exit_)
+
+
+# The rule-based model that the language-model study started from (Roihn/SABM, task `reproduce`, after Wang et al.
+# 2015): share of people, then the weights of distance, people and crowding in choosing an exit.
+GROUPS = (
+    (0.3, (2.4, 3.6, 1.2)),
+    (0.3, (4.0, 4.0, 1.6)),
+    (0.2, (6.0, 1.8, 1.8)),
+    (0.2, (6.0, 1.5, 1.2)),
+)
+# Groups 1 and 3 panic more easily.
+NERVOUS = (True, False, True, False)
+# Crowding is people per visible cell; the fan has 83 to 89 cells in the middle of the room.
+FAN_CELLS = 86.0
+
+
+class RuleBased(Walker):
+    """Plays the rule-based model behind the study (after Wang et al. 2015), as far as a person can know its terms.
+
+    Four groups weigh distance a1, people a2 and crowding a3; panic raises these weights to powers that grow with the
+    heads around. The best free neighbouring cell is taken with probability 0.95, the second best with 0.05; whoever
+    can move, moves. Differences from the original: people and distances are means over an exit's cells, an exit is
+    only reconsidered when it is asked for, crowding is people over 86 cells, and walls in view are not counted as
+    people.
+
+    Args:
+        panic: whether people panic (the original's default).
+    """
+
+    def __init__(self, panic: bool = True) -> None:
+        self.panic = panic
+
+    def begin(self, episode: Episode) -> None:
+        """Deal out the groups over all agents in their order, as the original does."""
+        super().begin(episode)
+        edges = np.cumsum([share for share, _ in GROUPS]) * len(episode.agents)
+        groups = np.searchsorted(np.round(edges, 9), np.arange(len(episode.agents)), side="right")
+        self._group = {name: min(int(group), 3) for name, group in zip(episode.agents, groups, strict=True)}
+
+    def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
+        """The original's score of an exit."""
+        group = self._group[slots.me]
+        first, second, third = GROUPS[group][1]
+        powers = self._powers(slots.around, NERVOUS[group])
+        people = others_seen(slots, exit_)
+        terms = zip((first, second, third), powers, (exit_.distance, people, people / FAN_CELLS), strict=True)
+        return sum(float(weight**power * value) for weight, power, value in terms) / (first + second + third)
+
+    def step(self, slots: EvacuationSlots) -> Option:
+        """The best free neighbouring cell, now and then the second best."""
+        here = (slots.row, slots.col)
+        stay = next(option for option in slots.options if (option.row, option.col) == here)
+        free = [option for option in slots.options if option is not stay and not option.taken]
+        ranked = sorted(free, key=lambda option: (squared(slots, option), option.row, option.col))
+        place = 0 if self.episode.rng.random() < 0.95 else 1
+        return ranked[place] if place < len(ranked) else stay
+
+    def _powers(self, around: int, nervous: bool) -> tuple[float, float, float]:
+        if not self.panic:
+            return 1.0, 1.0, 1.0
+        beta = (1 + around / 10) * (1.2 if nervous else 1.0)
+        return 6 * beta, 1 / (6 * beta), 1 / (4 * beta)
+
+
+class Herding(Walker):
+    """Follows the others: is drawn to the exits towards which it sees most people and which it hears named most.
+
+    The score is distance - pull x (people seen + messages heard that name the exit).
+
+    Args:
+        pull: cells of detour that one person or one message is worth.
+    """
+
+    def __init__(self, pull: float = 1.0) -> None:
+        if not pull >= 0:
+            raise SettingsError("pull", pull, "must be 0 or more")
+        self.pull = pull
+
+    def say(self, slots: EvacuationSlots) -> str:
+        """Announce where one is going."""
+        return f"I am going to the {slots.exits[self.best_exit(slots)].name} exit, come along!"
+
+    def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
+        """Distance less the pull of the crowd."""
+        mentions = sum(mentioned(exit_.name, message.text) for message in slots.heard)
+        return exit_.distance - self.pull * (others_seen(slots, exit_) + mentions)
+
+
+CROWDED = re.compile(r"\b(crowded|full|packed|jammed|blocked|busy|queue|slow)\b", re.IGNORECASE)
+CLEAR = re.compile(r"\b(clear|free|empty|quiet|open|fast)\b", re.IGNORECASE)
+NEGATED = re.compile(r"\b(not|no|never|isn't|hardly)\b", re.IGNORECASE)
+
+
+def mentioned(name: str, text: str) -> bool:
+    """Whether a text names an exit, as a word of its own."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def report(name: str, text: str) -> int:
+    """What a message says of an exit: 1 crowded, -1 clear, 0 nothing, sentence by sentence."""
+    found = 0
+    for sentence in re.split(r"[.!?;,\n]+", text):
+        if mentioned(name, sentence):
+            verdict = bool(CROWDED.search(sentence)) - bool(CLEAR.search(sentence))
+            found += -verdict if NEGATED.search(sentence) else verdict
+    return (found > 0) - (found < 0)
+
+
+class Sharing(CrowdAware):
+    """Tells others in plain words which exits look crowded or clear, and believes what it hears.
+
+    The score is distance + weight x people + trust x (reports of a crowd - reports of a clear way).
+
+    Args:
+        weight: cells of detour that avoiding one person is worth.
+        trust: cells of detour that one report is worth.
+        crowd: from how many people seen towards an exit on it is called crowded.
+    """
+
+    def __init__(self, weight: float = 0.5, trust: float = 1.0, crowd: float = 10.0) -> None:
+        super().__init__(weight)
+        if not trust >= 0:
+            raise SettingsError("trust", trust, "must be 0 or more")
+        self.trust = trust
+        self.crowd = crowd
+
+    def say(self, slots: EvacuationSlots) -> str:
+        """Describe every exit and say where one is going."""
+        views = []
+        for exit_ in slots.exits:
+            look = "crowded" if others_seen(slots, exit_) >= self.crowd else "clear"
+            views.append(f"The way to the {exit_.name} exit looks {look}.")
+        return " ".join([*views, f"I am going to the {slots.exits[self.best_exit(slots)].name} exit."])
+
+    def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
+        """Distance, people seen and what others report."""
+        return super().score(slots, exit_) + self.trust * sum(report(exit_.name, m.text) for m in slots.heard)
+
+
+class RandomLegal(ScriptedPolicy):
+    """Takes any legal answer with the same chance, and says nothing."""
+
+    def decide(self, request: Request) -> Action:
+        """Draw from the mask."""
+        legal = np.flatnonzero(request.info["action_mask"]["choice"])
+        return {"choice": int(self.episode.rng.choice(legal)), "message": ""}
+
+
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "nearest_exit": NearestExit,
+    "crowd_aware": CrowdAware,
+    "rule_based": RuleBased,
+    "herding": Herding,
+    "shares": Sharing,
+    "random": RandomLegal,
+}

@@ -1,0 +1,268 @@
+"""Scripted players of the number contest.
+
+All of them speak plain English with the number in digits, so that others can read it (`numbers_in`). Depth of reasoning
+starts from the middle of the range; in a repeated session, once a winning number has been announced, from
+the mean that it gives away, (target - offset) / ratio, as in Nagel 1995 ("Unraveling in Guessing Games").
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.kbc.rules import fixed_point
+from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.kbc.slots import KBCSlots
+from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
+
+# Poisson mean of Camerer, Ho and Chong 2004 ("A Cognitive Hierarchy Model of Games"): their summary value over games.
+TAU = 1.5
+MAX_LEVEL = 100
+# Numbers by themselves: not part of a name (player_3), a fraction (2/3) or a percentage.
+_NUMBER = re.compile(r"(?<![\w./#])-?\d+(?:\.\d+)?(?![\w/%]|\.\d)", re.ASCII)
+
+
+def numbers_in(text: str, low: float, high: float) -> list[float]:
+    """The numbers in a message that could be named, in order.
+
+    Args:
+        text: the message.
+        low: the smallest legal number.
+        high: the largest legal number.
+    """
+    found = [float(match) for match in _NUMBER.findall(text)]
+    return [number for number in found if low <= number <= high]
+
+
+class KBCPolicy(ScriptedPolicy):
+    """A player that names a number and may speak."""
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode of the number contest."""
+        super().begin(episode)
+        if not isinstance(episode.settings, KBCSettings):
+            raise SettingsError("policy", type(self).__name__, f"plays kbc, not {episode.scenario}")
+        self.settings: KBCSettings = episode.settings
+
+    def decide(self, request: Request) -> Action:
+        """A message when talking, else a choice."""
+        slots = request.info["slots"]
+        if slots.phase == "talk":
+            return {"message": self.speech(slots)}
+        return {"choice": self.settings.to_choice(self.number(slots))}
+
+    def number(self, slots: KBCSlots) -> float:
+        """The number to name; it is moved into the range and rounded afterwards."""
+        raise NotImplementedError
+
+    def speech(self, slots: KBCSlots) -> str:
+        """What to say; nothing unless a policy says something."""
+        return ""
+
+    def reply(self, mean: float) -> float:
+        """The best reply to a believed mean, inside the range; one's own weight in the mean is not counted."""
+        target = float(self.settings.ratio) * mean + float(self.settings.offset)
+        return min(max(target, self.settings.low), self.settings.high)
+
+    def anchor(self, slots: KBCSlots) -> float:
+        """The mean that level 0 stands for: the last one announced, or the middle of the range."""
+        low, high = self.settings.low, self.settings.high
+        if not slots.past:
+            return (low + high) / 2
+        mean = (slots.past[-1].target - float(self.settings.offset)) / float(self.settings.ratio)
+        return min(max(mean, low), high)
+
+    def anything(self) -> float:
+        """A legal number, all equally likely."""
+        low, high = self.settings.low, self.settings.high
+        if self.settings.integer:
+            return int(self.episode.rng.integers(int(low), int(high), endpoint=True))
+        return float(self.episode.rng.uniform(low, high))
+
+    def shown(self, number: float) -> str:
+        """A number as it is spoken: exactly what will be played, without exponents."""
+        if self.settings.integer:
+            return str(int(self.settings.to_number(int(self.settings.to_choice(number)))))
+        return np.format_float_positional(number, trim="-")
+
+
+class Uniform(KBCPolicy):
+    """Names any legal number, all equally likely, and says nothing (Wu et al. 2024: the "Rule" mode)."""
+
+    def number(self, slots: KBCSlots) -> float:
+        """Any legal number."""
+        return self.anything()
+
+
+class LevelK(KBCPolicy):
+    """Reasons k steps: replies k times to the middle of the range (Nagel 1995), k = 1 by default, and says its number.
+
+    Args:
+        k: the steps; 1 names 33 and 2 names 22 where two thirds of the mean of 0 to 100 win.
+        zero: what level 0 does before anything is announced: `"middle"` names the middle of the range, `"random"` any
+            legal number, all equally likely. Higher levels reply to the same mean either way.
+    """
+
+    def __init__(self, k: int = 1, zero: str = "middle") -> None:
+        self.k = _level("k", k)
+        if zero not in ("middle", "random"):
+            raise SettingsError("zero", zero, "must be 'middle' or 'random'")
+        self.zero = zero
+
+    def number(self, slots: KBCSlots) -> float:
+        """The level's number."""
+        if self.k == 0 and self.zero == "random" and not slots.past:
+            return self.anything()
+        number = self.anchor(slots)
+        for _ in range(self.k):
+            number = self.reply(number)
+        return number
+
+    def speech(self, slots: KBCSlots) -> str:
+        """Say the number; random players have nothing to say."""
+        if self.k == 0 and self.zero == "random":
+            return ""
+        return f"I am thinking of {self.shown(self.number(slots))}."
+
+
+class Poisson(KBCPolicy):
+    """Each player has a Poisson level and replies to the mix of lower levels (Camerer, Ho and Chong 2004, tau = 1.5).
+
+    A player of level k believes that the others are of levels 0..k-1 in the proportions of the Poisson distribution,
+    cut there and normalised, so that x_k = ratio x (mean of x_0..x_{k-1} under them) + offset, kept inside the range.
+    Level 0 names any legal number, whose mean is the middle; after an announcement it repeats the mean that was given
+    away. Levels are drawn for each seat at the beginning of an episode and stay.
+
+    Args:
+        tau: the mean level.
+    """
+
+    def __init__(self, tau: float = TAU) -> None:
+        if isinstance(tau, bool) or not isinstance(tau, int | float) or not 0 < tau <= MAX_LEVEL / 4:
+            raise SettingsError("tau", tau, f"must be a number above 0 and at most {MAX_LEVEL // 4}")
+        self.tau = float(tau)
+
+    def begin(self, episode: Episode) -> None:
+        """Draw everyone's level."""
+        super().begin(episode)
+        drawn = episode.rng.poisson(self.tau, len(episode.seats)).clip(max=MAX_LEVEL).tolist()
+        self.levels: dict[str, int] = dict(zip(episode.seats, drawn, strict=True))
+
+    def hierarchy(self, anchor: float, top: int) -> list[float]:
+        """The numbers of levels 0..top when level 0 names `anchor` on average."""
+        numbers = [anchor]
+        weight, believed, mass = 1.0, anchor, 1.0
+        for level in range(1, top + 1):
+            numbers.append(self.reply(believed / mass))
+            weight *= self.tau / level
+            believed += weight * numbers[-1]
+            mass += weight
+        return numbers
+
+    def number(self, slots: KBCSlots) -> float:
+        """The number of this player's level."""
+        level = self.levels[slots.me]
+        if level == 0 and not slots.past:
+            return self.anything()
+        return self.hierarchy(self.anchor(slots), level)[level]
+
+    def speech(self, slots: KBCSlots) -> str:
+        """Say the number; level 0 has none in mind."""
+        if self.levels[slots.me] == 0:
+            return ""
+        return f"My guess is {self.shown(self.number(slots))}."
+
+
+class Announcer(KBCPolicy):
+    """Announces one number whenever it speaks, asks the others to name it too, and names it.
+
+    Args:
+        number: the number; by default the one that is its own target (0 for two thirds of the mean).
+    """
+
+    def __init__(self, number: float | None = None) -> None:
+        numeric = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+        if number is not None and not numeric:
+            raise SettingsError("number", number, "must be a finite number, or None")
+        self.given = number
+
+    def begin(self, episode: Episode) -> None:
+        """Check the number against the contest's range."""
+        super().begin(episode)
+        self.fixed = fixed_point(self.settings) if self.given is None else self.given
+        if not self.settings.low <= self.fixed <= self.settings.high:
+            raise SettingsError(
+                "number", self.given, f"must be between low={self.settings.low} and high={self.settings.high}"
+            )
+
+    def number(self, slots: KBCSlots) -> float:
+        """The announced number."""
+        return self.fixed
+
+    def speech(self, slots: KBCSlots) -> str:
+        """Announce it."""
+        return f"I will name {self.shown(self.fixed)}. Let us all name it."
+
+
+class Follower(LevelK):
+    """Names the number it has heard most often (or last) from others; reasons one step if it has heard none.
+
+    Of each message the last number that could be named counts.
+
+    Args:
+        pick: `"frequent"` (among equally frequent numbers the one heard last) or `"latest"`.
+        k: the steps of reasoning when no number has been heard.
+    """
+
+    def __init__(self, pick: str = "frequent", k: int = 1) -> None:
+        super().__init__(k)
+        if pick not in ("frequent", "latest"):
+            raise SettingsError("pick", pick, "must be 'frequent' or 'latest'")
+        self.pick = pick
+
+    def heard(self, slots: KBCSlots) -> float | None:
+        """The number to follow, or `None`."""
+        found: list[float] = []
+        for line in slots.heard:
+            if not line.own:
+                found += numbers_in(line.text, self.settings.low, self.settings.high)[-1:]
+        if not found:
+            return None
+        if self.pick == "latest":
+            return found[-1]
+        counts = Counter(reversed(found))
+        return counts.most_common(1)[0][0]
+
+    def number(self, slots: KBCSlots) -> float:
+        """The number heard, or the level's."""
+        heard = self.heard(slots)
+        return super().number(slots) if heard is None else heard
+
+    def speech(self, slots: KBCSlots) -> str:
+        """Agree with what was heard, or say the level's number."""
+        heard = self.heard(slots)
+        if heard is None:
+            return super().speech(slots)
+        return f"Agreed, I will name {self.shown(heard)}."
+
+
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "level_k": LevelK,
+    "poisson": Poisson,
+    "announcer": Announcer,
+    "follower": Follower,
+    "uniform": Uniform,
+}
+
+
+def _level(field: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_LEVEL:
+        raise SettingsError(field, value, f"must be a whole number between 0 and {MAX_LEVEL}")
+    return value

@@ -1,0 +1,243 @@
+import json
+
+import numpy as np
+import pytest
+from episodes import DOOR, corridor, play_on, rounds
+
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.evacuation_v0 import parallel_env
+from llm_coop_envs.policies import play
+from llm_coop_envs.policies.scripted.evacuation import NearestExit
+
+
+def test_one_person_leaves_one_round_after_reaching_the_exit():
+    # (6, 4) -> (7, 4) -> (8, 4), the exit; out at the start of round 3.
+    env, totals, ends = corridor([(6, 4)])
+    told = [(event["round"], event["positions"], event["escaped"]) for event in rounds(env)]
+    assert told == [(1, [[7, 4]], []), (2, [[8, 4]], []), (3, [None], [[0, 0]])]
+    assert totals == {"evacuee_0": -2.0}
+    assert ends == {"evacuee_0": 3}
+    assert env.events[-1]["reason"] == "nobody is left inside"
+    assert env.events[-1]["truncated"] is False
+
+
+def test_without_the_lag_one_is_out_in_the_same_round():
+    env, totals, _ = corridor([(6, 4)], removal_lag=False)
+    told = [(event["round"], event["positions"], event["escaped"]) for event in rounds(env)]
+    assert told == [(1, [[7, 4]], []), (2, [None], [[0, 0]])]
+    assert totals == {"evacuee_0": -2.0}
+
+
+def test_an_exit_cell_is_blocked_until_its_person_has_left():
+    # Both next to the exit: one enters in round 1, the other in round 2.
+    env, totals, _ = corridor([(7, 4), (7, 3)])
+    assert [event["escaped"] for event in rounds(env)] == [[], [[0, 0]], [[1, 0]]]
+    assert totals == {"evacuee_0": -1.0, "evacuee_1": -2.0}
+
+
+def test_departures_of_one_round_follow_the_list_of_exit_cells():
+    env = parallel_env(rows=9, cols=9, people=4, talk=False, record=True)
+    env.reset(seed=0, options={"positions": [(7, 4), (3, 1), (4, 1), (7, 3)]})
+    play_on(env)
+    first = next(event for event in rounds(env) if event["escaped"])
+    assert [cell for _, cell in first["escaped"]] == sorted(cell for _, cell in first["escaped"])
+    assert len(first["escaped"]) >= 3
+
+
+@pytest.mark.parametrize(
+    ("more", "numbers", "out"),
+    [
+        ({}, [1, 2, 3], 1),
+        ({"extra_round": True}, [1, 2, 3], 1),
+        ({"removal_lag": False}, [1, 2], 1),
+    ],
+)
+def test_who_reaches_the_exit_in_the_last_round_still_counts(more, numbers, out):
+    # Two steps to the exit, two rounds; the other person is far away.
+    env, totals, _ = corridor([(6, 4), (1, 1)], rounds=2, reward_lost=-100.0, reward_out=10.0, **more)
+    assert [event["round"] for event in rounds(env)] == numbers
+    assert sum(len(event["escaped"]) for event in rounds(env)) == out
+    assert totals == {"evacuee_0": -2.0 + 10.0, "evacuee_1": -2.0 - 100.0 - bool(more.get("extra_round"))}
+    assert env.events[-1]["reason"] == "time is up"
+
+
+def test_the_authors_51st_step_counts_for_nothing():
+    # Three steps to the exit: reached in the extra round only.
+    env, totals, _ = corridor([(5, 4)], rounds=2, extra_round=True, reward_out=10.0)
+    assert rounds(env)[-1]["positions"] == [[8, 4]]
+    assert sum(len(event["escaped"]) for event in rounds(env)) == 0
+    assert totals == {"evacuee_0": -3.0}
+
+
+def test_choices_phases_and_masks():
+    env = parallel_env(people=30, talk=False)
+    _, infos = env.reset(seed=1)
+    assert env.phases == ("exit", "move")
+    assert env.action_space("evacuee_0")["choice"].n == 3 + 9
+    assert env.phase == "exit"
+    for info in infos.values():
+        assert info["action_mask"]["choice"].tolist() == [1, 1, 1] + [0] * 9
+        assert [option.choice for option in info["slots"].options] == [0, 1, 2]
+    observations, _, _, _, infos = env.step({a: {"choice": 2} for a in env.agents})
+    assert env.phase == "move"
+    for agent, info in infos.items():
+        mask = info["action_mask"]["choice"]
+        if observations[agent]["turn"]:
+            assert not mask[:3].any()
+            assert mask[3 + 4] == 1
+            assert [option.choice for option in info["slots"].options] == np.flatnonzero(mask).tolist()
+            assert info["slots"].target == "right"
+            assert info["slots"].target_cell == (17, 32)
+        else:
+            assert mask.sum() == 1
+            assert info["slots"].options == ()
+
+
+def test_with_walking_people_only_choose_exits():
+    env = parallel_env(people=20, control="exit", talk=False, record=True)
+    env.reset(seed=3)
+    assert env.phases == ("exit",)
+    assert env.action_space("evacuee_0")["choice"].n == 3
+    before = None
+    steps = 0
+    while env.agents:
+        assert env.phase == "exit"
+        planners = [env.possible_agents[i] for i in env.on_turn]
+        before = env.round
+        env.step({a: {"choice": 0} for a in planners})
+        steps += 1
+        assert env.round > before
+    told = rounds(env)
+    assert {cell for event in told for _, cell in event["escaped"]} <= {0, 2, 4}
+    # Rounds in which nobody chose have passed without a step.
+    assert steps == sum(bool(event["planners"]) for event in told)
+    assert steps < len(told)
+    assert sum(len(event["escaped"]) for event in told) == 20
+
+
+def test_rewards_of_rounds_without_a_step_are_not_lost():
+    env = parallel_env(people=5, control="exit", talk=False, replan_probability=0.05, record=True)
+    env.reset(seed=3)
+    total = 0.0
+    while env.agents:
+        _, rewards, _, _, _ = env.step({})
+        total += sum(rewards.values())
+    inside = sum(sum(cell is not None for cell in event["positions"]) for event in rounds(env))
+    assert total == -inside
+
+
+def test_fallbacks_and_flags():
+    env = parallel_env(people=10, talk=False)
+    env.reset(seed=2)
+    nearest = env.get_state()["own"]["crowd"]["arrays"]
+    assert nearest["heading"] == [-1] * 10
+    _, _, _, _, infos = env.step({"evacuee_0": {"choice": 7}})
+    heading = env.get_state()["own"]["crowd"]["arrays"]["heading"]
+    for i, info in enumerate(infos.values()):
+        away = [np.hypot(info["slots"].row - r, info["slots"].col - c) for _, r, c in env.settings.exit_list]
+        assert env.settings.exit_list[int(np.argmin(away))][0] == ("bottom", "left", "right")[heading[i]]
+        assert info["flags"] == (("illegal_choice",) if i == 0 else ("missing_action",))
+    before = [info["slots"].row for info in infos.values()]
+    turn = env.on_turn.tolist()
+    _, _, _, _, infos = env.step({f"evacuee_{i}": {"choice": 0} for i in turn})
+    for i in turn:
+        assert infos[f"evacuee_{i}"]["flags"] == ("illegal_choice",)
+        assert infos[f"evacuee_{i}"]["slots"].row == before[i]
+    while env.round == 1:
+        env.step({})
+    while env.phase != "exit":
+        env.step({})
+    chosen = env.on_turn.tolist()
+    heading = env.get_state()["own"]["crowd"]["arrays"]["heading"]
+    env.step({})
+    after = env.get_state()["own"]["crowd"]["arrays"]["heading"]
+    assert [after[i] for i in chosen] == [heading[i] for i in chosen]
+
+
+def test_everybody_plans_first_then_about_a_fifth():
+    env = parallel_env(people=100, talk=False, record=True)
+    env.begin(seed=0)
+    rng = np.random.default_rng(0)
+    while not env.over:
+        masks = env.masks()
+        env.advance((masks * (1 + rng.random(masks.shape))).argmax(axis=1))
+    planners = [event["planners"] for event in rounds(env)[:50]]
+    inside = [sum(cell is not None for cell in event["positions"]) for event in rounds(env)[:50]]
+    assert len(planners[0]) == 100
+    share = sum(map(len, planners[1:])) / sum(inside[1:])
+    assert 0.18 < share < 0.22
+
+
+def test_the_text_of_the_study_lets_a_fifth_plan_from_the_start():
+    env = parallel_env(people=100, talk=False, record=True, all_plan_first=False, rounds=1)
+    play(env, NearestExit(), seed=0)
+    first = rounds(env)[0]
+    assert 8 < len(first["planners"]) < 35
+    # The others set off for the nearest exit.
+    start = env.events[0]["positions"]
+    for i, (cell, heading) in enumerate(zip(start, first["headings"], strict=True)):
+        if i not in first["planners"]:
+            away = [np.hypot(cell[0] - r, cell[1] - c) for _, r, c in env.settings.exit_list]
+            assert env.settings.exit_list[int(np.argmin(away))][0] == ("bottom", "left", "right")[heading]
+
+
+def test_the_target_cell_is_kept_until_one_plans_again():
+    env = parallel_env(rows=33, cols=33, people=1, talk=False, replan_probability=0.0)
+    env.reset(seed=0, options={"positions": [(10, 2)]})
+    env.step({"evacuee_0": {"choice": 1}})
+    cells = []
+    for move in (3 + 1, 3 + 1, 3 + 1, 3 + 1, 3 + 1, 3 + 1, 3 + 1):
+        slots = env.look()[1]["evacuee_0"]["slots"]
+        cells.append(slots.target_cell)
+        env.step({"evacuee_0": {"choice": move}})
+    # From (10, 2) the nearest cell of the left exit is (15, 0), and stays the target beyond row 15.
+    assert cells == [(15, 0)] * 7
+    assert slots.previous == (15, 2)
+
+
+def test_given_positions_are_checked():
+    env = parallel_env(**{**DOOR, "people": 2})
+    for positions, why in (
+        ([(1, 1)], "2 different cells"),
+        ([(1, 1), (1, 1)], "2 different cells"),
+        ([(1, 1), (0, 0)], "no free cell"),
+        ([(1, 1), (8, 4)], "no free cell"),
+        ([(1, 1), (1, 1, 1)], "no free cell"),
+        ([(1, 1), (100, 1)], "no free cell"),
+        (5, "list of"),
+        ([(1, 1), "ab"], "no free cell"),
+    ):
+        with pytest.raises(SettingsError, match=why):
+            env.reset(seed=0, options={"positions": positions})
+
+
+def test_the_start_event_holds_what_a_replay_needs():
+    env = parallel_env(people=5, desks=[[5, 5]], record=True)
+    env.reset(seed=3)
+    start = env.events[0]
+    assert start["room"] == {
+        "rows": 33,
+        "cols": 33,
+        "exits": [list(cell) for cell in env.settings.exit_list],
+        "exit_names": ["bottom", "left", "right"],
+        "desks": [[5, 5]],
+    }
+    assert len(start["positions"]) == 5
+    assert start["physical"] == [0, 0, 1, 1, 0]
+    assert start["mental"] == [0, 1, 0, 1, 0]
+    assert start["shown"] == [[True, True], [False, True], [True, False], [False, False], [True, True]]
+    assert json.loads(json.dumps(env.events)) == env.events
+
+
+def test_the_picture():
+    env = parallel_env(**{**DOOR, "people": 1, "desks": [[2, 2]], "render_mode": "ansi"})
+    env.reset(seed=0, options={"positions": [(7, 4)]})
+    lines = env.render().split("\n")
+    assert lines[0] == "evacuation_v0, round 1, step 0: exit"
+    assert lines[1] == lines[9].replace("E", "#") == "#########"
+    assert lines[3] == "#.=.....#"
+    assert lines[8] == "#...o...#"
+    assert lines[9] == "####E####"
+    assert lines[10] == "inside 1; out: door 0"
+    play_on(env)
+    assert env.render().split("\n")[-1] == "inside 0; out: door 1"

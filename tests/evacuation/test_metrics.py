@@ -1,0 +1,167 @@
+import itertools
+import math
+
+import pytest
+
+from llm_coop_envs.evacuation.metrics import balance, episode_metrics, listeners, round_rows, rounds_of
+from llm_coop_envs.evacuation_v0 import parallel_env
+from llm_coop_envs.policies import play
+from llm_coop_envs.policies.scripted.evacuation import NearestExit, Sharing
+
+START = {
+    "type": "start",
+    "agents": ["evacuee_0", "evacuee_1", "evacuee_2"],
+    "settings": {"rounds": 10, "hear_later_speakers": True, "talk_mode": "sequential"},
+    "room": {"exit_names": ["bottom", "left"], "exits": [["bottom", 8, 4], ["left", 4, 0], ["bottom", 8, 5]]},
+    "positions": [[7, 4], [4, 3], [1, 1]],
+}
+
+
+def round_event(number, escaped, positions, *, planners=(), overtaken=(), disabled=(), played=True):
+    return {
+        "type": "round",
+        "round": number,
+        "escaped": escaped,
+        "positions": positions,
+        "planners": list(planners),
+        "overtaken": list(overtaken),
+        "disabled": list(disabled),
+        "played": played,
+    }
+
+
+def choice(number, person, exit_):
+    return {"type": "choice", "round": number, "phase": "exit", "agent": f"evacuee_{person}", "choice": exit_}
+
+
+def message(number, person, hearers):
+    names = [f"evacuee_{i}" for i in hearers]
+    return {"type": "message", "round": number, "agent": f"evacuee_{person}", "hearers": names, "text": "x"}
+
+
+# Person 0 steps onto the bottom exit and is out in round 2; person 1 walks to the left exit with a detour of one step
+# and is out in round 6; person 2 never gets out. Exits are chosen anew in rounds 2 and 3.
+EVENTS = [
+    START,
+    message(1, 1, [0, 2]),
+    choice(1, 0, 0),
+    choice(1, 1, 0),
+    choice(1, 2, 1),
+    {"type": "choice", "round": 1, "phase": "move", "agent": "evacuee_0", "choice": 3},
+    round_event(1, [], [[8, 4], [5, 3], [1, 1]], planners=[1, 0, 2]),
+    message(2, 2, [1]),
+    choice(2, 1, 1),
+    choice(2, 2, 1),
+    round_event(2, [[0, 0]], [None, [4, 2], [1, 1]], planners=[1, 2]),
+    choice(3, 2, 0),
+    round_event(3, [], [None, [4, 2], [2, 1]], planners=[2], overtaken=[1]),
+    round_event(4, [], [None, [4, 1], [3, 1]]),
+    round_event(5, [], [None, [4, 0], [3, 1]]),
+    round_event(6, [[1, 1]], [None, None, [3, 1]], played=False),
+    {"type": "end", "round": 6, "reason": "time is up", "truncated": False},
+]
+
+
+def test_an_episode_worked_out_by_hand():
+    found = episode_metrics(EVENTS)
+    assert found == {
+        "people": 3,
+        "rounds": 6,
+        "escaped": 2,
+        "disabled": 0,
+        "left_inside": 1,
+        "escaped_round_5": 1,
+        "escaped_round_10": 2,
+        **{f"escaped_round_{number}": None for number in range(15, 51, 5)},
+        "escaped_bottom": 1,
+        "escaped_left": 1,
+        "balance": pytest.approx(1.0),
+        "mean_round": 4.0,
+        "last_round": 6,
+        # Person 1 stands still in round 3, person 2 in rounds 1, 2 and 5.
+        "waiting": pytest.approx(4 / 3),
+        "waiting_share": pytest.approx(4 / 11),
+        # Person 0: 1 step of 1; person 1: (4,3) (5,3) (4,2) (4,1) (4,0), 4 steps of 3.
+        "detour": pytest.approx((1 + 4 / 3) / 2),
+        "messages": 2,
+        "overtaken": 1,
+        "chose_again": 3,
+        "exit_changes": 2,
+        "exit_changes_after_message": 1,
+        "change_rate_after_message": 1.0,
+        "change_rate_unheard": 0.5,
+    }
+
+
+def test_rows():
+    rows = round_rows(EVENTS)
+    assert [row["round"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row["inside"] for row in rows] == [3, 2, 2, 2, 2, 1]
+    assert [row["escaped"] for row in rows] == [0, 1, 1, 1, 1, 2]
+    assert [row["escaped_bottom"] for row in rows] == [0, 1, 1, 1, 1, 1]
+    assert [row["planners"] for row in rows] == [3, 2, 1, 0, 0, 0]
+    assert [row["messages"] for row in rows] == [1, 1, 0, 0, 0, 0]
+    assert [row["moved"] for row in rows] == [2, 1, 1, 2, 1, 0]
+    assert [row["stationary"] for row in rows] == [1, 1, 1, 0, 1, 0]
+    assert [row["changed"] for row in rows] == [0, 1, 1, 0, 0, 0]
+    assert [row["chose_again"] for row in rows] == [0, 2, 1, 0, 0, 0]
+    assert [row["chose_again_after_message"] for row in rows] == [0, 1, 0, 0, 0, 0]
+
+
+def test_later_speakers_count_as_heard_only_where_they_are():
+    start, rounds = rounds_of(EVENTS)
+    assert listeners(start, rounds[0]) == {0, 2}
+    assert listeners(start, rounds[1]) == {1}
+    in_order = {**start, "settings": {**start["settings"], "hear_later_speakers": False}}
+    # In round 2 person 2 speaks after person 1.
+    assert listeners(in_order, rounds[0]) == {0, 2}
+    assert listeners(in_order, rounds[1]) == set()
+    together = {**in_order, "settings": {**in_order["settings"], "talk_mode": "simultaneous"}}
+    assert listeners(together, rounds[1]) == {1}
+
+
+def test_the_disabled_are_neither_out_nor_inside():
+    last = round_event(1, [], [[7, 4], None, [1, 1]], disabled=[1])
+    found = episode_metrics([START, last])
+    assert (found["disabled"], found["escaped"], found["left_inside"]) == (1, 0, 2)
+
+
+def test_balance():
+    assert balance([5, 5, 5]) == pytest.approx(1.0)
+    assert balance([9, 0, 0]) == 0.0
+    assert balance([1, 1, 0]) == pytest.approx(math.log(2) / math.log(3))
+    assert balance([0, 0]) is None
+    assert balance([7]) is None
+
+
+def test_an_episode_without_a_round_or_an_escape():
+    found = episode_metrics([START])
+    assert (found["escaped"], found["left_inside"], found["rounds"]) == (0, 3, 0)
+    assert found["mean_round"] is found["last_round"] is found["detour"] is found["balance"] is None
+    assert found["waiting_share"] is None
+
+
+@pytest.mark.parametrize("lag", [True, False])
+def test_played_episodes(lag):
+    env = parallel_env(people=40, talk=True, record=True, removal_lag=lag)
+    play(env, Sharing(), seed=1)
+    found = episode_metrics(env.events)
+    rows = round_rows(env.events)
+    assert found["escaped"] == 40
+    assert found["escaped_round_50"] == 40
+    assert sum(found[f"escaped_{name}"] for name in ("bottom", "left", "right")) == 40
+    assert found["last_round"] == rows[-1]["round"] == found["rounds"]
+    assert 1.0 <= found["detour"] < 1.6
+    assert all(later["escaped"] >= earlier["escaped"] for earlier, later in itertools.pairwise(rows))
+    assert found["messages"] > 40
+
+
+def test_alone_in_the_room_there_is_no_detour():
+    for lag in (True, False):
+        env = parallel_env(people=1, talk=False, record=True, removal_lag=lag)
+        totals = play(env, NearestExit(), seed=2)
+        found = episode_metrics(env.events)
+        assert found["detour"] == 1.0
+        assert found["waiting"] == 0.0
+        # A round's lag: whoever leaves at the start of round r was inside for r - 1 rounds.
+        assert found["last_round"] == -totals["evacuee_0"] + lag

@@ -1,0 +1,150 @@
+"""What players read, word for word: golden files, to be read as a player would after every wanted change.
+
+`UPDATE_GOLDEN=1 pytest tests/evacuation/test_text.py` writes them anew.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from llm_coop_envs.evacuation_v0 import parallel_env
+
+GOLDEN = Path(__file__).parent / "golden"
+ROW = [(5, 1), (5, 2), (5, 6), (5, 7), (10, 10)]
+SMALL = {"rows": 12, "cols": 12, "people": 5}
+
+
+def say(env, *, until="exit"):
+    texts = ["The left exit is near. Come!", 'He said "wait"\nand ran', "", "Ich gehe nach unten 🏃", "nobody hears me"]
+    while env.phase != until:
+        env.step({f"evacuee_{i}": {"message": texts[i]} for i in env.on_turn.tolist()})
+
+
+def choose(env, choice):
+    env.step({f"evacuee_{i}": {"choice": choice} for i in env.on_turn.tolist()})
+
+
+def talk_first(**more):
+    env = parallel_env(**SMALL, **more)
+    env.reset(seed=1, options={"positions": ROW})
+    return env, int(env.on_turn[0])
+
+
+def talk_later(**more):
+    env, _ = talk_first(**more)
+    while len(env.conversation.messages) < 2:
+        say_once(env)
+    return env, int(env.on_turn[0])
+
+
+def say_once(env):
+    env.step({f"evacuee_{i}": {"message": f"I am number {i} here."} for i in env.on_turn.tolist()})
+
+
+def exit_choice(**more):
+    env, _ = talk_first(**more)
+    say(env)
+    return env, 1
+
+
+def move(**more):
+    env, _ = exit_choice(**more)
+    choose(env, 1)
+    return env, int(env.on_turn[0])
+
+
+def second_round(**more):
+    env, _ = exit_choice(replan_probability=1.0, **more)
+    choose(env, 1)
+    while env.round == 1:
+        choose(env, 3 + 1)
+    say(env)
+    return env, 3
+
+
+def off_turn(**more):
+    env, _ = move(**more)
+    return env, next(i for i in range(5) if i not in env.on_turn.tolist())
+
+
+def crowded(**more):
+    env = parallel_env(rows=9, cols=9, people=3, talk=False, engine="simultaneous", personas="none", **more)
+    env.reset(seed=0, options={"positions": [(7, 1), (7, 2), (6, 2)]})
+    choose(env, 0)
+    return env, 0
+
+
+def seated(**more):
+    env = parallel_env(
+        **SMALL, talk=False, desks=[[4, 4]], crowd_count="visible", personas="selfish", control="exit", **more
+    )
+    env.reset(seed=1, options={"positions": ROW})
+    return env, 2
+
+
+def one_exit(**more):
+    env = parallel_env(
+        rows=9, cols=9, people=2, talk=False, exits=[["door", 8, 4]], count_self=False, persona_swap=False, **more
+    )
+    env.reset(seed=0, options={"positions": [(7, 4), (7, 3)]})
+    choose(env, 0)
+    choose(env, 1 + 1)
+    return env, 0
+
+
+def knocked_over(**more):
+    env = parallel_env(rows=11, cols=11, people=70, injury="active", talk=False, **more)
+    _, infos = env.reset(seed=0)
+    return env, next(i for i, info in enumerate(infos.values()) if info["slots"].overtaken)
+
+
+CASES = [
+    talk_first,
+    talk_later,
+    exit_choice,
+    move,
+    second_round,
+    off_turn,
+    crowded,
+    seated,
+    one_exit,
+    knocked_over,
+]
+
+
+@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_text(case, wording):
+    env, who = case(wording=wording)
+    text = env.look()[0][f"evacuee_{who}"]["text"]
+    path = GOLDEN / f"{wording}_{case.__name__}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text + "\n", encoding="utf-8")
+    assert text + "\n" == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("wording", ["a", "b"])
+def test_every_legal_answer_is_in_the_text_with_its_number(wording):
+    for case in (exit_choice, move, crowded, seated):
+        env, who = case(wording=wording)
+        observations, infos = env.look()
+        text = observations[f"evacuee_{who}"]["text"]
+        for option in infos[f"evacuee_{who}"]["slots"].options:
+            line = next(
+                line
+                for line in text.split("\n")
+                if f"{option.choice} = {option.name}" in line
+                or f"{option.choice}: {option.name}" in line
+                or f"[{option.choice}] {option.name} " in line
+            )
+            assert option.row is None or (f"row {option.row}," in line and f"column {option.col}" in line)
+
+
+def test_both_wordings_give_the_same_facts():
+    for case in CASES:
+        slots = []
+        for wording in ("a", "b"):
+            env, who = case(wording=wording)
+            slots.append(env.look()[1][f"evacuee_{who}"]["slots"])
+        assert slots[0] == slots[1]
