@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 import yaml
 from rich.console import Console
@@ -17,9 +18,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from llm_coop_envs.baselines.q_learning.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.report import comparison_lines, distance, summary_lines
+from llm_coop_envs.baselines.q_learning.report import answer_lines, comparison_lines, distance, summary_lines
 from llm_coop_envs.baselines.q_learning.runs import Plan, read_journal, run
 from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.stored import load
 from llm_coop_envs.baselines.q_learning.studies import STUDIES, Study, Variant
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
@@ -139,11 +141,42 @@ def studies() -> None:
 @app.command()
 def show(folder: Folder) -> None:
     """Sum up the finished sessions of a run."""
-    rows = read_journal(folder)
-    if not rows:
-        raise RunError(f"{folder} holds no finished sessions; run some first")
-    for line in summary_lines(summary(rows)):
+    for line in summary_lines(summary(load(folder).rows)):
         console.print(line)
+
+
+@app.command()
+def answers(
+    folder: Folder,
+    to: Annotated[
+        str, typer.Option(help="A price index, best_reply, nash, joint, lowest, highest or authors_figure_4.")
+    ] = "best_reply",
+    periods: Annotated[int, typer.Option(min=1, help="For how many periods the firm is forced.")] = 1,
+    horizon: Annotated[int, typer.Option(min=2, help="How many periods to show.")] = 12,
+) -> None:
+    """Force one firm of a run's sessions to another price and show how play goes on."""
+    run_ = load(folder)
+    target = int(to) if to.lstrip("-").isdigit() else to
+    try:
+        found = run_.answers(target, periods=periods, horizon=horizon)
+    except ValueError as error:
+        raise SettingsError("to", to, str(error).split(": ", 1)[-1]) from error
+    for line in answer_lines(found):
+        console.print(line)
+
+
+@app.command()
+def strangers(
+    folder: Folder,
+    pairs: Annotated[int, typer.Option(min=1, help="How many meetings.")] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Let firms of a run meet firms of other sessions of it."""
+    run_ = load(folder)
+    gains = run_.strangers(pairs, np.random.default_rng(seed))
+    own = np.array([row["gain"] for row in run_.rows])
+    console.print(f"gain among those who learned together {own.mean():.4f}, among strangers {gains.mean():.4f}")
+    console.print(f"{pairs} meetings, se {gains.std() / pairs**0.5:.4f}")
 
 
 def folder_name(variant: Variant) -> str:
