@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 import yaml
 from rich.console import Console
@@ -17,9 +18,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from llm_coop_envs.baselines.q_learning.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.report import comparison_lines, distance, summary_lines
+from llm_coop_envs.baselines.q_learning.report import answer_lines, comparison_lines, distance, summary_lines
 from llm_coop_envs.baselines.q_learning.runs import Plan, read_journal, run
 from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.stored import load
 from llm_coop_envs.baselines.q_learning.studies import STUDIES, Study, Variant
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
@@ -31,6 +33,9 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 Workers = Annotated[int | None, typer.Option(help="Sessions at a time; all cores if left out.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random stream.")]
 Docked = Annotated[bool, typer.Option("--docked", help="Draw the random numbers of the authors' code.")]
+Misread = Annotated[
+    bool, typer.Option("--misread", help="Analyse two rounds of memory as the authors' code does, firms mixed up.")
+]
 Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in it is continued.")]
 
 
@@ -86,9 +91,10 @@ def run_command(
     ] = None,
     docked: Docked = False,
     shallow: Annotated[bool, typer.Option("--shallow", help="Leave out what needs the value of every state.")] = False,
+    misread: Misread = False,
 ) -> None:
     """Run sessions of one setting (the representative experiment unless a file says otherwise)."""
-    plan = Plan(settings=read_settings(settings), seed=seed, docked=docked, deep=not shallow)
+    plan = Plan(settings=read_settings(settings), seed=seed, docked=docked, deep=not shallow, misread=misread)
     for line in summary_lines(run_shown(plan, sessions, folder, workers, "sessions")):
         console.print(line)
 
@@ -104,6 +110,7 @@ def study(
     seed: Seed = 0,
     workers: Workers = None,
     docked: Docked = False,
+    misread: Misread = False,
 ) -> None:
     """Run a published variation of the experiment and compare. Docked runs break ties at random, as the authors do."""
     chosen = _study(name)
@@ -116,7 +123,7 @@ def study(
     for one in variants:
         count = sessions or one.sessions or chosen.sessions
         settings = replace(one.settings, ties="random") if docked else one.settings
-        plan = Plan(settings=settings, seed=seed, docked=docked)
+        plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread)
         found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
         for line in comparison_lines(one, found):
             console.print(line)
@@ -134,11 +141,42 @@ def studies() -> None:
 @app.command()
 def show(folder: Folder) -> None:
     """Sum up the finished sessions of a run."""
-    rows = read_journal(folder)
-    if not rows:
-        raise RunError(f"{folder} holds no finished sessions; run some first")
-    for line in summary_lines(summary(rows)):
+    for line in summary_lines(summary(load(folder).rows)):
         console.print(line)
+
+
+@app.command()
+def answers(
+    folder: Folder,
+    to: Annotated[
+        str, typer.Option(help="A price index, best_reply, nash, joint, lowest, highest or authors_figure_4.")
+    ] = "best_reply",
+    periods: Annotated[int, typer.Option(min=1, help="For how many periods the firm is forced.")] = 1,
+    horizon: Annotated[int, typer.Option(min=2, help="How many periods to show.")] = 12,
+) -> None:
+    """Force one firm of a run's sessions to another price and show how play goes on."""
+    run_ = load(folder)
+    target = int(to) if to.lstrip("-").isdigit() else to
+    try:
+        found = run_.answers(target, periods=periods, horizon=horizon)
+    except ValueError as error:
+        raise SettingsError("to", to, str(error).split(": ", 1)[-1]) from error
+    for line in answer_lines(found):
+        console.print(line)
+
+
+@app.command()
+def strangers(
+    folder: Folder,
+    pairs: Annotated[int, typer.Option(min=1, help="How many meetings.")] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Let firms of a run meet firms of other sessions of it."""
+    run_ = load(folder)
+    gains = run_.strangers(pairs, np.random.default_rng(seed))
+    own = np.array([row["gain"] for row in run_.rows])
+    console.print(f"gain among those who learned together {own.mean():.4f}, among strangers {gains.mean():.4f}")
+    console.print(f"{pairs} meetings, se {gains.std() / pairs**0.5:.4f}")
 
 
 def folder_name(variant: Variant) -> str:

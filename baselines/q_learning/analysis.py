@@ -132,24 +132,26 @@ def strategy_values(game: Game, strategies: Ints) -> Floats:
     return values
 
 
-def strategy_q(game: Game, strategies: Ints) -> Floats:
+def strategy_q(game: Game, strategies: Ints, *, misread: bool = False) -> Floats:
     """(firms, states, m) what a firm gets if it asks a price once and everybody follows the strategies after that.
 
     Calvano et al. 2020 call this the true Q matrix of the strategies.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        misread: remember the past wrongly in the first period, as the authors' code does; see `Game.misread`.
     """
-    return _one_step(game, strategies, strategy_values(game, strategies))
-
-
-def _one_step(game: Game, strategies: Ints, values: Floats) -> Floats:
-    """(firms, states, m) profit of each own price against the others' strategies, plus discounted `values` after it."""
+    values = strategy_values(game, strategies)
     states = np.arange(game.states)[:, None]
+    remembered = game.misread(states) if misread else states
     base = greedy_actions(game, strategies)[:, None]
     own = np.arange(game.points)[None, :]
     found = np.empty((game.firms, game.states, game.points))
     for i in range(game.firms):
         weight = game.points ** (game.firms - 1 - i)
         action = base + (own - np.asarray(strategies)[i].astype(np.int64)[:, None]) * weight
-        found[i] = game.profits[action, i] + game.delta[i] * values[i, game.after(states, action)]
+        found[i] = game.profits[action, i] + game.delta[i] * values[i, game.after(remembered, action)]
     return found
 
 
@@ -191,7 +193,9 @@ class EquilibriumPlay:
     best: Flags
 
 
-def equilibrium_play(game: Game, strategies: Ints, cycle: LimitCycle, definition: str = "one_shot") -> EquilibriumPlay:
+def equilibrium_play(
+    game: Game, strategies: Ints, cycle: LimitCycle, definition: str = "one_shot", *, misread: bool = False
+) -> EquilibriumPlay:
     """Check where strategies are best replies to each other.
 
     Args:
@@ -201,12 +205,13 @@ def equilibrium_play(game: Game, strategies: Ints, cycle: LimitCycle, definition
         definition: `"one_shot"` (the authors' code, behind their Table I; default): no single price other than the
             strategy's is worth more when the firm follows its own strategy afterwards; `"full"` (their text): the
             strategy is worth as much as the best of all plans against the rivals' strategies.
+        misread: for `"one_shot"`: as the authors' code does with two rounds of memory; see `Game.misread`.
 
     Raises:
         ValueError: there is no such definition.
     """
     if definition == "one_shot":
-        q = strategy_q(game, strategies)
+        q = strategy_q(game, strategies, misread=misread)
         top = q.max(axis=2)
         own = np.take_along_axis(q, np.asarray(strategies).astype(np.int64)[:, :, None], axis=2)[:, :, 0]
     elif definition == "full":

@@ -90,6 +90,18 @@ class Game:
         older = self.actions ** (self.memory - 1)
         return np.asarray(action * older + state // self.actions)
 
+    def misread(self, state: ArrayLike) -> Ints:
+        """The state the authors' analysis begins with in place of `state`, if it has two rounds of memory.
+
+        Their code numbers states with the latest round first, but when it begins from a number (`reshape` in
+        `computeQCell`, `computeIndividualIR`, `ComputeConvResults`) it deals the digits out firm by firm: firm i is
+        given digits i k to i k + k - 1 as its prices, k being the memory. With one round that is the same.
+        """
+        digits = self.points ** np.arange(self.firms * self.memory - 1, -1, -1)
+        read = np.asarray(state, dtype=np.int64)[..., None] // digits % self.points
+        order = np.arange(self.firms * self.memory).reshape(self.firms, self.memory).T.ravel()
+        return np.asarray(read[..., order] @ digits)
+
     def last_action(self, state: ArrayLike) -> Ints:
         """The action that led to a state (with memory)."""
         return np.asarray(np.asarray(state, dtype=np.int64) // self.actions ** (self.memory - 1))

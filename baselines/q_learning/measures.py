@@ -25,7 +25,9 @@ from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
 Row = dict[str, Any]
 
 
-def session_row(settings: QLearningSettings, game: Game, session: Session, *, deep: bool = True) -> Row:
+def session_row(
+    settings: QLearningSettings, game: Game, session: Session, *, deep: bool = True, misread: bool = False
+) -> Row:
     """Everything that is kept of a session, as JSON scalars, lists and bytes.
 
     Args:
@@ -34,6 +36,8 @@ def session_row(settings: QLearningSettings, game: Game, session: Session, *, de
         session: the session.
         deep: also what needs the value of every state: equilibrium play, Q-loss, the answer to a deviation to the
             static best reply.
+        misread: analyse as the authors' code does with two rounds of memory; see `Game.misread`. Q-loss and `returning`
+            stay as they are.
 
     Returns:
         `session`, `periods` (window included), `time` (periods - window, as Calvano et al. 2020 report it),
@@ -44,7 +48,8 @@ def session_row(settings: QLearningSettings, game: Game, session: Session, *, de
         (share of states from which play comes back to the cycle), `deviations` (how many), `answer` (mean price change
         of the rivals), `unprofitable`, `paid`, `punishment` (periods).
     """
-    cycle = limit_cycle(game, session.strategies, session.last_state)
+    start = int(game.misread(session.last_state)) if misread else session.last_state
+    cycle = limit_cycle(game, session.strategies, start)
     epsilon = settings.exploration == "epsilon"
     row: Row = {
         "session": session.number,
@@ -64,9 +69,9 @@ def session_row(settings: QLearningSettings, game: Game, session: Session, *, de
         "strategies": session.strategy_bytes(),
     }
     if deep:
-        play = equilibrium_play(game, session.strategies, cycle)
+        play = equilibrium_play(game, session.strategies, cycle, misread=misread)
         loss = q_loss(game, session.strategies, cycle)
-        answer = summarise([cycle_responses(game, session.strategies, cycle)])
+        answer = summarise([cycle_responses(game, session.strategies, cycle, misread=misread)])
         row |= {
             "equilibrium": play.on_path,
             "equilibrium_share": play.share,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from llm_coop_envs.baselines.q_learning.measures import Row
+from llm_coop_envs.baselines.q_learning.responses import ResponseSummary
 from llm_coop_envs.baselines.q_learning.studies import MEASURES, Variant
 
 _FORMATS = {"time": "{:,.0f}", "punishment": "{:.3f}"}
@@ -69,4 +70,18 @@ def comparison_lines(variant: Variant, found: Row) -> list[str]:
             if not math.isnan(apart):
                 line += f"   {apart:+.1f} standard errors"
         lines.append(line)
+    return lines
+
+
+def answer_lines(found: ResponseSummary) -> list[str]:
+    """The answers to deviations as lines: the path of prices, then what is made of it."""
+    lines = [f"{found.responses} deviations in {found.sessions} sessions, mean price before {found.before:.4f}"]
+    lines.append("period  deviator    rivals")
+    lines += [
+        f"{t:6}{one:10.4f}{other:10.4f}"
+        for t, (one, other) in enumerate(zip(found.deviator.tolist(), found.rival.tolist(), strict=True), 1)
+    ]
+    lines.append(f"rivals' price change in answer: {found.change:.4f}")
+    lines.append(f"deviations that do not pay: {found.unprofitable:.4f}, that pay: {found.paid:.4f}")
+    lines.append(f"periods until play is back: {found.length:.3f}; back on its cycle: {found.returned:.4f}")
     return lines

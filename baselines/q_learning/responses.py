@@ -133,6 +133,7 @@ def impulse_response(
     start: int | None = None,
     periods: int = 1,
     horizon: int = HORIZON,
+    misread: bool = False,
 ) -> Response:
     """Force one firm to another price and watch.
 
@@ -145,6 +146,7 @@ def impulse_response(
         start: the state it deviates in; any state, on the cycle or off it. `None`: the cycle's first.
         periods: for how many periods it is forced, 1 or more.
         horizon: how many periods are kept.
+        misread: remember the past wrongly in the first period, as the authors' code does; see `Game.misread`.
 
     Raises:
         ValueError: `periods` or `horizon` is below 1.
@@ -155,6 +157,8 @@ def impulse_response(
     actions = greedy_actions(game, strategies)
     values = strategy_values(game, strategies)[firm]
     weight = game.points ** (game.firms - 1 - firm)
+    remembered = int(game.misread(origin)) if misread else origin
+    usual = int(game.after(remembered, actions[origin]))
     on_cycle = set(cycle.states.tolist())
     seen: dict[int, int] = {}
     played: list[int] = []
@@ -168,7 +172,7 @@ def impulse_response(
             action += (price - int(strategies[firm, state])) * weight
             value += discount * float(game.profits[action, firm])
             discount *= game.delta[firm]
-        state = int(game.after(state, action))
+        state = int(game.after(state if period > 1 else remembered, action))
         if period == periods:
             value += discount * float(values[state])
         played.append(action)
@@ -188,7 +192,7 @@ def impulse_response(
         length=length,
         returned=returned,
         value=value,
-        value_before=float(values[origin]),
+        value_before=float(game.profits[actions[origin], firm] + game.delta[firm] * values[usual]),
     )
 
 
@@ -200,6 +204,7 @@ def cycle_responses(
     *,
     periods: int = 1,
     horizon: int = HORIZON,
+    misread: bool = False,
 ) -> list[Response]:
     """A deviation by every firm from every state of the cycle.
 
@@ -210,6 +215,7 @@ def cycle_responses(
         to: where the deviations go; see `deviation_price`.
         periods: for how many periods.
         horizon: how many periods are kept.
+        misread: see `impulse_response`.
     """
     return [
         impulse_response(
@@ -221,6 +227,7 @@ def cycle_responses(
             start=int(cycle.states[place]),
             periods=periods,
             horizon=horizon,
+            misread=misread,
         )
         for firm in range(game.firms)
         for place in range(cycle.length)

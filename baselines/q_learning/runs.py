@@ -37,12 +37,14 @@ class Plan:
         seed: seed of the fast stream; must be 0 with `docked`, which has seeds of its own.
         docked: draw with the authors' random numbers.
         deep: also compute what needs the value of every state; see `session_row`.
+        misread: analyse as the authors' code does; see `session_row`.
     """
 
     settings: QLearningSettings
     seed: int = 0
     docked: bool = False
     deep: bool = True
+    misread: bool = False
 
     def __post_init__(self) -> None:
         """Check the seed."""
@@ -60,7 +62,8 @@ class Plan:
         """As plain data."""
         settings = self.settings.to_json()
         del settings["memory_limit"]  # does not change a result
-        return {"settings": settings, "seed": self.seed, "docked": self.docked, "deep": self.deep}
+        shown = {name: getattr(self, name) for name in ("seed", "docked", "deep", "misread")}
+        return {"settings": settings, **shown}
 
     def row(self, number: int, game: Game) -> Row:
         """Run one session and measure it."""
@@ -68,7 +71,7 @@ class Plan:
             session = run_docked_session(self.settings, number, game=game)
         else:
             session = run_session(self.settings, self.seed, number, game=game)
-        return session_row(self.settings, game, session, deep=self.deep)
+        return session_row(self.settings, game, session, deep=self.deep, misread=self.misread)
 
 
 def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[Row]:

@@ -129,9 +129,9 @@ def _alpha_beta() -> tuple[Variant, ...]:
 def _linear(gamma: float, *values: float) -> Variant:
     """Singh and Vives demand with quality 1, no cost and substitutability gamma; their grid stops at a price of 0."""
     market = {"demand": "linear", "quality": 1.0, "cost": 0.0, "beta": 1.0, "d": gamma, "clamp_demand": True}
-    nash, joint = (1.0 - gamma) / (2.0 - gamma), 0.5
+    nash, joint = round((1.0 - gamma) / (2.0 - gamma), 9), 0.5
     low, high = max(0.0, nash - 0.1 * (joint - nash)), joint + 0.1 * (joint - nash)
-    wide = {**market, "grid_margin": 0.0}
+    wide = {**market, "benchmark_decimals": 9, "grid_margin": 0.0}
     return _line(f"gamma {gamma:g}", learners(wide, price_range=(low, high)), *values)
 
 
@@ -296,13 +296,13 @@ STUDIES: dict[str, Study] = {
         ),
     ),
     "asymmetric": Study(
-        title="firm 2 learns otherwise",
+        title="firm 1 learns otherwise",
         source="appendix, asymmetric learning",
         variants=(
-            _line("alpha 0.05", learners(alpha=(0.15, 0.05)), 0.821, 0.304, -0.114, 0.864, 5.206),
-            _line("alpha 0.3", learners(alpha=(0.15, 0.30)), 0.797, 0.523, -0.112, 0.900, 6.060),
-            _line("beta 2e-6", learners(beta=(4e-6, 2e-6)), 0.771, 0.423, -0.112, 0.882, 5.333),
-            _line("beta 8e-6", learners(beta=(4e-6, 8e-6)), 0.798, 0.310, -0.109, 0.853, 5.599),
+            _line("alpha 0.05", learners(alpha=(0.05, 0.15)), 0.821, 0.304, -0.114, 0.864, 5.206),
+            _line("alpha 0.3", learners(alpha=(0.30, 0.15)), 0.797, 0.523, -0.112, 0.900, 6.060),
+            _line("beta 2e-6", learners(beta=(2e-6, 4e-6)), 0.771, 0.423, -0.112, 0.882, 5.333),
+            _line("beta 8e-6", learners(beta=(8e-6, 4e-6)), 0.798, 0.310, -0.109, 0.853, 5.599),
         ),
     ),
     "updates": Study(

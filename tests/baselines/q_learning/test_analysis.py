@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_coop_envs.baselines.q_learning import analysis
+from llm_coop_envs.baselines.q_learning import analysis, responses
 from llm_coop_envs.baselines.q_learning.game import Game
 from llm_coop_envs.baselines.q_learning.initial import constant_strategies, initial_q, initial_state
 from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
@@ -277,3 +277,42 @@ def test_the_first_state_is_drawn_firm_by_firm_from_the_latest_round_on():
     game = game_of(points=10, memory=2)
     assert initial_state(game, lambda: next(numbers)) == 591
     assert initial_state(game_of(memory=0), None) == 0
+
+
+def test_the_authors_deal_the_digits_of_a_state_out_firm_by_firm():
+    game = game_of(points=10, memory=2)
+    # The latest prices are 1 and 2, those before 3 and 4; read as firm 1: 1 and 2, firm 2: 3 and 4.
+    assert int(game.misread(1234)) == 1324
+    assert game.misread([1111, 7089]).tolist() == [1111, 7809]
+    three = game_of(points=3, firms=3, memory=2)
+    digits = [0, 1, 2, 2, 1, 0]
+    misread = [0, 2, 1, 1, 2, 0]
+    assert int(three.misread(int("".join(map(str, digits)), 3))) == int("".join(map(str, misread)), 3)
+    once = game_of(points=5, firms=3)
+    assert once.misread(np.arange(once.states)).tolist() == list(range(once.states))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 3))
+def test_misread_values_take_the_first_step_from_another_state(seed, points):
+    game = game_of(points=points, memory=2, delta=0.8)
+    rng = np.random.default_rng(seed)
+    strategies = rng.integers(points, size=(2, game.states))
+    values = analysis.strategy_values(game, strategies)
+    q = analysis.strategy_q(game, strategies, misread=True)
+    cycle = analysis.limit_cycle(game, strategies, int(rng.integers(game.states)))
+    for state in rng.integers(game.states, size=5).tolist():
+        for price in range(points):
+            action = int(game.action([price, strategies[1, state]]))
+            there = int(game.after(game.misread(state), action))
+            assert q[0, state, price] == pytest.approx(game.profits[action, 0] + 0.8 * values[0, there])
+    for firm in range(2):
+        for state in cycle.states.tolist():
+            found = responses.impulse_response(game, strategies, cycle, firm=firm, price=0, start=state, misread=True)
+            assert found.value == pytest.approx(q[firm, state, 0])
+            assert found.value_before == pytest.approx(
+                analysis.strategy_q(game, strategies, misread=True)[firm, state, strategies[firm, state]]
+            )
+    play = analysis.equilibrium_play(game, strategies, cycle, misread=True)
+    own = np.take_along_axis(q, strategies[:, :, None], axis=2)[:, :, 0]
+    assert play.best.tolist() == (own >= q.max(axis=2) * (1 - 1e-10)).tolist()

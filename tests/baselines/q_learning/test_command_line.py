@@ -133,3 +133,22 @@ def test_errors_are_one_sentence_and_exit_code_two(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("error: study='none': is unknown; known are")
     assert done.stderr.count("\n") == 1
+
+
+def test_questions_to_a_finished_run(call, tmp_path):
+    (tmp_path / "quick.yaml").write_text(QUICK)
+    call("run", tmp_path / "out", "--sessions", 4, "--settings", tmp_path / "quick.yaml")
+    code, out = call("answers", tmp_path / "out", "--to", 0, "--horizon", 3)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[1].split() == ["period", "deviator", "rivals"]
+    assert [line.split()[0] for line in lines[2:5]] == ["1", "2", "3"]
+    assert "deviations that do not pay" in out
+    assert "12 " in call("answers", tmp_path / "out")[1]
+    for wrong in ("up", "9", "-1"):
+        with pytest.raises(SettingsError, match="price ind"):
+            call("answers", tmp_path / "out", "--to", wrong)
+    code, out = call("strangers", tmp_path / "out", "--pairs", 20)
+    assert code == 0
+    assert "among strangers" in out
+    assert "20 meetings" in out
