@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -61,7 +61,7 @@ def sentences(command: Command) -> Command:
     return wrapped  # type: ignore[return-value]
 
 
-def _fail(sentence: str) -> None:
+def _fail(sentence: str) -> NoReturn:
     Console(stderr=True).print(
         f"[bold red]Error:[/] {escape(' '.join(sentence.split()))}", highlight=False, soft_wrap=True
     )
@@ -121,14 +121,19 @@ def run_command(
     parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)])]
     again = shlex.join([*parts, "-o", str(folder)])
     console = Console(stderr=True)
+    watcher = RichWatcher(console)
     try:
-        with RichWatcher(console) as watcher:
+        with watcher:
             outcome = run_study(
                 plan, folder, workers=workers or usable_cores(), command=shlex.join(parts), watcher=watcher
             )
     except KeyboardInterrupt:
         _note(f"Stopped at once. What was finished is in {folder}; continue with: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except LlmCoopError as error:
+        if not watcher.begun:
+            raise
+        _fail(f"{error}. What was finished is in {folder}; continue with: {again}")
     if not outcome.complete:
         _note(f"Stopped: {outcome.finished} of {outcome.run.total} episodes are in {folder}; continue with: {again}")
         raise typer.Exit(EXIT_INTERRUPTED)

@@ -73,7 +73,7 @@ def describe(name: str) -> Description:
     env = scenario.environment()
     agent = env.possible_agents[0]
     parts = {
-        f"{kind}.{key}": f"{space}"
+        f"{kind}.{key}": _space_text(space)
         for kind, whole in (("observation", env.observation_space(agent)), ("action", env.action_space(agent)))
         for key, space in _parts(whole).items()
     }
@@ -110,6 +110,13 @@ def first_line(scenario: Scenario) -> str:
 def all_scenarios() -> list[Scenario]:
     """All scenarios, in the order of the papers."""
     return list(SCENARIOS.values())
+
+
+def _space_text(space: spaces.Space[Any]) -> str:
+    """A space in one line; the bounds of long vectors are left out."""
+    if isinstance(space, spaces.Box) and space.shape != (1,):
+        return f"Box of shape {space.shape}, {space.dtype}"
+    return str(space)
 
 
 def _parts(space: spaces.Dict) -> dict[str, Any]:

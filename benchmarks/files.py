@@ -61,7 +61,7 @@ def whole(path: Path) -> Iterator[Path]:
 def cannot_write(path: Path, error: OSError) -> RunError:
     """The sentence for a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return RunError(f"{path}: cannot be written, the disk is full; free some space and run the same command again")
+        return RunError(f"{path}: cannot be written, the disk is full; free some space")
     why = error.strerror or str(error)
     return RunError(f"{path}: cannot be written ({why}); choose a folder you can write to with -o")
 

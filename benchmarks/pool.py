@@ -89,7 +89,7 @@ def play_apart(
                     name = run.conditions[task[0]].name
                     raise RunError(
                         f"the process that played condition '{name}', seed {task[1]}, ended unexpectedly "
-                        f"(out of memory?); continue with -o {run.folder} and fewer --workers"
+                        "(out of memory?); fewer --workers need less"
                     ) from error
                 if isinstance(answer, Exception):
                     raise answer

@@ -37,6 +37,11 @@ class RichWatcher:
         self._running = 0
         self._spoken = time.monotonic()
 
+    @property
+    def begun(self) -> bool:
+        """Whether the run folder was accepted and playing began."""
+        return self._bar is not None
+
     def __enter__(self) -> RichWatcher:
         """Start drawing."""
         if self._console.is_terminal:

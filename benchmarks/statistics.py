@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 RESAMPLES = 10_000
 LEVEL = 0.95
+_WEIGHTS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +97,9 @@ def bootstrap_means(
     if expand:
         tail = NormalDist().cdf(math.sqrt(n / (n - 1)) * -student_quantile(1 - tail, n - 1))
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
-    means = counts @ episodes / n
+    at_once = max(1, _WEIGHTS_AT_ONCE // n)
+    sizes = [min(at_once, resamples - done) for done in range(0, resamples, at_once)]
+    means = np.concatenate([rng.multinomial(n, np.full(n, 1 / n), size=size) @ episodes / n for size in sizes])
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     # Rounding in the weighted sums must not push the mean of equal values out of its own interval.
     return np.stack([mean, np.minimum(low, mean), np.maximum(high, mean)])

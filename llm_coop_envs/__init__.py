@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 from llm_coop_envs.registration import register_all
 
 if TYPE_CHECKING:
-    from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0, wrappers
+    import llm_coop_envs.bertrand_v0 as bertrand_v0
+    import llm_coop_envs.evacuation_v0 as evacuation_v0
+    import llm_coop_envs.kbc_v0 as kbc_v0
+    import llm_coop_envs.wrappers as wrappers
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "bertrand_v0", "evacuation_v0", "kbc_v0", "register_all", "wrappers"]

@@ -18,6 +18,7 @@ async def play_async(
     seed: int,
     policy_seed: np.random.SeedSequence | None = None,
     on_step: Callable[[ScenarioEnv], None] | None = None,
+    name: str = "episode",
 ) -> dict[str, float]:
     """Play one episode to its end.
 
@@ -27,6 +28,7 @@ async def play_async(
         seed: the environment's seed.
         policy_seed: where the policies' generators come from; `SeedSequence([seed, 1])` by default.
         on_step: called after `reset` and after every step.
+        name: the episode's name, unique in its run.
 
     Returns:
         Each agent's sum of rewards.
@@ -38,19 +40,19 @@ async def play_async(
         env.settings,
         env.possible_agents,
         np.random.SeedSequence([seed, 1]) if policy_seed is None else policy_seed,
+        name,
     )
-    totals = dict.fromkeys(env.possible_agents, 0.0)
-    observations, infos = env.reset(seed=seed)
+    totals = np.zeros(env.n_players)
+    env.begin(seed=seed)
     if on_step is not None:
         on_step(env)
     while env.agents:
-        actions = await table.act(observations, infos)
-        observations, rewards, _, _, infos = env.step(actions)
-        for agent, reward in rewards.items():
-            totals[agent] += reward
+        # Only those on turn are shown anything: most of an episode's cost is texts.
+        env.submit(await table.act(*env.look(on_turn=True)))
+        totals += env.rewards
         if on_step is not None:
             on_step(env)
-    return totals
+    return dict(zip(env.possible_agents, totals.tolist(), strict=True))
 
 
 def play(
@@ -60,6 +62,7 @@ def play(
     seed: int,
     policy_seed: np.random.SeedSequence | None = None,
     on_step: Callable[[ScenarioEnv], None] | None = None,
+    name: str = "episode",
 ) -> dict[str, float]:
     """`play_async` for callers without an event loop."""
-    return asyncio.run(play_async(env, seats, seed=seed, policy_seed=policy_seed, on_step=on_step))
+    return asyncio.run(play_async(env, seats, seed=seed, policy_seed=policy_seed, on_step=on_step, name=name))

@@ -42,7 +42,7 @@ class EvacuationSection:
         names = list(dict.fromkeys(episode.events[0]["room"]["exit_names"]))
         self._exits.extend(name for name in names if name not in self._exits)
         horizon = int(episode.condition.settings["rounds"])
-        counts = {name: np.zeros(horizon) for name in names}
+        counts: dict[str, Counts] = {name: np.zeros(horizon) for name in names}
         for row in episode.rounds:
             for name in names:
                 # Nobody comes back: after an early end all stays as it was in the last round.
@@ -131,7 +131,9 @@ class EvacuationSection:
                 for r in rounds
             ]
             people = condition.settings["people"]
-            below = f"scripted, n = {len(matrix)}" + ("" if people == arms[0].people else f", {people} people")
+            below = f"scripted, n = {len(matrix)}" + (
+                "" if people == arms[0].people else f", {people} {'person' if people == 1 else 'people'}"
+            )
             rows.append(TableRow(name=condition.title, below=below, cells=cells))
         rows += [_published_row(arm) for arm in arms]
         return Table(

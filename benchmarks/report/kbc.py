@@ -52,17 +52,7 @@ class KbcSection:
         section.tables = [self._table(arms)]
 
     def _picture(self, arms: Sequence[VarianceArm]) -> Picture:
-        curves = [
-            Curve(
-                label=f"published: {arm.title} ({arm.runs} runs)",
-                x=arm.k,
-                y=arm.mean,
-                color=colour,
-                published=True,
-                marker=marker,
-            )
-            for arm, (colour, marker) in zip((a for a in arms if a.arm in _DRAWN), _LOOKS, strict=True)
-        ]
+        curves = _published_curves(arms) if any(_as_published(c) for c in self._conditions) else []
         shades = colours(self._conditions)
         last = max(arms[0].k)
         for i, condition in enumerate(self._conditions):
@@ -120,9 +110,29 @@ class KbcSection:
             rows=rows,
             notes=[
                 "Here: population variance, mean over episodes with 95 % bootstrap interval.",
-                f"Published: {arms[0].source}.",
+                f"Published: 24 players, whole numbers from 0 to 100. {arms[0].source}.",
             ],
         )
+
+
+def _as_published(condition: Condition) -> bool:
+    """Whether a condition's variances are on the published scale."""
+    settings = condition.settings
+    return (settings["low"], settings["high"], settings["session"]) == (0, 100, "nested")
+
+
+def _published_curves(arms: Sequence[VarianceArm]) -> list[Curve]:
+    return [
+        Curve(
+            label=f"published: {arm.title} ({arm.runs} runs)",
+            x=arm.k,
+            y=arm.mean,
+            color=colour,
+            published=True,
+            marker=marker,
+        )
+        for arm, (colour, marker) in zip((a for a in arms if a.arm in _DRAWN), _LOOKS, strict=True)
+    ]
 
 
 def _common(episodes: Sequence[dict[int, float]]) -> list[int]:

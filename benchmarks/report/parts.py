@@ -143,31 +143,32 @@ class Section:
     metrics: Table | None = None
 
 
-def number(value: float) -> str:
-    """A number for reading: three or more significant digits, no exponent for usual sizes."""
-    size = abs(value)
-    if value == int(value) and size < 1e6:
-        return f"{int(value)}"
-    if size >= 100:
-        return f"{value:.0f}" if size < 1e6 else f"{value:.3g}"
-    if size >= 10:
-        return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 1 else f"{value:.3f}"
-
-
 def fixed(value: float, decimals: int = 1) -> str:
     """A number with a fixed count of decimals."""
     return f"{value:.{decimals}f}"
 
 
+def decimals_for(values: Sequence[float]) -> int:
+    """How many decimals show three digits of the largest of some numbers; none if all are whole."""
+    largest = max(abs(value) for value in values)
+    if largest >= 100 or all(value == int(value) for value in values):
+        return 0
+    return 1 if largest >= 10 else 2 if largest >= 1 else 3
+
+
 def interval_cell(found: Interval | None, decimals: int | None = None) -> Cell:
-    """A mean with its interval below; `decimals` fixes the decimals."""
+    """A mean with its interval below; `decimals` fixes the decimals, else they follow from the numbers' size."""
     if found is None:
         return NOTHING
-    show = number if decimals is None else (lambda value: fixed(value, decimals))
     if found.low is None or found.high is None:
-        return Cell(text=show(found.mean))
-    return Cell(text=show(found.mean), below=f"{show(found.low)}{DASH}{show(found.high)}")
+        return Cell(text=fixed(found.mean, decimals_for([found.mean]) if decimals is None else decimals))
+    if decimals is None:
+        decimals = decimals_for([found.mean, found.low, found.high])
+        if found.low == found.high:
+            return Cell(text=fixed(found.mean, decimals), below="always")
+    return Cell(
+        text=fixed(found.mean, decimals), below=f"{fixed(found.low, decimals)}{DASH}{fixed(found.high, decimals)}"
+    )
 
 
 def colours(conditions: Sequence[Condition]) -> dict[str, str]:

@@ -254,7 +254,7 @@ class BertrandEnv(ScenarioEnv):
     def _state_vector(self) -> NDArray[np.float64]:
         settings, latest = self.settings, self._latest
         window = settings.collusion_window
-        filled = min(self._streak / window, 1.0) if window else 0.0
+        filled = self._streak / window if window else 0.0
         head = [self._history.played / settings.rounds, filled, -1.0 if latest is None else 1.0]
         if latest is None:
             return np.array(head + [0.0] * (2 * self.n_players))

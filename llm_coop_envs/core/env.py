@@ -22,7 +22,7 @@ from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.game import TALK, Game
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
-from llm_coop_envs.core.snapshot import restore_env, snapshot_env
+from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
@@ -78,7 +78,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         settings = self.settings_type.build(preset, **fields_given)
         self.phases = (TALK, *self.act_phases) if settings.talk else tuple(self.act_phases)
         self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
-        self._prepare(settings, self.role, max_cycles=max_cycles, record=record)
+        self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record)
         self._index = {name: i for i, name in enumerate(self.possible_agents)}
         self._observation_spaces: dict[str, spaces.Dict] = {}
         self._action_spaces: dict[str, spaces.Dict] = {}
@@ -179,11 +179,25 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             raise ResetNeeded("step() was called before reset(); call reset() first")
         if not self.agents:
             return {}, {}, {}, {}, {}
-        values, missing, messages = self._read(actions)
         present = self.live
-        self.advance(values, messages, missing)
+        self.submit(actions)
         observations, infos = self._views(present)
         return observations, *self.outcomes(present), infos
+
+    def submit(self, actions: Mapping[str, Any]) -> None:
+        """Play one step without building observations; `look` shows afterwards what somebody sees.
+
+        For players of many seats: only those on turn need their texts. Otherwise as `step`.
+
+        Args:
+            actions: as in `step`.
+
+        Raises:
+            ResetNeeded: before the first `reset`, and after the end of an episode.
+            ActionError: `actions` is no mapping, or names somebody who does not exist.
+        """
+        values, missing, messages = self._read(actions)
+        self.advance(values, messages, missing)
 
     def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
         """Rewards, terminations and truncations of the last step, by agent name.
@@ -239,7 +253,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         Raises:
             SnapshotError: before the first `reset`.
         """
-        return snapshot_env(self)
+        return snapshot(self)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue exactly where `get_state` was called, in this or another process.
@@ -250,14 +264,19 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         Raises:
             SnapshotError: the state belongs to another scenario, version or settings, or is damaged.
         """
-        restore_env(self, state)
+        restore(self, state)
 
-    def look(self) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Observations and infos of all who are playing, as the last `reset` or `step` gave them.
+    def look(self, *, on_turn: bool = False) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Observations and infos of those who are playing, as the last `reset` or `step` gave them.
 
-        What to act on after `set_state`.
+        What to act on after `set_state` or `submit`.
+
+        Args:
+            on_turn: only of those whose submission counts in the step to come.
         """
-        return self._views(self.live if not self.over else self.live[:0])
+        if self.over:
+            return {}, {}
+        return self._views(self.on_turn if on_turn else self.live)
 
     def choice_of(self, answer: float) -> object:
         """The choice that a number answered to the text stands for; here the number itself."""
@@ -329,6 +348,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             infos[names[i]] = {
                 "action_mask": mask,
                 "round": self.round,
+                "step": self.cycles,
                 "flags": self._flags.get(i, ()),
                 "slots": slots,
             }

@@ -57,6 +57,7 @@ class Game(ABC):
     """One scenario being played.
 
     Attributes:
+        name: the scenario's name with its version, such as `"kbc_v0"`.
         settings: the scenario's settings.
         possible_agents: the players' names, in index order.
         agents: the names of those still playing.
@@ -71,6 +72,7 @@ class Game(ABC):
         events: the record of the running episode, if `record` is set.
     """
 
+    name: str
     settings: Any
     possible_agents: list[str]
     agents: list[str]
@@ -105,8 +107,11 @@ class Game(ABC):
     _orders: list[list[int]]
     _audience: Audience
 
-    def _prepare(self, settings: ScenarioSettings, role: str, *, max_cycles: int | None, record: bool) -> None:
+    def _prepare(
+        self, name: str, settings: ScenarioSettings, role: str, *, max_cycles: int | None, record: bool
+    ) -> None:
         """Set up what does not change between episodes."""
+        self.name = name
         self.settings = settings
         self.record = record
         # parallel_api_test assigns env.max_cycles, which must not lengthen the episode: hence a private name.
@@ -272,6 +277,7 @@ class Game(ABC):
         if self.record:
             self.emit(
                 "start",
+                scenario=self.name,
                 settings=self.settings.to_json(),
                 seed=seed,
                 agents=self.possible_agents[:],
@@ -306,8 +312,9 @@ class Game(ABC):
             chosen = choices if who is self._everyone else choices[who]
             usable, bad = self._choices.settle(chosen, who, self.masks(), self._fallback, self._clean)
             if bad is not None:
+                absent = set(missing)
                 for i in who[bad].tolist():
-                    self._flags[i] = (MISSING_ACTION if i in missing else ILLEGAL_CHOICE,)
+                    self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
             if self.record:
                 self._record_choices(who, usable)
             self._apply(self.phase, who, usable)

@@ -38,6 +38,7 @@ class Episode:
         agents: all agents, in the environment's order.
         seats: the agents this policy decides for.
         rng: a generator of this policy's own.
+        name: the episode's name, unique in its run, such as `"kbc-talk/0003"`; what is journalled is kept under it.
     """
 
     scenario: str
@@ -45,6 +46,7 @@ class Episode:
     agents: tuple[str, ...]
     seats: tuple[str, ...]
     rng: np.random.Generator
+    name: str = "episode"
 
 
 class PolicyLike(Protocol):
@@ -85,7 +87,12 @@ class Table:
                 self.policies.append(policy)
 
     def begin(
-        self, scenario: str, settings: ScenarioSettings, agents: Sequence[str], seed: np.random.SeedSequence
+        self,
+        scenario: str,
+        settings: ScenarioSettings,
+        agents: Sequence[str],
+        seed: np.random.SeedSequence,
+        name: str = "episode",
     ) -> None:
         """Tell every policy that an episode starts; each gets its own generator, by the order of first seats."""
         for policy, child in zip(self.policies, seed.spawn(len(self.policies)), strict=True):
@@ -97,6 +104,7 @@ class Table:
                     agents=tuple(agents),
                     seats=mine,
                     rng=np.random.Generator(np.random.PCG64(child)),
+                    name=name,
                 )
             )
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from llm_coop_envs.core.channels import Audience
+from llm_coop_envs.core.game import Game
 from llm_coop_envs.errors import SnapshotError
-
-if TYPE_CHECKING:
-    from llm_coop_envs.core.env import ScenarioEnv
 
 FORMAT = 1
 
@@ -42,39 +40,39 @@ def generator_from(data: Mapping[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def snapshot_env(env: ScenarioEnv) -> dict[str, Any]:
-    """Everything but the recorded events of `env`."""
-    if not env._started:
+def snapshot(game: Game) -> dict[str, Any]:
+    """Everything but the recorded events of a game."""
+    if not game._started:
         raise SnapshotError("get_state() was called before reset(); there is no episode to save yet")
     return {
         "format": FORMAT,
-        "scenario": env.metadata["name"],
-        "settings": env.settings.to_json(),
-        "generator": generator_state(env.np_random),
-        "cycles": env.cycles,
-        "round": env.round,
-        "phase": env.phase,
-        "over": env.over,
-        "truncated": env._truncated,
-        "rewards": env._rewards.tolist(),
-        "alive": env._alive.tolist(),
-        "flags": [[i, list(flags)] for i, flags in env._flags.items()],
-        "levels": [level.tolist() for level in env._levels],
-        "level": env._level,
-        "orders": [list(order) for order in env._orders],
-        "audience": env._audience.to_json(),
-        "conversation": env.conversation.get_state(),
-        "own": env._snapshot(),
+        "scenario": game.name,
+        "settings": game.settings.to_json(),
+        "generator": generator_state(game.np_random),
+        "cycles": game.cycles,
+        "round": game.round,
+        "phase": game.phase,
+        "over": game.over,
+        "truncated": game._truncated,
+        "rewards": game._rewards.tolist(),
+        "alive": game._alive.tolist(),
+        "flags": [[i, list(flags)] for i, flags in game._flags.items()],
+        "levels": [level.tolist() for level in game._levels],
+        "level": game._level,
+        "orders": [list(order) for order in game._orders],
+        "audience": game._audience.to_json(),
+        "conversation": game.conversation.get_state(),
+        "own": game._snapshot(),
     }
 
 
-def restore_env(env: ScenarioEnv, state: Mapping[str, Any]) -> None:
-    """Put `env` into a saved state."""
+def restore(game: Game, state: Mapping[str, Any]) -> None:
+    """Put a game into a saved state."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise SnapshotError(f"this is no state of format {FORMAT} that get_state() made")
-    if state["scenario"] != env.metadata["name"]:
-        raise SnapshotError(f"this state is of {state['scenario']}, not of {env.metadata['name']}")
-    mine = env.settings.to_json()
+    if state["scenario"] != game.name:
+        raise SnapshotError(f"this state is of {state['scenario']}, not of {game.name}")
+    mine = game.settings.to_json()
     if state["settings"] != mine:
         theirs = state["settings"]
         changed = sorted(k for k in {*mine, *theirs} if mine.get(k) != theirs.get(k))
@@ -83,30 +81,30 @@ def restore_env(env: ScenarioEnv, state: Mapping[str, Any]) -> None:
             + ", ".join(f"{k}={theirs.get(k)!r} there, {mine.get(k)!r} here" for k in changed)
         )
     try:
-        _restore(env, state)
+        _restore(game, state)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise SnapshotError(f"this state is damaged ({type(error).__name__}: {error})") from error
 
 
-def _restore(env: ScenarioEnv, state: Mapping[str, Any]) -> None:
-    env._clear()
-    env._np_random = generator_from(state["generator"])
-    env.cycles = state["cycles"]
-    env.round = state["round"]
-    env.phase = state["phase"]
-    env.over = state["over"]
-    env._truncated = state["truncated"]
-    env._rewards = np.array(state["rewards"], dtype=np.float64)
-    env._alive = np.array(state["alive"], dtype=np.bool_)
-    env._all_alive = bool(env._alive.all())
-    env._flags = {i: tuple(flags) for i, flags in state["flags"]}
-    env._levels = [np.array(level, dtype=np.intp) for level in state["levels"]]
-    env._level = state["level"]
-    env._who = env._levels[env._level] if env._level < len(env._levels) else env._everyone[:0]
-    env._orders = [list(order) for order in state["orders"]]
-    env._audience = Audience.from_json(state["audience"])
-    env.conversation.set_state(state["conversation"])
-    names = env.possible_agents
-    env.agents = [] if env.over else [names[i] for i in np.flatnonzero(env._alive).tolist()]
-    env._started = True
-    env._restore(state["own"])
+def _restore(game: Game, state: Mapping[str, Any]) -> None:
+    game._clear()
+    game._np_random = generator_from(state["generator"])
+    game.cycles = state["cycles"]
+    game.round = state["round"]
+    game.phase = state["phase"]
+    game.over = state["over"]
+    game._truncated = state["truncated"]
+    game._rewards = np.array(state["rewards"], dtype=np.float64)
+    game._alive = np.array(state["alive"], dtype=np.bool_)
+    game._all_alive = bool(game._alive.all())
+    game._flags = {i: tuple(flags) for i, flags in state["flags"]}
+    game._levels = [np.array(level, dtype=np.intp) for level in state["levels"]]
+    game._level = state["level"]
+    game._who = game._levels[game._level] if game._level < len(game._levels) else game._everyone[:0]
+    game._orders = [list(order) for order in state["orders"]]
+    game._audience = Audience.from_json(state["audience"])
+    game.conversation.set_state(state["conversation"])
+    names = game.possible_agents
+    game.agents = [] if game.over else [names[i] for i in np.flatnonzero(game._alive).tolist()]
+    game._started = True
+    game._restore(state["own"])

@@ -36,10 +36,40 @@ EXIT, MOVE = "exit", "move"
 
 
 class EvacuationEnv(ScenarioEnv):
-    """People leave a room through exits of different width; see `EvacuationSettings` for every rule and its source.
+    """People leave a room through exits of different width; nobody knows how many will make for the same exit.
 
-    Observation features are named by `feature_names`. `reset(options={"positions": [[row, column], ...]})` starts
-    from given cells. The reward is -1 for each round a person begins inside, with the default settings.
+    Source: Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as the authors' program plays it; where the paper says
+    something else there is a setting (`EvacuationSettings` names each source).
+
+    **Round.** (1) Whoever stands on an exit cell leaves: reaching an exit costs one more round, and an exit cell passes
+    one person a round. (2) Those inside are shuffled, and it is drawn who re-plans: everybody in the first round, then
+    each with probability 0.2. (3) Those who re-plan talk, in shuffled order, heard within 5 cells by the others who
+    re-plan (phase `talk`); messages live one round. (4) They declare the exit they head for, all at once (phase
+    `exit`); their target is the exit's nearest cell until they choose again. (5) Everybody moves (phase `move`): with
+    the sequential engine one after the other, grouped by target cell, nearest first, in exact parallel levels; with the
+    simultaneous engine all at once, conflicts drawn by lot (`conflicts`). With `control="exit"` the environment walks
+    instead. Play ends when nobody is inside, or after 50 rounds, when whoever is inside is lost.
+
+    **Choice.** `Discrete(exits + 9)`: 0, 1, ... declare an exit (bottom, left, right in the published room), then come
+    the moves right, down, left, up, stay, down-right, down-left, up-left, up-right (the published order). The mask
+    leaves only the declarations in the `exit` phase and only free (sequential) or open (simultaneous) cells in the
+    `move` phase. With `control="exit"` there are the declarations alone. A choice that cannot be used is replaced by
+    staying, or by the exit headed for so far (at first the nearest one), and flagged.
+
+    **Reward.** -1 for each round a person begins inside; settings can add a reward for getting out and one for being
+    lost.
+
+    **Features** (float32, in [-1, 1]): own cell, last step, direction of the target, per exit the mean distance, the
+    mean number of people seen towards it and whether it is headed for, the nearest exit's distance, the number of
+    people in the 3 x 3 cells around, whether it re-plans, is overtaken, strong, confident, the round, and which moves
+    are free; named and scaled in `features`.
+
+    **State.** Per person row, column, declared exit, whether overtaken; then the round, all scaled to [0, 1].
+
+    **Events.** `start`: room, positions, traits; `round`: who got out by which cell, positions, headings, who
+    re-planned, overtaken and disabled people.
+
+    `reset(options={"positions": [[row, column], ...]})` starts from given cells.
 
     Version history:
         v0: first version.

@@ -60,7 +60,7 @@ class KBCEnv(ScenarioEnv):
     groups' numbers), `target`, `winners` (indices), `prize` (of each), `group_numbers` and `winning_groups` (or
     `None`).
 
-    Args: as in `core.env.ScenarioEnv`, with the fields and presets of `KBCSettings`.
+    Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `KBCSettings`.
     """
 
     metadata: dict[str, Any] = {

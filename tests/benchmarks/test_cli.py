@@ -1,13 +1,15 @@
+import contextlib
+import io
 import json
 import os
 import signal
 import stat
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from small import KBC, command, llm_coop
-from typer.testing import CliRunner
 
 import llm_coop_envs
 from llm_coop_envs.benchmarks import cli
@@ -20,8 +22,10 @@ SCENARIO_NAMES = ("kbc", "bertrand", "evacuation")
 
 def invoke(*arguments):
     """Run a command in this process; anything but an orderly exit is raised."""
-    result = CliRunner().invoke(cli.app, [str(a) for a in arguments], catch_exceptions=False)
-    return result
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as caught:
+        cli.app([str(a) for a in arguments])
+    return SimpleNamespace(exit_code=caught.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def assert_sentence(result, *words):

@@ -1,4 +1,5 @@
 import html
+import importlib
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ from small import ALL, KBC, contents, events_in, small_study
 from llm_coop_envs.benchmarks.files import pack_lines, read_lines
 from llm_coop_envs.benchmarks.published import load
 from llm_coop_envs.benchmarks.report.build import build_sections, write_report
-from llm_coop_envs.benchmarks.report.parts import Cell, colours, excerpt, interval_cell, number
+from llm_coop_envs.benchmarks.report.parts import Cell, colours, decimals_for, excerpt, interval_cell
 from llm_coop_envs.benchmarks.runfolder import open_run
 from llm_coop_envs.benchmarks.runner import run_study
 from llm_coop_envs.benchmarks.statistics import Interval
@@ -200,6 +201,53 @@ def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):
         write_report(folder, partial=True)
 
 
+ODD = """\
+name: odd
+conditions:
+  - {name: one-decision, scenario: kbc, preset: shall_we_talk, settings: {players: 4}, policies: level_k, seeds: [1]}
+  - {name: many-rounds, scenario: kbc, preset: large_scale, settings: {players: 9, groups: 3}, policies: uniform,
+     seeds: [1, 2]}
+  - {name: three-firms, scenario: bertrand, preset: calvano, settings: {firms: 3, rounds: 7}, policies: best_reply,
+     seeds: [1]}
+  - {name: one-person, scenario: evacuation, preset: single, policies: nearest_exit, seeds: [1, 2]}
+  - {name: too-short, scenario: evacuation, preset: small, settings: {rounds: 3, people: 9, extra_round: true},
+     policies: random, seeds: [5]}
+measures: [mean_round, variance_last]
+"""
+
+
+def test_other_protocols_are_reported_without_false_comparison(tmp_path):
+    run_study(small_study(ODD), tmp_path / "run")
+    sections = {s.name: s for s in build_sections(open_run(tmp_path / "run"))}
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "n = 1" in page
+    assert sections["evacuation"].metrics.rows[0].name == "mean_round"
+    assert sections["kbc"].metrics.rows[0].name == "variance_last"
+    (table,) = sections["evacuation"].tables
+    assert table.rows[0].below == "scripted, n = 2, 1 person"
+    assert [cell.text for cell in table.rows[1].cells] == ["\N{EN DASH}"] * 10
+    (table,) = sections["bertrand"].tables
+    assert [cell.text for cell in table.rows[0].cells] == ["\N{EN DASH}"] * len(table.rows[0].cells)
+
+
+@pytest.mark.parametrize("scenario", ["kbc", "bertrand", "evacuation"])
+def test_published_curves_are_drawn_beside_the_published_protocol_only(monkeypatch, scenario, everything, tmp_path):
+    drawn = []
+    module = importlib.import_module(f"llm_coop_envs.benchmarks.report.{scenario}")
+    monkeypatch.setattr(module, "draw_curves", lambda curves, **_: drawn.extend(curves))
+    monkeypatch.setattr(module, "png", lambda _: PNG)
+    run_study(small_study(ODD), tmp_path / "run")
+    build_sections(open_run(tmp_path / "run"))
+    assert drawn
+    assert not any(curve.published for curve in drawn)
+    drawn.clear()
+    text = ALL.replace("preset: small\n    settings: {people: 12}", "settings: {rounds: 2}")
+    run_study(small_study(text), tmp_path / "published")
+    build_sections(open_run(tmp_path / "published"))
+    assert any(curve.published for curve in drawn)
+    assert all(curve.label.startswith(("published:", "here, scripted:")) for curve in drawn if curve.label)
+
+
 def test_a_damaged_episode_is_named(everything, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(everything, folder)
@@ -238,17 +286,21 @@ def test_colours_follow_talk_and_differ():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0, "0"), (12.0, "12"), (0.1234, "0.123"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1234"), (-0.5, "-0.500")],
+    ("values", "decimals"),
+    [([0, 0], 0), ([12.0, 3], 0), ([0.1234], 3), ([1.234, 0.5], 2), ([12.34, 1.2], 1), ([1234.5], 0), ([-0.5], 3)],
 )
-def test_numbers_for_reading(value, shown):
-    assert number(value) == shown
+def test_decimals_follow_the_size(values, decimals):
+    assert decimals_for(values) == decimals
 
 
 def test_interval_cells():
+    found = Interval(mean=1.26, low=1.0, high=1.5, n=4)
     assert interval_cell(None) == Cell(text="\N{EN DASH}")
-    assert interval_cell(Interval(mean=1.26, low=1.0, high=1.5, n=4), 1) == Cell(text="1.3", below="1.0\N{EN DASH}1.5")
+    assert interval_cell(found, 1) == Cell(text="1.3", below="1.0\N{EN DASH}1.5")
+    assert interval_cell(found) == Cell(text="1.26", below="1.00\N{EN DASH}1.50")
     assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), 1) == Cell(text="1.3")
+    assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1)) == Cell(text="1.26")
+    assert interval_cell(Interval(mean=3.0, low=3.0, high=3.0, n=4)) == Cell(text="3", below="always")
 
 
 @pytest.mark.slow

@@ -285,9 +285,12 @@ def children_of(pid):
 @pytest.mark.slow
 def test_sigint_then_continue(tmp_path, study_file):
     path, folder = study_file(long_study(60)), tmp_path / "run"
-    process = subprocess.Popen(command("run", path, "-o", folder), stdout=-1, stderr=-1, text=True)
+    process = subprocess.Popen(
+        command("run", path, "-o", folder, "--workers", "2"), stdout=-1, stderr=-1, text=True, start_new_session=True
+    )
     until_some_events(process, folder, 3)
-    process.send_signal(signal.SIGINT)
+    # As a terminal does: to the whole group, workers included.
+    os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
@@ -338,6 +341,7 @@ def test_a_killed_worker_is_a_sentence(tmp_path, study_file):
     assert process.returncode == 2
     assert "ended unexpectedly" in errors
     assert "Traceback" not in errors
+    assert f"continue with: llm-coop run {path} -o {folder}" in errors
     assert open_run(folder).manifest["status"] == INTERRUPTED
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llm_coop_envs.benchmarks import statistics
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means, student_cdf, student_quantile
 
 numbers = st.floats(-1e6, 1e6)
@@ -100,6 +101,13 @@ def test_curves_agree_with_single_points(n, points, seed):
     for k in range(points):
         single = bootstrap_mean(episodes[:, k].tolist(), resamples=200)
         assert curves[:, k].tolist() == pytest.approx([single.mean, single.low, single.high])
+
+
+def test_many_episodes_are_taken_in_parts(monkeypatch):
+    values = np.random.default_rng(0).normal(size=(50, 2))
+    whole = bootstrap_means(values, resamples=300)
+    monkeypatch.setattr(statistics, "_WEIGHTS_AT_ONCE", 50 * 7)
+    np.testing.assert_allclose(bootstrap_means(values, resamples=300), whole)
 
 
 def test_level_decides_the_width():

@@ -153,6 +153,8 @@ def test_the_last_window():
     assert episode_metrics(played(path, rounds=60), last=60)["mean_price_last"] == pytest.approx(6 + 2 * 5 / 6)
     assert episode_metrics(played(path, rounds=60), last=5)["price_index_last"] == pytest.approx(1)
     assert episode_metrics(played(path[:20]))["mean_price_last"] == 7
+    edge = [(6, 6)] * 9 + [(7, 7)] + [(8, 8)] * 49
+    assert episode_metrics(played(edge, rounds=59))["price_index_last"] == pytest.approx((0.5 + 49) / 50)
 
 
 def test_the_round_that_completes_the_window():

@@ -160,6 +160,7 @@ def test_caps():
     assert build(price_cap=9).cap == 9.0
     assert build().cap == 2.89
     assert build(quality=(2, 2.25)).cap == round(1.5 * max(build(quality=(2, 2.25)).marks.joint), 2)
+    assert build(price_unit=0.4).cap == 1.15
     assert build(price_unit=0.1).cap == 1.5 * build(price_unit=0.1).marks.joint[0]
     assert build(demand="linear", quality=(10, 9), d=0.1).cap == 10
     assert build("team_up").cap == 14
@@ -247,6 +248,8 @@ def test_the_band_holds_the_grid_prices_nearest_to_both_marks():
         ({"price_floor": -1.0}, "at least 0"),
         ({"price_cap": 0.0}, "must be above 0"),
         ({"price_cap": 0.9, "price_floor": "cost"}, "0.9 is not above the lowest price 1"),
+        ({"price_cap": 1.0, "price_floor": "cost"}, "1 is not above the lowest price 1"),
+        ({"prices": "grid", "price_floor": 1.45}, "takes firm 0's grid down to 1.42772, below the lowest price 1.45"),
         ({"price_cap": 9.0, "prices": "grid"}, "has no effect on a grid"),
         ({"prices": "grid", "grid_margin": 4.0}, "takes firm 0's grid down to -0.335"),
         ({"prices": "grid", "price_floor": "cost", "grid_margin": 2.0}, "below the lowest price 1"),
@@ -260,7 +263,16 @@ def test_impossible_settings_are_refused_in_a_sentence(given, sentence):
 
 
 @pytest.mark.parametrize(
-    "given", [{"firms": 1000}, {"demand": "linear", "d": 1.0}, {"grid_points": 2, "prices": "grid"}]
+    "given",
+    [
+        {"firms": 1000},
+        {"cost": 0.0},
+        {"demand": "linear", "d": 1.0},
+        {"grid_points": 2, "prices": "grid"},
+        {"initial_prices": 2.89},
+        {"price_cap": 1.1, "price_floor": "cost"},
+        {"prices": "grid", "price_floor": build(prices="grid").grids[0][0]},
+    ],
 )
 def test_the_edges_of_the_ranges_are_allowed(given):
     build(**given)

@@ -17,7 +17,7 @@ from rollout import digest, plain, play, sampled, seed_actions
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError, SnapshotError
 
 HERE = Path(__file__).parent
-INFO_KEYS = {"action_mask", "round", "flags", "slots"}
+INFO_KEYS = {"action_mask", "round", "step", "flags", "slots"}
 
 
 def check_views(env, agents, observations, infos):
@@ -50,6 +50,7 @@ def test_everything_returned_is_in_its_space(make, masked):
         observations, rewards, terminations, truncations, infos = env.step(sampled(env, infos, masked=masked))
         steps += 1
         check_views(env, before, observations, infos)
+        assert all(info["step"] == steps for info in infos.values())
         assert set(rewards) == set(terminations) == set(truncations) == set(before)
         assert all(type(r) is float and math.isfinite(r) for r in rewards.values())
         assert all(type(f) is bool for f in [*terminations.values(), *truncations.values()])
@@ -350,6 +351,7 @@ def test_recorded_events_tell_the_episode(make):
     assert [event["step"] for event in events] == sorted(event["step"] for event in events)
     assert events[0]["agents"] == env.possible_agents
     assert events[0]["seed"] == 8
+    assert events[0]["scenario"] == env.metadata["name"]
 
 
 def test_the_array_view_plays_the_same_game(make):
@@ -371,3 +373,23 @@ def test_the_array_view_plays_the_same_game(make):
         observations, rewards, _, _, infos = env.step(actions)
         assert arrays.rewards[present].tolist() == list(rewards.values())
     assert arrays.over
+
+
+def test_submitting_and_looking_is_stepping(make):
+    env, twin = make(), make()
+    observations, infos = env.reset(seed=5)
+    twin.begin(seed=5)
+    while env.agents:
+        on_turn = {agent for agent in env.agents if observations[agent]["turn"]}
+        seen, known = twin.look(on_turn=True)
+        assert set(seen) == on_turn
+        assert digest(seen, known) == digest({a: observations[a] for a in seen}, {a: infos[a] for a in seen})
+        assert digest(*twin.look()) == digest(
+            {a: observations[a] for a in env.agents}, {a: infos[a] for a in env.agents}
+        )
+        actions = sampled(env, infos)
+        observations, _, _, _, infos = env.step(actions)
+        twin.submit(actions)
+    assert twin.look() == ({}, {})
+    with pytest.raises(ResetNeeded):
+        twin.submit({})

@@ -33,11 +33,12 @@ def test_an_episode_is_played_to_its_end_and_repeats():
 def test_policies_have_generators_of_their_own():
     one, two = Chooser(), Chooser()
     env = ToyEnv(talk=False)
-    play(env, {"player_0": one, "player_1": two, "player_2": one}, seed=0)
+    play(env, {"player_0": one, "player_1": two, "player_2": one}, seed=0, name="toy/0001")
     assert one.episode.seats == ("player_0", "player_2")
     assert two.episode.seats == ("player_1",)
     assert one.episode.rng.random() != two.episode.rng.random()
     assert one.episode.scenario == "toy_v0"
+    assert one.episode.name == two.episode.name == "toy/0001"
     assert one.episode.settings == env.settings
 
 

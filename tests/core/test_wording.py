@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import ToyEnv
 
-from llm_coop_envs.core.wording import Wording, lines, quoted
+from llm_coop_envs.core.wording import Wording, lines, load_wording, quoted
 from llm_coop_envs.errors import WordingError
 
 
@@ -45,11 +45,28 @@ def test_a_folder_of_your_own(tmp_path):
         ("{{ secret }}", "uses secret, which no player may know; known are"),
         ("line\n{% if %}", "line 2"),
         ("{{ me", "line 1"),
+        ("{% include 'observation.jinja' %}", "break the circle"),
+        ("{% include 'nowhere.jinja' %}", "includes nowhere.jinja; include templates of this folder"),
+        ("{% include me %}", "includes a template whose name is computed"),
+        ("{% for m in heard %}{{ m.text }}{% endfor %}", "without putting it in quotation marks"),
+        ("{% for m in heard %}{{ m.text | upper | quoted }}{% endfor %}", "without putting it in quotation marks"),
+        ("{{ heard | map(attribute='text') | join }}", "without putting it in quotation marks"),
     ],
 )
 def test_bad_templates_are_refused_at_construction(tmp_path, template, words):
     with pytest.raises(WordingError, match=words):
         ToyEnv(wording=str(folder(tmp_path, template)))
+
+
+def test_an_included_template_is_checked_too(tmp_path):
+    folder(tmp_path, "{% set number = 3 %}{% include 'more.jinja' %}")
+    folder(tmp_path, "{{ number }} {{ me }}", "more.jinja")
+    observations, _ = ToyEnv(wording=str(tmp_path)).reset(seed=0)
+    assert observations["player_0"]["text"] == "3 player_0"
+    load_wording.cache_clear()
+    folder(tmp_path, "{{ number }} {{ secret }}", "more.jinja")
+    with pytest.raises(WordingError, match=r"more\.jinja: uses secret, which no player may know"):
+        ToyEnv(wording=str(tmp_path))
 
 
 def test_a_folder_without_a_template_or_none_at_all(tmp_path):

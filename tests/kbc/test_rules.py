@@ -302,6 +302,11 @@ def test_the_nearer_side_wins_by_however_little(values, winners):
     assert exact_winners(np.array(values), Fraction(5), "nearest", Fraction(0)).tolist() == winners
 
 
+def test_neighbouring_numbers_in_a_tie_are_different_numbers():
+    for values, first in [([3, 4, 3], [True, False, True]), ([4, 3, 3], [True, False, False])]:
+        assert exact_winners(np.array(values), Fraction(7, 2), "first_value", Fraction(0)).tolist() == first
+
+
 def test_choices_of_the_wrong_shape_or_kind_are_refused():
     with pytest.raises(ValueError, match="shape"):
         settle(np.zeros(3, dtype=np.int64), KBCSettings(players=2))

@@ -114,9 +114,10 @@ def test_best_reply_of_three_unequal_firms():
     assert record.prices[-1] == pytest.approx(env.marks.nash, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("settings", [free(), free("calvano")])
-def test_win_continue_lose_reverse_moves_by_its_rule(settings):
-    env, record = episode(WinContinueLoseReverse(), **settings)
+def test_win_continue_lose_reverse_moves_by_its_rule(settings, seed):
+    env, record = episode(WinContinueLoseReverse(), seed=seed, **settings)
     steps = np.diff(record.prices[:, 0])
     size = (14 - 2) * 0.01 if env.settings.prices == "continuous" else np.diff(env.settings.grids[0])[0]
     for t in range(2, len(steps)):
@@ -127,17 +128,46 @@ def test_win_continue_lose_reverse_moves_by_its_rule(settings):
         assert abs(steps[t]) == pytest.approx(size)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_win_continue_lose_reverse_starts_from_its_own_known_price(seed):
+    seats = (WinContinueLoseReverse(), Scripted([9.0]))
+    _, record = episode(seats, seed=seed, **free(initial_prices=(3.0, 9.0)))
+    assert abs(record.prices[0, 0] - 3.0) == pytest.approx(0.12)
+
+
+@pytest.mark.parametrize(("step", "indices"), [(0.01, 1), (2 / 14, 2), (5 / 14, 5)])
+def test_win_continue_lose_reverse_moves_by_indices_on_a_grid(step, indices):
+    env, record = episode(WinContinueLoseReverse(step=step), preset="calvano", initial_prices=1.6990)
+    grid = env.settings.grids[0]
+    at = [grid.index(price) for price in record.prices[:, 0].tolist()]
+    assert abs(at[0] - 7) == indices
+    assert set(np.abs(np.diff(at)).tolist()) <= set(range(indices + 1))
+
+
+def test_win_continue_lose_reverse_uses_the_whole_grid():
+    """With a grid from Nash to joint profit, the best is at an end: the top together, the bottom against Nash."""
+    settings = free("calvano", grid_margin=0.0, rounds=100)
+    env, record = episode(WinContinueLoseReverse(), **settings)
+    assert env.settings.grids[0][-1] in record.prices[:, 0]
+    env, record = episode((WinContinueLoseReverse(), Scripted([0.0])), **settings)
+    assert env.settings.grids[0][0] in record.prices[:, 0]
+
+
 def test_win_continue_lose_reverse_climbs_above_nash():
     """Together they move as one firm would, up to about the joint-profit price (Huck, Normann and Oechssler 2004)."""
     env, record = episode(WinContinueLoseReverse(), preset="team_up", talk=False, rounds=400)
     assert profit_gain(record.profits[-100:].mean(axis=0), env.marks) > 0.9
 
 
-def test_win_continue_lose_reverse_turns_at_the_walls():
-    settings = free(price_floor=7.0, price_cap=7.2, rounds=40)
-    _, record = episode((WinContinueLoseReverse(step=0.5), Scripted([7.1])), **settings)
-    assert record.prices[:, 0].min() >= 7.0
-    assert len(set(record.prices[5:, 0].round(6).tolist())) > 1
+@pytest.mark.parametrize("seed", range(3))
+def test_win_continue_lose_reverse_turns_at_the_walls(seed):
+    """Against 7.1 the lower price earns more: it comes down, turns at the wall after one round, and loses by it."""
+    settings = free(price_floor=7.0, price_cap=7.2, initial_prices=(7.0, 7.1))
+    _, record = episode((WinContinueLoseReverse(step=1.0), Scripted([7.1])), seed=seed, **settings)
+    prices = record.prices[10:, 0].round(6).tolist()
+    assert set(prices) == {7.0, 7.2}
+    assert prices[:3] * 10 == prices[:30]
+    assert prices.count(7.2) == pytest.approx(len(prices) / 3, abs=1)
 
 
 def test_tit_for_tat_repeats_the_rival():
@@ -268,12 +298,18 @@ def test_uniform_covers_the_range():
         (lambda: WinContinueLoseReverse(step=0), "step=0"),
         (lambda: WinContinueLoseReverse(step=1.1), "step=1.1"),
         (lambda: PriceMatching(step=-1), "step=-1"),
+        (lambda: PriceMatching(step=1.1), "step=1.1"),
         (lambda: GrimTrigger(tolerance=-0.1), "tolerance=-0.1"),
     ],
 )
 def test_impossible_arguments_are_refused(make, word):
     with pytest.raises(SettingsError, match=word):
         make()
+
+
+def test_the_edges_of_the_arguments_are_allowed():
+    for policy in (WinContinueLoseReverse(step=1.0), PriceMatching(step=1.0), GrimTrigger(tolerance=0.0)):
+        episode(policy, rounds=3)
 
 
 def test_every_policy_is_described():

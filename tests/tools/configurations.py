@@ -18,7 +18,10 @@ CONFIGURATIONS = {
         kbc_v0,
         {"players": 6, "session": "repeated", "rounds": 6, "choices": "real", "talk": False},
     ),
-    "kbc-groups": (kbc_v0, {"players": 6, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False}),
+    "kbc-groups": (
+        kbc_v0,
+        {"players": 6, "low": 10, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False},
+    ),
     "bertrand": (bertrand_v0, {"rounds": 8}),
     "bertrand-silent": (bertrand_v0, {"rounds": 8, "talk": False}),
     "bertrand-grid": (bertrand_v0, {"rounds": 8, "prices": "grid", "talk": False}),

@@ -1,0 +1,188 @@
+"""Q-learning on the command line: `python -m llm_coop_envs.baselines.q_learning --help`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from llm_coop_envs.baselines.q_learning.docked import archive, compare
+from llm_coop_envs.baselines.q_learning.measures import Row, summary
+from llm_coop_envs.baselines.q_learning.report import comparison_lines, distance, summary_lines
+from llm_coop_envs.baselines.q_learning.runs import Plan, read_journal, run
+from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.studies import STUDIES, Study, Variant
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Workers = Annotated[int | None, typer.Option(help="Sessions at a time; all cores if left out.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random stream.")]
+Docked = Annotated[bool, typer.Option("--docked", help="Draw the random numbers of the authors' code.")]
+Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in it is continued.")]
+
+
+@contextmanager
+def progress(label: str, total: int, done: int) -> Iterator[Callable[[Row], None]]:
+    """A progress bar with the time left; gives what is to be called with every new row."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True) as bar:
+        task = bar.add_task(label, total=total, completed=done)
+        yield lambda _: bar.advance(task)
+
+
+def run_shown(plan: Plan, sessions: int, folder: Path, workers: int | None, label: str) -> Row:
+    """Run with a progress bar; the summary is also written to `summary.json`."""
+    done = len(read_journal(folder))
+    with progress(label, sessions, min(done, sessions)) as report:
+        rows = run(plan, sessions, folder, workers=workers, report=report)
+    found = summary(rows)
+    (folder / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    return found
+
+
+@app.command()
+def docked(
+    sessions: Annotated[
+        int | None, typer.Option(help="How many, from the first; all archived ones if left out.")
+    ] = None,
+) -> None:
+    """Run the archived sessions of Calvano et al. (2020) with their random numbers and compare every one."""
+    known = len(archive())
+    if sessions is not None and not 1 <= sessions <= known:
+        raise SettingsError("sessions", sessions, f"must be between 1 and {known}")
+    total, wrong = sessions or known, 0
+    with progress("archived sessions", total, 0) as report:
+        for old, row, differences in compare(sessions):
+            report(row)
+            if differences:
+                wrong += 1
+                console.print(f"session {old.session} differs: {'; '.join(differences)}")
+    console.print(f"{total - wrong} of {total} archived sessions reproduced exactly")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command("run")
+def run_command(
+    folder: Folder,
+    sessions: Annotated[int, typer.Option(help="How many sessions.")] = 1000,
+    seed: Seed = 0,
+    workers: Workers = None,
+    settings: Annotated[
+        Path | None, typer.Option(help="YAML or JSON file with fields of QLearningSettings; `market` with its own.")
+    ] = None,
+    docked: Docked = False,
+    shallow: Annotated[bool, typer.Option("--shallow", help="Leave out what needs the value of every state.")] = False,
+) -> None:
+    """Run sessions of one setting (the representative experiment unless a file says otherwise)."""
+    plan = Plan(settings=read_settings(settings), seed=seed, docked=docked, deep=not shallow)
+    for line in summary_lines(run_shown(plan, sessions, folder, workers, "sessions")):
+        console.print(line)
+
+
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="Which study; see `studies`.")],
+    folder: Folder,
+    sessions: Annotated[
+        int | None, typer.Option(help="Sessions per variant; the study's own number if left out.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="Only this variant.")] = None,
+    seed: Seed = 0,
+    workers: Workers = None,
+    docked: Docked = False,
+) -> None:
+    """Run a published variation of the experiment and compare. Docked runs break ties at random, as the authors do."""
+    chosen = _study(name)
+    variants = [v for v in chosen.variants if variant in (None, v.name)]
+    if not variants:
+        known = ", ".join(f"'{v.name}'" for v in chosen.variants)
+        raise SettingsError("variant", variant, f"is no variant of {name}; known are {known}")
+    console.print(f"{chosen.title}; published: {chosen.source}")
+    far = 0
+    for one in variants:
+        count = sessions or one.sessions or chosen.sessions
+        settings = replace(one.settings, ties="random") if docked else one.settings
+        plan = Plan(settings=settings, seed=seed, docked=docked)
+        found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
+        for line in comparison_lines(one, found):
+            console.print(line)
+        far += abs(distance("gain", found, one)) > 3.0
+    console.print(f"{far} of {len(variants)} with a gain more than three standard errors from the published one")
+
+
+@app.command()
+def studies() -> None:
+    """List the studies."""
+    for name, one in STUDIES.items():
+        console.print(f"{name}: {one.title} ({len(one.variants)} x {one.sessions} sessions)")
+
+
+@app.command()
+def show(folder: Folder) -> None:
+    """Sum up the finished sessions of a run."""
+    rows = read_journal(folder)
+    if not rows:
+        raise RunError(f"{folder} holds no finished sessions; run some first")
+    for line in summary_lines(summary(rows)):
+        console.print(line)
+
+
+def folder_name(variant: Variant) -> str:
+    """A variant's folder."""
+    return "".join(c if c.isalnum() or c in ".-" else "_" for c in variant.name)
+
+
+def read_settings(path: Path | None) -> QLearningSettings:
+    """Settings from a YAML or JSON file.
+
+    Raises:
+        RunError: the file cannot be read.
+        SettingsError: a field is wrong.
+    """
+    if path is None:
+        return QLearningSettings()
+    try:
+        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RunError(f"the settings file {path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise RunError(f"the settings file {path} must hold fields and their values")
+    return QLearningSettings.from_json(data)
+
+
+def _study(name: str) -> Study:
+    if name not in STUDIES:
+        raise SettingsError("study", name, f"is unknown; {suggestion(name, STUDIES)}")
+    return STUDIES[name]
+
+
+def main() -> None:
+    """Run the command line; errors a user can mend become one sentence and exit code 2."""
+    try:
+        app()
+    except LlmCoopError as error:
+        errors.print(f"error: {error}")
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        errors.print("stopped; finished sessions are kept, the same command goes on")
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    # Threads of the learner are ours to spread; linear algebra must not start its own beside them.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()
