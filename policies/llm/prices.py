@@ -54,10 +54,9 @@ class Price:
     def cost(self, usage: Usage) -> float:
         """US dollars for an answer's tokens."""
         question, answer = self._tier(usage.prompt_tokens)
-        cached = min(usage.cached_tokens, usage.prompt_tokens)
-        cheap = min(self.cached, question)
-        # In this form rounding can never lift a cost above `most`, which is reserved for it.
-        return usage.prompt_tokens * question - cached * (question - cheap) + usage.completion_tokens * answer
+        # A discount on the whole, so that rounding cannot lift the cost above `most`.
+        discount = min(usage.cached_tokens, usage.prompt_tokens) * (question - min(self.cached, question))
+        return usage.prompt_tokens * question + usage.completion_tokens * answer - discount
 
     def most(self, prompt_tokens: int, completion_tokens: int) -> float:
         """US dollars for so many tokens at most: nothing cached, the dearest tier that they may fall into."""

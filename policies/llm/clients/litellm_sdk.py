@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 import warnings
@@ -123,7 +124,7 @@ class LitellmClient:
         name = type(error).__name__
         if isinstance(error, ImportError) or "No module named" in said:
             return ChatError(scrub(f"{where}: litellm lacks a library for it ({said[:200]})"), kind="bad_request")
-        if isinstance(error, openai.APITimeoutError | TimeoutError):
+        if isinstance(error, openai.APITimeoutError | TimeoutError | asyncio.TimeoutError):
             return ChatError(f"{where} did not answer in time", kind="timeout", maybe_paid=True)
         if isinstance(error, openai.APIConnectionError | OSError):
             return ChatError(f"{where} broke off the connection ({name})", kind="network", maybe_paid=True)

@@ -1,11 +1,13 @@
 import asyncio
 import dataclasses
 import importlib.util
+import sys
 
 import pytest
 from llm_tools import TurnedClock, key, question, reply
 
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.llm import assemble as room
 from llm_coop_envs.policies.llm.assemble import open_chat
 from llm_coop_envs.policies.llm.budget import Budget
 from llm_coop_envs.policies.llm.chat import (
@@ -391,15 +393,22 @@ def test_a_server_that_cuts_questions_short_is_reported_once(tmp_path):
     said = []
 
     async def use(chat, client):
+        # The other message and the marks of both make 52 bytes more.
         for number, (size, tokens) in enumerate(
-            [(7000, 100), (40_000, 4010), (40_000, 0), (40_000, 2050), (40_000, 2050)]
+            [(7948, 100), (40_000, 4006), (40_000, 0), (40_000, 4005), (40_000, 2050)]
         ):
             client.act = lambda request, tokens=tokens: reply(usage=Usage(tokens, 5))
             await chat.ask(key(number), question("x" * size))
             assert len(said) == (number >= 3)
 
     with_chat(tmp_path, use, notify=said.append)
-    assert "counts 2050 tokens for a question of 400" in said[0]
+    assert "counts 4005 tokens for a question of 40052 bytes" in said[0]
+
+    async def use_short(chat, client):
+        await chat.ask(key(1), question("x" * 7952))
+
+    with_chat(tmp_path / "short", use_short, lambda request: reply(usage=Usage(100, 5)), notify=said.append)
+    assert len(said) == 2
     assert "OLLAMA_CONTEXT_LENGTH" in said[0]
 
 
@@ -507,6 +516,20 @@ def test_with_thirty_percent_faults_every_answer_arrives(tmp_path, way):
     assert [r.text for r in found] == [digest_answer(f"You are player one.\n\n{n}") for n in range(count)]
     again, _ = with_chat(tmp_path / "new", asking(count), replay=tmp_path)
     assert again == found
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_no_more_connections_than_files_may_be_open(monkeypatch):
+    import resource
+
+    limits = {"now": (256, 1000)}
+    monkeypatch.setattr(resource, "getrlimit", lambda which: limits["now"])
+    monkeypatch.setattr(resource, "setrlimit", lambda which, pair: limits.update(now=pair))
+    assert room._most_connections() == 1000 - 128
+    assert limits["now"] == (1000, 1000)
+    assert room._within(Limits(start=900, most=4096), 872) == Limits(start=872, most=872)
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
+    assert room._most_connections() == sys.maxsize
 
 
 def test_the_line_for_a_progress_display(tmp_path):

@@ -73,11 +73,16 @@ def test_a_sign_of_life_from_another_machine_is_heeded(part):
 def test_a_machine_that_was_silent_for_a_minute_has_lost_it(part):
     path, lock = part
     left_by(path, machine="elsewhere", host="there", pid=7)
-    old = path.parent.stat().st_mtime - 61
-    os.utime(beside(path), (old, old))
+    fresh, stale = (path.parent.stat().st_mtime - seconds for seconds in (58, 61))
+    os.utime(beside(path), (fresh, fresh))
+    with pytest.raises(JournalError):
+        lock()
+    os.utime(beside(path), (stale, stale))
     assert lock().took_over == "process 7 on there no longer writes it"
-    assert room.STALE == 60.0
-    assert room.HEARTBEAT < room.STALE / 3
+
+
+def test_a_sign_of_life_is_given_six_times_before_it_is_missed():
+    assert room.STALE / room.HEARTBEAT == 6
 
 
 def test_who_was_taken_over_notices(part):

@@ -54,6 +54,12 @@ def test_keys_in_texts_are_hidden(monkeypatch, text):
         assert secret not in shown
 
 
+def test_values_of_eight_signs_and_more_are_held_for_secrets(monkeypatch):
+    monkeypatch.setenv("ONE_TOKEN", "seven77")
+    monkeypatch.setenv("OTHER_TOKEN", "eight888")
+    assert scrub("seven77 eight888") == "seven77 [hidden]"
+
+
 def test_ordinary_words_stay(monkeypatch):
     monkeypatch.setenv("SHORT_KEY", "none")
     text = "There is none of the key-value pairs; ask for a skip-list."

@@ -199,6 +199,16 @@ def test_events_of_a_stream():
     assert list(stream_events(lines)) == [{"a": 1}, {}]
 
 
+def test_an_answer_may_have_16_mebibytes():
+    assert LONGEST_REPLY == 16 * 2**20
+    frame = json.dumps(completion(content="")).encode()
+    raw = frame.replace(b'"content": ""', b'"content": "' + b"x" * (LONGEST_REPLY - len(frame)) + b'"')
+    assert len(raw) == LONGEST_REPLY
+    assert len(read(raw).text) == LONGEST_REPLY - len(frame)
+    with pytest.raises(ChatError, match="more than 16 MiB"):
+        read(raw + b" ")
+
+
 def test_clean_text_can_be_written():
     assert clean("a\ud800b") == "a\ufffdb"
     assert clean("grüß 🙂") == "grüß 🙂"
