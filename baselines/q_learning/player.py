@@ -106,6 +106,13 @@ class QTablePolicy(ScriptedPolicy):
             raise SettingsError("history_window", settings.history_window, why)
         self._grid = settings.prices == "grid"
 
+    def get_state(self) -> dict[str, Any]:
+        """Nothing: all it goes by is what it is shown."""
+        return {}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Nothing to put back."""
+
     def decide(self, request: Request) -> Action:
         """The greedy price in the state the firm is in."""
         slots: BertrandSlots = request.info["slots"]
