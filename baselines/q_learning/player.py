@@ -130,7 +130,8 @@ class QTablePolicy(ScriptedPolicy):
             me: its index.
         """
         game = self._game
-        past = [(row.price, *row.rival_prices) for row in slots.history[-game.memory :]] if game.memory else []
+        rows = slots.history[-game.memory :] if game.memory else ()
+        past: list[tuple[float, ...]] = [(row.price, *row.rival_prices) for row in rows]
         if slots.prior and len(past) < game.memory:
             past.insert(0, slots.prior)
         if not past:
