@@ -6,9 +6,10 @@ import hashlib
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.players import make_policy
 from llm_coop_envs.benchmarks.registry import Event
-from llm_coop_envs.benchmarks.study import Condition, Player, assign_seats
-from llm_coop_envs.policies import Policy, play_async, scripted
+from llm_coop_envs.benchmarks.study import Condition, assign_seats
+from llm_coop_envs.policies import Policy, play_async
 
 
 async def play_episode(study_seed: int, condition: Condition, seed: int) -> tuple[dict[str, str], list[Event]]:
@@ -28,15 +29,10 @@ async def play_episode(study_seed: int, condition: Condition, seed: int) -> tupl
     made: dict[int, Policy] = {}
     for player in players.values():
         if id(player) not in made:
-            made[id(player)] = make_policy(player)
+            made[id(player)] = make_policy(condition.scenario, player.policy, player.options)
     seats = {agent: made[id(player)] for agent, player in players.items()}
     await play_async(env, seats, seed=seed, policy_seed=deciding)
     return {agent: player.policy for agent, player in players.items()}, env.events
-
-
-def make_policy(player: Player) -> Policy:
-    """The policy that fills a player's seats."""
-    return scripted.make(player.policy, **player.options)
 
 
 def episode_randomness(study_seed: int, condition: str, seed: int) -> np.random.SeedSequence:

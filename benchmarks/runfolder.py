@@ -28,6 +28,7 @@ from llm_coop_envs.benchmarks.files import (
     write_json,
     write_whole,
 )
+from llm_coop_envs.benchmarks.players import label
 from llm_coop_envs.benchmarks.registry import Event
 from llm_coop_envs.benchmarks.study import Condition, Study
 from llm_coop_envs.errors import RunError
@@ -169,7 +170,7 @@ def make_run(study: Study, folder: Path) -> Run:
             "measures": list(study.measures),
             "episodes": sum(len(c.seeds) for c in study.conditions),
             "finished": 0,
-            "policies": {name: "scripted" for c in study.conditions for name in c.policies},
+            "policies": {name: label(name) for c in study.conditions for name in c.policies},
             "conditions": [c.to_json() for c in study.conditions],
             "sessions": [],
         },

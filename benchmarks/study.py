@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.located import Spot, read_yaml, read_yaml_file
+from llm_coop_envs.benchmarks.players import check_policy, full_name
 from llm_coop_envs.benchmarks.registry import SCENARIOS, Scenario
 from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
@@ -38,7 +39,7 @@ class Player:
     """A policy, and how many of the seats it fills.
 
     Attributes:
-        policy: its full name, `"scenario/name"`.
+        policy: its full name: `"scenario/name"`, or `"kind:argument"` as in `players`.
         options: what its factory is given.
         share: its weight in a mix.
     """
@@ -329,26 +330,26 @@ def _players(spot: Spot, scenario: str) -> tuple[Player, ...]:
 
 
 def _player(spot: Spot, scenario: str, *, mixed: bool) -> Player:
-    from llm_coop_envs.policies import scripted
-
     if isinstance(spot.value, dict):
         fields = spot.mapping(("name", "options", "share") if mixed else ("name", "options"), required=("name",))
     else:
         fields = {"name": spot}
     place = fields["name"]
-    name = place.text().removeprefix(f"{scenario}/")
-    known = SCENARIOS[scenario].policies
-    if name not in known:
-        place.fail(f"there is no policy '{name}' for {scenario}; {suggestion(name, known)}")
+    try:
+        policy = full_name(scenario, place.text())
+    except SettingsError as error:
+        place.fail(f"{error.value!r}: {error.why}")
     options = fields["options"].mapping() if "options" in fields else {}
     player = Player(
-        policy=f"{scenario}/{name}",
+        policy=policy,
         options={key: item.plain() for key, item in options.items()},
         share=fields["share"].number(0) if "share" in fields else 1.0,
     )
     try:
-        scripted.make(player.policy, **player.options)
+        check_policy(scenario, player.policy, player.options)
     except SettingsError as error:
         where = options.get(error.field, fields.get("options", place))
         where.fail(f"{error.value!r}: {error.why}")
+    except LlmCoopError as error:
+        place.fail(str(error))
     return player
