@@ -19,11 +19,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from llm_coop_envs.baselines.q_learning.analysis import cycle_gain
 from llm_coop_envs.baselines.q_learning.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.report import answer_lines, comparison_lines, distance, summary_lines
+from llm_coop_envs.baselines.q_learning.published import SESSIONS, Printed, compare_printed
+from llm_coop_envs.baselines.q_learning.recorded import RECORD, record_of, reproduced_variants, write_record
+from llm_coop_envs.baselines.q_learning.report import (
+    answer_lines,
+    comparison_lines,
+    distance,
+    printed_lines,
+    summary_lines,
+)
 from llm_coop_envs.baselines.q_learning.runs import Plan, read_journal, run
 from llm_coop_envs.baselines.q_learning.sessions import run_session
 from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.stored import load
+from llm_coop_envs.baselines.q_learning.stored import StoredRun, load
 from llm_coop_envs.baselines.q_learning.studies import STUDIES, Study, Variant
 from llm_coop_envs.baselines.q_learning.tables import QTable, training_market
 from llm_coop_envs.core.settings import suggestion
@@ -132,6 +140,44 @@ def study(
             console.print(line)
         far += abs(distance("gain", found, one)) > 3.0
     console.print(f"{far} of {len(variants)} with a gain more than three standard errors from the published one")
+
+
+@app.command()
+def published(folder: Folder, workers: Workers = None) -> None:
+    """Run the authors' 1,000 sessions with their random numbers; every number they print of them must come out."""
+    found, _ = _published(folder, workers)
+    if not all(one.agrees for one in found):
+        raise typer.Exit(1)
+
+
+def _published(folder: Path, workers: int | None) -> tuple[list[Printed], StoredRun]:
+    """Run and print the comparison; also gives the run."""
+    one = STUDIES["representative"].variants[0]
+    where = folder / "docked" / folder_name(one)
+    run_shown(Plan(settings=replace(one.settings, ties="random"), docked=True), SESSIONS, where, workers, "docked")
+    run_ = load(where)
+    found = compare_printed(run_)
+    for line in printed_lines(found):
+        console.print(line)
+    return found, run_
+
+
+@app.command()
+def reproduce(folder: Folder, seed: Seed = 0, workers: Workers = None) -> None:
+    """Run everything that docs/q_learning.md quotes, and write it to recorded.json in the folder."""
+    printed, docked_run = _published(folder, workers)
+    answers_of = {"docked": docked_run.answers()}
+    summaries: dict[str, dict[str, Row]] = {}
+    for name, one, sessions in reproduced_variants():
+        where = folder / name / folder_name(one)
+        found = run_shown(Plan(settings=one.settings, seed=seed), sessions, where, workers, f"{name}: {one.name}")
+        summaries.setdefault(name, {})[one.name] = found
+        for line in comparison_lines(one, found):
+            console.print(line)
+        if name == "representative":
+            answers_of[name] = load(where).answers()
+    write_record(record_of(seed, printed, summaries, answers_of), folder / RECORD)
+    console.print(f"written to {folder / RECORD}")
 
 
 @app.command()
