@@ -98,25 +98,30 @@ class AnswersSection:
         calls = sorted({row["call"] for row in self._rows[condition]})
         parts = [(f"of '{call}'", _sums(r for r in self._rows[condition] if r["call"] == call)) for call in calls]
         for what, sums in (*whole, *parts):
-            if sums["asked"] and sums["fallbacks"] / sums["asked"] > self._threshold:
+            if _passes(sums["fallbacks"], sums["asked"], self._threshold):
                 share = _share(sums["fallbacks"], sums["asked"])
                 return f"{share} {what} were taken by a fallback, because no answer could be read"
-            if sums["requests"] and sums["unreadable"] / sums["requests"] > self._threshold:
+        for what, sums in (*whole, *parts):
+            if _passes(sums["unreadable"], sums["requests"], self._threshold):
                 return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({what[3:]}) were unreadable"
         return ""
 
     def _table(self, shown: Sequence[Condition]) -> Table:
-        rows = [(f"{c.spec.title}: {c.title}", self._rows[c.name], bool(self._why(c.name))) for c in shown]
+        rows = [(c.title, c.spec.title, self._rows[c.name], bool(self._why(c.name))) for c in shown]
         if len(rows) > 1:
-            rows.append(("all", [row for c in shown for row in self._rows[c.name]], False))
+            rows.append(("all", "", [row for c in shown for row in self._rows[c.name]], False))
         return Table(
             title="What became of the answers",
-            head=["condition", "decisions", *_OUTCOMES, "tokens asked", "tokens answered", "cost"],
-            rows=[TableRow(name=name, cells=_cells(_sums(found)), bad=bad) for name, found, bad in rows],
+            head=["condition", "decisions", *_OUTCOMES, "tokens", "cost"],
+            rows=[
+                TableRow(name=name, below=below, cells=_cells(_sums(found)), bad=bad)
+                for name, below, found, bad in rows
+            ],
             notes=[
                 "Every decision ends in one of four ways: the first answer could be read; the model was asked what it "
                 "meant; it was asked again; or nothing could be read and a fallback stands in (the environment's "
                 "choice, silence, or nothing remembered).",
+                "Tokens are those of the questions, below them those of the answers.",
                 "Cost is that of the answers on this page, at the prices known when they arrived. Questions that "
                 "failed on the way are in the sessions' table.",
             ],
@@ -131,19 +136,24 @@ class AnswersSection:
                 cells = [Cell(text=str(int(sums[name]))) for name in ("unreadable", "refused", "truncated")]
                 rows.append(
                     TableRow(
-                        name=f"{condition.spec.title}: {condition.title}: {call}",
-                        below=policy,
+                        name=call,
+                        below=f"{condition.spec.title}, {condition.title}; {policy}",
                         cells=[*_cells(sums)[:5], *cells],
                     )
                 )
         return Table(
             title="By question",
-            head=["question", "decisions", *_OUTCOMES, "answers unreadable", "refused", "truncated"],
+            head=["question", "decisions", *_OUTCOMES, "unreadable", "refused", "cut off"],
             rows=rows,
+            notes=["Unreadable, refused and cut off are answers; several may belong to one decision."],
         )
 
 
-_OUTCOMES = ("read at once", "read after a repair", "read when asked again", "fallback")
+_OUTCOMES = ("at once", "repaired", "asked again", "fallback")
+
+
+def _passes(part: float, whole: float, threshold: float) -> bool:
+    return whole > 0 and part / whole > threshold
 
 
 def _sums(rows: Any) -> dict[str, float]:
@@ -156,14 +166,13 @@ def _sums(rows: Any) -> dict[str, float]:
 
 def _cells(sums: Mapping[str, float]) -> list[Cell]:
     asked = sums["asked"]
-    cells = [Cell(text=f"{asked:.0f}")]
+    cells = [Cell(text=f"{asked:,.0f}")]
     for name in ("answered", "repaired", "retried", "fallbacks"):
         count = sums[name]
-        cells.append(Cell(text=f"{count:.0f}", below=_share(count, asked) if count and asked else ""))
-    about = "about, in part" if sums["estimated"] else ""
+        cells.append(Cell(text=f"{count:,.0f}", below=_share(count, asked) if count and asked else ""))
+    about = " (some estimated)" if sums["estimated"] else ""
     cells += [
-        Cell(text=f"{sums['prompt_tokens']:,.0f}", below=about),
-        Cell(text=f"{sums['completion_tokens']:,.0f}", below=about),
+        Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{about}"),
         Cell(text=money(sums["cost"], sums["unpriced"], sums["answers"])),
     ]
     return cells
