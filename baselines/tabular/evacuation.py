@@ -84,12 +84,12 @@ class _Trace:
     entries: list[Indices] = field(default_factory=list)
     errors: list[NDArray[np.float64]] = field(default_factory=list)
 
-    def add(self, who: NDArray[Any], following: NDArray[np.float64] | float) -> None:
-        """Those who had decided before learn what it led to."""
+    def add(self, who: NDArray[Any], following: NDArray[np.float64] | None) -> None:
+        """Those who had decided before learn what it led to: the value of what follows, or `None` for the end."""
         had = self.last[who, 0] >= 0
         known = who[had]
         if len(known):
-            worth = following if isinstance(following, float) else following[had]
+            worth = 0.0 if following is None else following[had]
             self.entries.append(self.last[known])
             self.errors.append(self.reward[known] + worth - self.table.values(self.last[known]))
 
@@ -170,8 +170,8 @@ class EvacuationLearner:
             moves.reward += rewards
             out = np.flatnonzero(inside & (~env.alive | env.over))
             if len(out):
-                exits.add(out, 0.0)
-                moves.add(out, 0.0)
+                exits.add(out, None)
+                moves.add(out, None)
         exits.learn(step_size)
         moves.learn(step_size)
         return float(total.mean())

@@ -211,7 +211,8 @@ def _starts(sizes: Sequence[int]) -> tuple[Indices, int]:
 
 
 def _bin(values: NDArray[Any], bins: int) -> Indices:
-    return np.clip(values.astype(np.int64), 0, bins - 1)
+    binned: Indices = values.astype(np.int64).clip(0, bins - 1)
+    return binned
 
 
 def _whole(values: NDArray[Any]) -> Indices:
