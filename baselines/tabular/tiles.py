@@ -216,4 +216,5 @@ def _bin(values: NDArray[Any], bins: int) -> Indices:
 
 
 def _whole(values: NDArray[Any]) -> Indices:
-    return np.rint(values).astype(np.int64)
+    whole: Indices = np.rint(values).astype(np.int64)
+    return whole
