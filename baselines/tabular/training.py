@@ -122,11 +122,12 @@ def train(learning: Learning, seed: int, folder: Path, report: Report | None = N
                 row = {"episode": done, "reward": float(np.mean(rewards)), **learner.point()}
                 rewards.clear()
                 rows.append(row)
-            if row is not None or asked():
-                _write_checkpoint(learner, learning, seed, progress, folder)
             if report is not None:
                 report(done, row)
-            if asked() and done < learning.episodes:
+            stop = asked() and done < learning.episodes
+            if row is not None or stop:
+                _write_checkpoint(learner, learning, seed, progress, folder)
+            if stop:
                 raise Stopped(done)
     write_curve(rows, learning, seed, folder)
     result = StoredTable(learning=learning, seed=seed, episodes=progress.done, arrays=_compact(learner.arrays()))
