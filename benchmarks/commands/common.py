@@ -1,0 +1,74 @@
+"""What all commands share: failures as sentences, notes on stderr, two-column lists."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from llm_coop_envs.errors import LlmCoopError
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def sentences(command: Command) -> Command:
+    """Turn what a user can mend into one sentence on stderr and exit code 2; Ctrl-C into 130."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except LlmCoopError as error:
+            fail(str(error))
+        except BrokenPipeError:
+            # The reader of our output left (`llm-coop list | head`); Python would complain again when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            fail(f"{where}{error.strerror or error}")
+        except KeyboardInterrupt:
+            note("Interrupted.")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+
+    return wrapped  # type: ignore[return-value]
+
+
+def fail(sentence: str) -> NoReturn:
+    """End with a sentence on stderr and exit code 2."""
+    Console(stderr=True).print(
+        f"[bold red]Error:[/] {escape(' '.join(sentence.split()))}", highlight=False, soft_wrap=True
+    )
+    raise typer.Exit(EXIT_ERROR)
+
+
+def note(sentence: str) -> None:
+    """Say something on stderr, where it does not mix with results."""
+    Console(stderr=True).print(escape(sentence), highlight=False, soft_wrap=True)
+
+
+def two_columns() -> Table:
+    """A table without lines: a name, and what is said of it."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def print_pairs(console: Console, title: str, pairs: Mapping[str, str]) -> None:
+    """Print a titled list of names with what is said of them."""
+    console.print(f"\n[bold]{title}[/]")
+    table = two_columns()
+    for name, about in pairs.items():
+        table.add_row(f"  {escape(name)}", escape(about))
+    console.print(table)

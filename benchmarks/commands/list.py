@@ -1,0 +1,34 @@
+"""`llm-coop list`: what there is."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from llm_coop_envs.benchmarks.commands.common import sentences, two_columns
+
+
+@sentences
+def list_command() -> None:
+    """Show scenarios, presets, wordings, policies and studies."""
+    from llm_coop_envs.benchmarks.describe import all_scenarios, first_line, policy_lines
+    from llm_coop_envs.benchmarks.study import load_study, shipped_studies
+
+    console = Console()
+    for scenario in all_scenarios():
+        console.print(
+            f"\n[bold]{scenario.name}[/]  {escape(scenario.title)}: {escape(first_line(scenario))}", highlight=False
+        )
+        console.print(f"  presets   {escape(', '.join(scenario.settings_type.presets))}", highlight=False)
+        console.print(f"  wordings  {', '.join(scenario.wordings)} (or a folder of your own)", highlight=False)
+        table = two_columns()
+        for name, about in policy_lines(scenario).items():
+            table.add_row(f"  {name}", escape(about))
+        console.print("  policies (scripted)", highlight=False)
+        console.print(table)
+    console.print("\n[bold]Studies[/]")
+    table = two_columns()
+    for name, path in shipped_studies().items():
+        table.add_row(f"  {name}", escape(load_study(str(path)).description))
+    console.print(table)
+    console.print("\nMore about one scenario: llm-coop describe evacuation", highlight=False)
