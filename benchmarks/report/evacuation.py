@@ -86,8 +86,8 @@ class EvacuationSection:
 
     def _picture(self, what: str, file: str, exit_name: str | None) -> Picture:
         curves = []
-        if any(_as_published(c) for c in self._conditions):
-            curves += _published_curves(exit_name)
+        if any(as_published(c) for c in self._conditions):
+            curves += published_curves(exit_name)
         shades = colours(self._conditions)
         for condition in self._conditions:
             matrix = self._matrix(condition, exit_name)
@@ -149,7 +149,7 @@ class EvacuationSection:
         )
 
 
-def _as_published(condition: Condition) -> bool:
+def as_published(condition: Condition) -> bool:
     """Whether a condition plays in the published room with the published number of people."""
     settings = condition.settings
     return bool(
@@ -161,7 +161,8 @@ def _as_published(condition: Condition) -> bool:
     )
 
 
-def _published_curves(exit_name: str | None) -> list[Curve]:
+def published_curves(exit_name: str | None) -> list[Curve]:
+    """The published escapes, in all or by one exit, dashed."""
     run = escape_run()
     if exit_name is None:
         return [

@@ -54,7 +54,7 @@ class KbcSection:
         section.tables = [self._table(arms)]
 
     def _picture(self, arms: Sequence[VarianceArm]) -> Picture:
-        curves = _published_curves(arms) if any(_as_published(c) for c in self._conditions) else []
+        curves = published_curves(arms) if any(as_published(c) for c in self._conditions) else []
         shades = colours(self._conditions)
         last = max(arms[0].k)
         for i, condition in enumerate(self._conditions):
@@ -119,13 +119,14 @@ class KbcSection:
         )
 
 
-def _as_published(condition: Condition) -> bool:
+def as_published(condition: Condition) -> bool:
     """Whether a condition's variances are on the published scale."""
     settings = condition.settings
     return (settings["low"], settings["high"], settings["session"]) == (0, 100, "nested")
 
 
-def _published_curves(arms: Sequence[VarianceArm]) -> list[Curve]:
+def published_curves(arms: Sequence[VarianceArm]) -> list[Curve]:
+    """The arms of the paper's main figure, dashed."""
     return [
         Curve(
             label=f"published: {arm.title} ({arm.runs} runs)",
