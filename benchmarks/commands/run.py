@@ -134,6 +134,7 @@ def run_command(
     ] = None,
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
+    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.asking import AT_ONCE
     from llm_coop_envs.benchmarks.commands.run_options import RunOptions
     from llm_coop_envs.benchmarks.pool import usable_cores
@@ -172,10 +173,15 @@ def run_command(
         part=part,
         at_once=at_once or AT_ONCE,
     )
+    if study == comparison.NAME:
+        from llm_coop_envs.benchmarks.commands.comparison import play_comparison
+
+        play_comparison(options, out=out, workers=workers, seed=seed or 0)
+        return
     plan = options.players(load_study(study, seed))
     asking = options.asking()
     asking.endpoints(plan)
-    folder = new_folder(plan) if out is None else out.expanduser()
+    folder = new_folder(plan.name) if out is None else out.expanduser()
     parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)]), *options.again()]
     again = shlex.join([*parts, "-o", str(folder)])
     console = Console(stderr=True)

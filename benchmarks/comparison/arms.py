@@ -95,16 +95,15 @@ def own_arms() -> list[Arm]:
     ]
 
 
-def policy_arm(policy: str, *, preset: str | None = None) -> Arm:
+def policy_arm(policy: str, options: Mapping[str, Any] | None = None) -> Arm:
     """An arm for any other policy that costs nothing, such as `sb3:PATH`.
 
     Args:
-        policy: its name.
-        preset: the only market it plays; `None`: all.
+        policy: its full name.
+        options: what it is given.
     """
-    presets = tuple(MARKETS) if preset is None else (preset,)
-    title = f"{label(policy)} {policy.partition(':')[2]}".strip()
-    return Arm(name=_key(policy), title=title, policy=policy, presets=presets)
+    title = f"{label(policy)} {policy.partition(':')[2]}".strip() if ":" in policy else policy.partition("/")[2]
+    return Arm(name=_key(policy), title=title, policy=policy, options=options or {})
 
 
 def model_arms(model: str, options: Mapping[str, Any] | None = None) -> list[Arm]:

@@ -67,12 +67,12 @@ async def measured(arm: Arm, preset: str, number: int, seed: int, chat: Chat | N
         chat: answers the questions of players that ask a model.
 
     Returns:
-        A flat row: `preset`, `arm`, `number`; `stays` (the round from which prices stay together, `None` if they do
-        not), `window` (the round that completes the first 200 in a row, `None` if none does), `rounds` (how many
-        were played or learned in), `price`, `place` (0 at Nash, 1 at joint profit), `gain`, `index`, `cycle`, and of
-        the deviations to the static best reply `answer`, `unprofitable`, `paid`, `returned`, `punishment` (of those
-        after which play came back), `deviations`, with the places of the prices `deviator` and `rival` from the round
-        before on.
+        A flat row: `preset`, `arm`, `number`; `stays` (the round from which prices stay together to the end, for 200
+        rounds or more; `None` if they do not), `window` (the round that completes the first 200 in a row, `None` if
+        none does), `rounds` (how many were played or learned in), `price`, `place` (0 at Nash, 1 at joint profit),
+        `gain`, `index`, `cycle`, and of the deviations to the static best reply `answer`, `unprofitable`, `paid`,
+        `returned`, `punishment` (of those after which play came back), `deviations`, with the places of the prices
+        `deviator` and `rival` from the round before on.
     """
     source = episode_seed(seed, preset, arm.name, number)
     start = int(source.generate_state(1, np.uint32)[0])
@@ -92,8 +92,11 @@ async def measured(arm: Arm, preset: str, number: int, seed: int, chat: Chat | N
         game, horizon=horizon, kept=min(horizon, 25), tolerance=arm.tolerance, everywhere=arm.everywhere
     )
     held = together(played.prices, env.marks, env.settings.band)
+    stays = lasting_from(held)
+    if stays is not None and lead - stays + 1 < WINDOW:
+        stays = None  # too short to say that they stay
     row: Row = {"preset": preset, "arm": arm.name, "number": number, "rounds": lead}
-    row |= {"stays": lasting_from(held), "window": window_reached(held, WINDOW)}
+    row |= {"stays": stays, "window": window_reached(held, WINDOW)}
     return row | _end(env, played, arm.tolerance) | _answers(env, responses) | learned
 
 

@@ -9,14 +9,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from llm_coop_envs.benchmarks.comparison.arms import Arm
-from llm_coop_envs.benchmarks.comparison.playing import Row, measured
+from llm_coop_envs.benchmarks.comparison.playing import Row, market_env, measured
 from llm_coop_envs.benchmarks.files import write_whole
-from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.benchmarks.players import make_policy
+from llm_coop_envs.core.policy import Table
+from llm_coop_envs.errors import LlmCoopError, MissingExtra, RunError
 from llm_coop_envs.policies.llm.chat import Chat
 
 PLAN, JOURNAL, RESULT = "comparison.json", "episodes.jsonl", "comparison.parquet"
@@ -49,6 +53,31 @@ def all_tasks(arms: Sequence[Arm]) -> list[Task]:
         if number < arm.episodes
         for preset in arm.presets
     ]
+
+
+def fitted(arm: Arm) -> Arm:
+    """The arm in those markets that its policy can play; what is learned belongs to a market.
+
+    Raises:
+        LlmCoopError: it can play none of them.
+    """
+    arm.check()
+    fitting: list[str] = []
+    refused: LlmCoopError | None = None
+    for preset in arm.presets:
+        env = market_env(preset, talk=arm.talk, rounds=1)
+        policy = make_policy("bertrand", arm.policy, arm.options)
+        try:
+            Table(dict.fromkeys(env.possible_agents, policy), env.possible_agents).begin(
+                env.metadata["name"], env.settings, env.possible_agents, np.random.SeedSequence(0)
+            )
+        except LlmCoopError as error:
+            refused = error
+        else:
+            fitting.append(preset)
+    if refused is not None and not fitting:
+        raise refused
+    return replace(arm, presets=tuple(fitting))
 
 
 def is_comparison(folder: Path) -> bool:
