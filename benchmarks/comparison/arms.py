@@ -16,7 +16,7 @@ MARKETS: Mapping[str, str] = {
 """The presets whose markets are compared, and their names in reports."""
 
 Q_LEARNING = "q_learning"
-SESSIONS = 100
+SESSIONS = 50
 EPISODES = 10
 ROUNDS = 1200
 """Rounds of an episode of players that cost nothing (the longest of Wu et al. 2024)."""

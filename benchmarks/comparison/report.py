@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.dots import Dot, Panel, draw_dots
 from llm_coop_envs.render.figures_style import BLUE, GREEN, VERMILION, need_matplotlib, png
 
-PAGE = "index.html"
+PAGE, TABLE = "index.html", "table.json"
 FIGURE = "collusion_comparison"
 _COLOURS = (BLUE, VERMILION, GREEN)
 
@@ -81,9 +82,10 @@ def write_comparison(folder: Path, out: Path | None = None, *, partial: bool = F
             f"{folder}: is not complete ({len(rows)} of {total} episodes); continue it with the command it was begun "
             "with, or report on what is there with --partial"
         )
-    figure = picture(arms, rows)
+    figure, numbers = picture(arms, rows), table(arms, rows)
     out = out or folder / "report"
     write_whole(out / f"{FIGURE}.png", figure.png)
+    write_whole(out / TABLE, (json.dumps(plain_table(numbers), indent=1) + "\n").encode())
     home = Path(reports.__file__).parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([Path(__file__).parent, home]),
@@ -96,7 +98,7 @@ def write_comparison(folder: Path, out: Path | None = None, *, partial: bool = F
         style=(home / "page.css").read_text(encoding="utf-8"),
         why=WHY,
         figure=figure,
-        table=table(arms, rows),
+        table=numbers,
         there=len(rows),
         total=total,
         models=any(arm.asks for arm in arms),
@@ -194,6 +196,19 @@ def table(arms: Sequence[Arm], rows: Sequence[Row]) -> Table:
             *(f"{one.title}: {one.source}." for one in published_rounds()),
         ],
     )
+
+
+def plain_table(shown: Table) -> dict[str, Any]:
+    """A table as plain data: what each cell says, and what stands below it."""
+    return {
+        "title": shown.title,
+        "head": list(shown.head),
+        "rows": [
+            {"name": row.name, "below": row.below, "cells": [[cell.text, cell.below] for cell in row.cells]}
+            for row in shown.rows
+        ],
+        "notes": list(shown.notes),
+    }
 
 
 def _cells(rows: Sequence[Row]) -> list[Cell]:

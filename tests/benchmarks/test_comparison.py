@@ -160,7 +160,7 @@ def test_trained_players_play_the_markets_they_know():
 
 def test_all_arms_and_markets_take_turns():
     tasks = all_tasks(own_arms())
-    assert len(tasks) == 3 * (100 + 6 * 10)
+    assert len(tasks) == 3 * (50 + 6 * 10)
     assert {task.preset for task in tasks[:3]} == set(MARKETS)
     assert len({task.key for task in tasks}) == len(tasks)
 
