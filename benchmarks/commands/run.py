@@ -134,6 +134,7 @@ def run_command(
     ] = None,
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
+    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.asking import AT_ONCE
     from llm_coop_envs.benchmarks.commands.run_options import RunOptions
     from llm_coop_envs.benchmarks.pool import usable_cores
@@ -173,6 +174,17 @@ def run_command(
         part=part,
         at_once=at_once or AT_ONCE,
     )
+<<<<<<< HEAD
+    if study == comparison.NAME:
+        from llm_coop_envs.benchmarks.commands.comparison import play_comparison
+
+        play_comparison(options, out=out, workers=workers, seed=seed or 0)
+        return
+    plan = options.players(load_study(study, seed))
+    asking = options.asking()
+    asking.endpoints(plan)
+    folder = new_folder(plan.name) if out is None else out.expanduser()
+=======
     given = Path(study).expanduser()
     continued = (given / MANIFEST).is_file()
     if continued and seed is not None:
@@ -185,6 +197,7 @@ def run_command(
     folder = new_folder(plan) if out is None else out.expanduser()
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
+>>>>>>> main
     parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)]), *options.again()]
     again = scrub(shlex.join([*parts, "-o", str(folder)]))
     console = Console(stderr=True)
