@@ -7,6 +7,7 @@ is read executes nothing: it holds numbers and JSON.
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -67,7 +68,8 @@ def load_checkpoint(path: Path, model: Any) -> None:
         RunError: the file is damaged, or belongs to other settings.
     """
     try:
-        with np.load(path, allow_pickle=False) as data:
+        # From memory: given a damaged file, NumPy leaves it open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
         state = json.loads(str(arrays["state"]))
         if state["format"] != FORMAT:

@@ -110,7 +110,8 @@ def read_network(path: Path) -> Network:
         RunError: it cannot be read, or is no network of this package.
     """
     try:
-        with np.load(path, allow_pickle=False) as data:
+        # From memory: given a damaged file, NumPy leaves it open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
         meta = json.loads(str(arrays["meta"]))
         if meta["format"] != FORMAT:

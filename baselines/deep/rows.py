@@ -97,6 +97,7 @@ class SharedRows:
         self.decides = np.zeros(self.n_rows, dtype=np.bool_)
         self._returns = np.zeros(self.n_rows)
         self._lengths = np.zeros(self.n_rows, dtype=np.int64)
+        self._silence = np.zeros(self.players, dtype=np.int64)
         self._begun = False
         self.seed(seed)
 
@@ -141,21 +142,28 @@ class SharedRows:
         for copy, game in enumerate(self.games):
             rows = self._rows(copy)
             present = game.alive
-            game.advance(self.choices.values(chosen[copy]))
-            earned = game.rewards
-            earned += self._pass_talk(game)
-            rewards[rows] = earned
+            outputs = self.choices.values(chosen[copy])
+            playing = present
+            while True:
+                game.advance(outputs)
+                rewards[rows] += game.rewards
+                still = game.alive
+                ended = playing & (~still | game.over)
+                if ended.any():
+                    last[rows][ended] = numeric_rows(game)[ended]
+                    done[rows] |= ended
+                playing = still
+                if game.over or game.phase != TALK:
+                    break
+                # In talk there is nothing to choose.
+                outputs = self._silence
             vacant[rows] = ~present
-            returns[rows] += earned
+            returns[rows] += rewards[rows]
             lengths[rows] += present
-            ended = present & (~game.alive | game.over)
-            if ended.any():
-                last[rows][ended] = numeric_rows(game)[ended]
             if game.over:
                 done[rows] = True
                 truncated[rows] = game.alive & game.truncated
             else:
-                done[rows] = ended
                 self._show(copy)
         step = Step(rewards, done, truncated, vacant, last, returns.copy(), lengths.copy())
         for copy, game in enumerate(self.games):
@@ -207,19 +215,11 @@ class SharedRows:
         self._lengths[rows] = 0
         game.begin(episode_seed(self._seed, copy, self._episodes[copy]))
         self._episodes[copy] += 1
-        self._pass_talk(game)
+        while not game.over and game.phase == TALK:
+            game.advance(self._silence)
         if game.over:
             raise SettingsError("max_cycles", game.cycles, "the episode ends before anybody is asked to choose")
         self._show(copy)
-
-    def _pass_talk(self, game: ScenarioEnv) -> NDArray[np.float64] | float:
-        """Play to the next step in which somebody chooses, saying nothing; what was earned meanwhile."""
-        earned: NDArray[np.float64] | float = 0.0
-        silence = np.zeros(self.players, dtype=np.int64)
-        while not game.over and game.phase == TALK:
-            game.advance(silence)
-            earned = earned + game.rewards
-        return earned
 
     def _show(self, copy: int) -> None:
         game, rows = self.games[copy], self._rows(copy)

@@ -31,9 +31,9 @@ _ON_POLICY: Mapping[str, Mapping[str, Any]] = {
         "n_steps": 32,
         "batch_size": 1024,
         "n_epochs": 8,
-        "learning_rate": 3e-4,
+        "learning_rate": 1e-3,
         "gamma": 1.0,
-        "ent_coef": 0.02,
+        "ent_coef": 0.05,
     },
 }
 _OFF_POLICY: Mapping[str, Any] = {
@@ -71,7 +71,8 @@ class TrainSettings:
             sample.
         every: steps between evaluations, each with a checkpoint; `None`: a tenth of `steps`.
         episodes: episodes of an evaluation, with seeds 0, 1, ...
-        hyper: arguments of the algorithm that replace the scenario's defaults.
+        hyper: arguments of the algorithm that replace the scenario's defaults. The entropy bonus `ent_coef` of PPO
+            falls linearly from this value to 0 at the end.
     """
 
     env: str
@@ -155,7 +156,7 @@ class TrainSettings:
         hyper = dict(_ON_POLICY[self.env])
         if self.env == "evacuation" and getattr(self.environment().settings, "control", "") == "move":
             # A round has several steps here, and in most of them a player is off turn.
-            hyper |= {"n_steps": 128, "gamma": 0.999, "gae_lambda": 0.98, "n_epochs": 6, "ent_coef": 0.01}
+            hyper |= {"n_steps": 128, "gamma": 0.999, "gae_lambda": 0.9, "n_epochs": 4}
         return hyper
 
     def _check_rollout(self) -> None:

@@ -91,12 +91,14 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
     formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
     model.set_logger(configure(str(path / LOGS / str(len(sessions))), formats))
     keeper = _Keeper(folder, settings, tell, begun)
-    model.learn(settings.steps - folder.done, callback=keeper, reset_num_timesteps=not folder.done)
-    keeper.keep()
-    model.save(path / MODEL)
-    for output in model.logger.output_formats:
-        output.close()
-    env.close()
+    try:
+        model.learn(settings.steps - folder.done, callback=keeper, reset_num_timesteps=not folder.done)
+        keeper.keep()
+        model.save(path / MODEL)
+    finally:
+        for output in model.logger.output_formats:
+            output.close()
+        env.close()
     return folder
 
 
@@ -118,8 +120,12 @@ class _Keeper(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         # Between two rollouts nothing is half done: what was collected has been learned.
-        if self.model.num_timesteps >= self._due:
+        done = self.model.num_timesteps
+        if done >= self._due:
             self.keep()
+        if hasattr(self.model, "ent_coef"):
+            bonus = float(self._settings.hyper.get("ent_coef", 0.0))
+            self.model.ent_coef = bonus * max(0.0, 1.0 - done / self._settings.steps)
 
     def keep(self) -> None:
         """Evaluate, and write down policy, checkpoint and manifest, in this order."""
