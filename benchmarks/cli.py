@@ -9,10 +9,12 @@ import typer
 
 from llm_coop_envs.benchmarks.commands.common import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.commands.describe import describe_command
+from llm_coop_envs.benchmarks.commands.evaluate import evaluate_command
 from llm_coop_envs.benchmarks.commands.figures import figures_command
 from llm_coop_envs.benchmarks.commands.list import list_command
 from llm_coop_envs.benchmarks.commands.report import report_command
 from llm_coop_envs.benchmarks.commands.run import run_command
+from llm_coop_envs.benchmarks.commands.train import train_command
 
 app = typer.Typer(
     help="Do agents that compete start to cooperate? Run studies of three scenarios and report on them.",
@@ -26,6 +28,8 @@ app.command("report")(report_command)
 app.command("figures")(figures_command)
 app.command("list")(list_command)
 app.command("describe")(describe_command)
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
 
 
 def main() -> None:
