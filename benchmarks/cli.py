@@ -10,6 +10,7 @@ import typer
 from llm_coop_envs.benchmarks.commands.common import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.commands.describe import describe_command
 from llm_coop_envs.benchmarks.commands.figures import figures_command
+from llm_coop_envs.benchmarks.commands.film import film_command
 from llm_coop_envs.benchmarks.commands.list import list_command
 from llm_coop_envs.benchmarks.commands.play import play_command
 from llm_coop_envs.benchmarks.commands.report import report_command
@@ -26,6 +27,7 @@ app.command("run")(run_command)
 app.command("play")(play_command)
 app.command("report")(report_command)
 app.command("figures")(figures_command)
+app.command("film")(film_command)
 app.command("list")(list_command)
 app.command("describe")(describe_command)
 
