@@ -15,6 +15,7 @@ from llm_coop_envs.benchmarks.commands.list import list_command
 from llm_coop_envs.benchmarks.commands.play import play_command
 from llm_coop_envs.benchmarks.commands.report import report_command
 from llm_coop_envs.benchmarks.commands.run import run_command
+from llm_coop_envs.benchmarks.commands.watch import watch_command
 
 app = typer.Typer(
     help="Do agents that compete start to cooperate? Run studies of three scenarios and report on them.",
@@ -27,6 +28,7 @@ app.command("run")(run_command)
 app.command("play")(play_command)
 app.command("report")(report_command)
 app.command("figures")(figures_command)
+app.command("watch")(watch_command)
 app.command("film")(film_command)
 app.command("list")(list_command)
 app.command("describe")(describe_command)
