@@ -78,7 +78,7 @@ class EvacuationEnv(ScenarioEnv):
     metadata: dict[str, Any] = {
         "name": "evacuation_v0",
         "render_modes": ["human", "rgb_array", "ansi"],
-        "render_fps": 4,
+        "render_fps": 20,
         "is_parallelizable": True,
     }
     settings_type = EvacuationSettings
