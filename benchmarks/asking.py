@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ class Asking:
         """What a session's record says; no key."""
         budget = {name: value for name, value in vars(self.budget).items() if value is not None}
         return {
-            "endpoints": [{**one.describe(), "base_url": one.base_url, "key_env": one.key_env} for one in endpoints],
+            "endpoints": [asdict(one) for one in endpoints],
             "budget": budget,
             "prices": None if self.prices is None else self.prices.name,
             "part": self.part,

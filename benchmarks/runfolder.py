@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import platform
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,44 @@ def open_run(folder: Path) -> Run:
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: is damaged ({error!r}); run the study again into a new folder") from error
     return run
+
+
+def study_of(run: Run) -> Study:
+    """The study that a run plays, its models reached as in the last session that asked them.
+
+    Raises:
+        RunError: the copy of the study file is not there.
+    """
+    manifest = run.manifest
+    path = run.folder / "study.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+    endpoints: dict[str, dict[str, Any]] = {}
+    for session in manifest["sessions"]:
+        for one in session.get("asking", {}).get("endpoints", []):
+            endpoints[one["model"]] = {name: value for name, value in one.items() if name != "model"}
+    return Study(
+        name=manifest["study"],
+        description=manifest["description"],
+        seed=manifest["seed"],
+        conditions=tuple(_reached(condition, endpoints) for condition in run.conditions),
+        measures=tuple(manifest["measures"]),
+        text=text,
+        given=tuple(manifest.get("given", ())),
+    )
+
+
+def _reached(condition: Condition, endpoints: Mapping[str, Mapping[str, Any]]) -> Condition:
+    seats = tuple(
+        (
+            pattern,
+            tuple(replace(one, endpoint=endpoints.get(one.policy.partition(":")[2], {})) for one in players),
+        )
+        for pattern, players in condition.seats
+    )
+    return replace(condition, seats=seats)
 
 
 def described_models(study: Study) -> list[dict[str, Any]]:

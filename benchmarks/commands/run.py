@@ -138,10 +138,11 @@ def run_command(
     from llm_coop_envs.benchmarks.commands.run_options import RunOptions
     from llm_coop_envs.benchmarks.pool import usable_cores
     from llm_coop_envs.benchmarks.progress import RichWatcher, clock
-    from llm_coop_envs.benchmarks.runfolder import new_folder
+    from llm_coop_envs.benchmarks.runfolder import MANIFEST, new_folder, open_run, study_of
     from llm_coop_envs.benchmarks.runner import run_study
     from llm_coop_envs.benchmarks.study import load_study
     from llm_coop_envs.benchmarks.tables import need_arrow
+    from llm_coop_envs.policies.llm.clients.keys import scrub
 
     need_arrow()
     options = RunOptions(
@@ -172,12 +173,20 @@ def run_command(
         part=part,
         at_once=at_once or AT_ONCE,
     )
-    plan = options.players(load_study(study, seed))
+    given = Path(study).expanduser()
+    continued = (given / MANIFEST).is_file()
+    if continued and seed is not None:
+        fail(f"--seed {seed}: {given} is a run, whose seed is fixed; give the study instead to play it with another")
+    plan = options.players(study_of(open_run(given)) if continued else load_study(study, seed))
     asking = options.asking()
     asking.endpoints(plan)
+    if out is None and continued and replay is None:
+        out = given
     folder = new_folder(plan) if out is None else out.expanduser()
+    if replay is not None and folder.resolve() == replay.expanduser().resolve():
+        fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
     parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)]), *options.again()]
-    again = shlex.join([*parts, "-o", str(folder)])
+    again = scrub(shlex.join([*parts, "-o", str(folder)]))
     console = Console(stderr=True)
     watcher = RichWatcher(console)
     try:
@@ -186,7 +195,7 @@ def run_command(
                 plan,
                 folder,
                 workers=workers or usable_cores(),
-                command=shlex.join(parts),
+                command=scrub(shlex.join(parts)),
                 watcher=watcher,
                 asking=asking,
             )

@@ -144,6 +144,25 @@ class PriceLevels:
     collusion_source: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImpulseResponse:
+    """Prices after one firm was forced to its best reply, period by period from the one before.
+
+    Attributes:
+        nash: the Nash price of the market.
+        joint: its joint-profit price.
+        deviator: the deviating firm's mean price.
+        rival: its rival's.
+        source: where it was published.
+    """
+
+    nash: float
+    joint: float
+    deviator: tuple[float, ...]
+    rival: tuple[float, ...]
+    source: str
+
+
 def escape_table() -> tuple[EscapeRow, ...]:
     """Cumulative escapes by round, three arms (Wu et al. 2024, Table 2)."""
     data = _read("evacuation")["table_2"]
@@ -221,6 +240,18 @@ def price_levels() -> PriceLevels:
         runs=data["runs"]["count"],
         source=data["prices"]["source"],
         collusion_source=data["collusion"]["source"],
+    )
+
+
+def impulse_response() -> ImpulseResponse:
+    """How Q-learners answer a price cut (Calvano et al. 2020, Figure 4)."""
+    data = _read("q_learning")["impulse_response"]
+    return ImpulseResponse(
+        nash=data["nash"],
+        joint=data["joint"],
+        deviator=tuple(data["deviator"]),
+        rival=tuple(data["rival"]),
+        source=data["source"],
     )
 
 
