@@ -21,7 +21,7 @@ import yaml
 
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.core.slots import Heard
-from llm_coop_envs.core.wording import check_names, check_quotation, quoted, read_templates, template_environment
+from llm_coop_envs.core.wording import check_names, check_quotation, read_templates, template_environment
 from llm_coop_envs.errors import WordingError
 from llm_coop_envs.policies.llm.personas import Persona, read_personas
 from llm_coop_envs.policies.llm.policy_calls import COMMON_TEMPLATES, SCENARIOS, Call, calls_of
@@ -95,6 +95,7 @@ class Pack:
             for name in trees
             if not name.rpartition("/")[2].startswith("_")
         }
+        self._globals = dict(environment.globals)
 
     def word(self, name: str) -> str:
         """A name of an exit or a move, in the pack's language."""
@@ -113,7 +114,10 @@ class Pack:
         import jinja2
 
         try:
-            text = self._templates[template].render(values)
+            # What Template.render does, without merging Jinja's globals anew for every prompt.
+            chosen = self._templates[template]
+            context = chosen.new_context({**self._globals, **values}, shared=True)
+            text = "".join(chosen.root_render_func(context))
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WordingError(f"{self.folder / template}: {error}") from error
         # Paragraphs that are not there leave no gap. What players wrote is quoted and has no line ends.
@@ -185,7 +189,7 @@ def _spoken(messages: Iterable[Heard], you: str) -> str:
 
     A filter, because Jinja calls one many times faster than the body of a loop.
     """
-    return "\n".join([f"{you if m.own else m.speaker}: {quoted(m.text)}" for m in messages])
+    return "\n".join([f"{you}: {m.quotation}" if m.own else m.line for m in messages])
 
 
 def _inlined(name: str, sources: Mapping[str, str]) -> str:
