@@ -96,6 +96,7 @@ class Pack:
             if not name.rpartition("/")[2].startswith("_")
         }
         self._globals = dict(environment.globals)
+        self._context = environment.context_class
 
     def word(self, name: str) -> str:
         """A name of an exit or a move, in the pack's language."""
@@ -116,7 +117,7 @@ class Pack:
         try:
             # What Template.render does, without merging Jinja's globals anew for every prompt.
             chosen = self._templates[template]
-            context = chosen.new_context({**self._globals, **values}, shared=True)
+            context = self._context(chosen.environment, {**self._globals, **values}, template, chosen.blocks)
             text = "".join(chosen.root_render_func(context))
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WordingError(f"{self.folder / template}: {error}") from error
@@ -152,7 +153,11 @@ class Pack:
 
 def values_for(call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
     """What a call's template is given: of all that is known, the names the call may show."""
-    return {name: known[name] for name in call.names if name in known}
+    names, take = call.taken
+    try:
+        return dict(zip(names, take(known), strict=True))
+    except KeyError:
+        return {name: known[name] for name in names if name in known}
 
 
 def shipped_packs() -> tuple[str, ...]:
