@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from llm_coop_envs.benchmarks.registry import SCENARIOS
 from llm_coop_envs.core.settings import suggestion
@@ -18,9 +18,10 @@ from llm_coop_envs.policies import Policy, scripted
 from llm_coop_envs.policies.llm.chat import Chat
 
 SCRIPTED = "scripted"
+LLM = "llm"
 
 KINDS: Mapping[str, str] = {
-    "llm": "llm_coop_envs.policies.llm.player",
+    LLM: "llm_coop_envs.policies.llm.player",
     "q_learning": "llm_coop_envs.baselines.q_learning.player",
     "tabular": "llm_coop_envs.baselines.tabular.player",
     "sb3": "llm_coop_envs.baselines.deep.player",
@@ -53,6 +54,15 @@ class Kind(Protocol):
             options: what the study gives.
             chat: answers the questions of policies that ask a model.
         """
+        ...
+
+
+@runtime_checkable
+class Recorded(Protocol):
+    """A policy that has something to say about an episode that it has played."""
+
+    def record(self) -> dict[str, Any]:
+        """What is kept in the episode's header, as plain data that hangs on the episode alone."""
         ...
 
 
@@ -105,6 +115,40 @@ def make_policy(scenario: str, policy: str, options: Mapping[str, Any], chat: Ch
     if kind in KINDS:
         return _kind(kind).make(scenario, argument, options, chat)
     return scripted.make(policy, **options)
+
+
+def settle(policy: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """A policy in its one spelling, whichever a study uses.
+
+    Args:
+        policy: its full name.
+        options: what the study gives it.
+
+    Returns:
+        The full name; the options; and what belongs to the run and not to the policy: where a model is reached.
+
+    Raises:
+        SettingsError: name and options contradict each other.
+    """
+    if not asks_a_model(policy):
+        return policy, dict(options), {}
+    kind, _, argument = policy.partition(":")
+    module: Any = _kind(kind)
+    model, own, elsewhere = module.settle(argument, options)
+    return f"{kind}:{model}", own, elsewhere
+
+
+def asks_a_model(policy: str) -> bool:
+    """Whether a policy, by its full name, asks a language model."""
+    return policy.partition(":")[0] == LLM
+
+
+def describe_model(policy: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run records of a policy that asks a language model."""
+    kind, _, argument = policy.partition(":")
+    module: Any = _kind(kind)
+    described: dict[str, Any] = module.describe(argument, options)
+    return described
 
 
 def _kind(name: str) -> Kind:

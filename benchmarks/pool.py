@@ -163,16 +163,16 @@ def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task) -> Finished:
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
-        policies, events = loop.run_until_complete(play_episode(run.manifest["seed"], condition, seed))
-        run.write_events(condition.name, seed, policies, events)
+        played = loop.run_until_complete(play_episode(run.manifest["seed"], condition, seed))
+        run.write_events(condition.name, seed, played)
     except RunError:
         raise
     except Exception as error:
-        raise _failure(run, condition, seed, error) from error
+        raise failure(run, condition, seed, error) from error
     return Finished(task=task, seconds=time.perf_counter() - started)
 
 
-def _failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
+def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
     """The sentence for an episode that raised, its traceback kept in a file."""
     path = run.folder / "failures" / f"{condition.name}-{seed}.txt"
     sentence = f"condition '{condition.name}', seed {seed} failed: {type(error).__name__}: {error}"

@@ -6,7 +6,9 @@ import time
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from llm_coop_envs.benchmarks.runfolder import Run
 
@@ -28,6 +30,7 @@ class RichWatcher:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[asked]}", table_column=Column(ratio=1, no_wrap=False)),
             console=console,
             transient=True,
         )
@@ -36,6 +39,7 @@ class RichWatcher:
         self._total = 0
         self._running = 0
         self._spoken = time.monotonic()
+        self._asked = ""
 
     @property
     def begun(self) -> bool:
@@ -57,17 +61,17 @@ class RichWatcher:
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Say what will be done."""
-        self._total, self._done, self._running = run.total, run.total - todo, min(workers, todo)
+        self._total, self._done, self._running = run.total, run.total - todo, todo
         there = f", {self._done} of them already there" if self._done else ""
         self._console.print(
             f"Study [bold]{run.manifest['study']}[/]: {len(run.conditions)} conditions, {run.total} episodes{there}; "
-            f"{_processes(workers)}; run folder {run.folder}",
+            f"{_processes(workers, self._running)}; run folder {run.folder}",
             highlight=False,
             soft_wrap=True,
         )
         if all(kind == "scripted" for kind in run.manifest["policies"].values()):
             self._console.print("All players are scripted rules; no language model plays.", highlight=False)
-        self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
+        self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="", asked="")
 
     def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
         """Count one more."""
@@ -75,15 +79,31 @@ class RichWatcher:
         remaining = "" if left is None else f"about {clock(left)} left"
         if self._bar is not None:
             self._progress.update(self._bar, completed=self._done, left=remaining)
+        self._speak(remaining)
+
+    def say(self, sentence: str) -> None:
+        """Say something above the bar."""
+        self._console.print(escape(sentence), highlight=False, soft_wrap=True)
+
+    def asked(self, line: str) -> None:
+        """Show what models were asked, and what it cost."""
+        self._asked = line
+        if self._bar is not None:
+            self._progress.update(self._bar, asked=escape(line))
+        self._speak("")
+
+    def _speak(self, remaining: str) -> None:
+        """In a log, a line now and then."""
         if not self._console.is_terminal and time.monotonic() - self._spoken > QUIET_SECONDS:
             self._spoken = time.monotonic()
-            self._console.print(f"{self._done} of {self._total} episodes, {remaining}", highlight=False)
+            parts = [f"{self._done} of {self._total} episodes", remaining, self._asked]
+            self._console.print(escape(", ".join(filter(None, parts))), highlight=False, soft_wrap=True)
 
     def stopping(self) -> None:
         """Say that Ctrl-C was understood."""
+        what = "answers under way are waited for." if self._asked else "running episodes are being finished."
         self._console.print(
-            "Stopping: running episodes are being finished. Press Ctrl-C again to stop at once; nothing that is "
-            "written gets lost.",
+            f"Stopping: {what} Press Ctrl-C again to stop at once; nothing that is written gets lost.",
             highlight=False,
             soft_wrap=True,
         )
@@ -91,7 +111,7 @@ class RichWatcher:
     def tables(self) -> None:
         """Say that tables are being written."""
         if self._bar is not None:
-            self._progress.update(self._bar, description="Writing tables", left="")
+            self._progress.update(self._bar, description="Writing tables", left="", asked="")
 
 
 def clock(seconds: float) -> str:
@@ -101,5 +121,8 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _processes(workers: int) -> str:
+def _processes(workers: int, todo: int) -> str:
+    if not workers:
+        return "side by side in one process"
+    workers = min(workers, todo)
     return "1 process" if workers == 1 else f"{workers} processes"

@@ -13,12 +13,13 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import llm_coop_envs
+from llm_coop_envs.benchmarks.episode import Played
 from llm_coop_envs.benchmarks.files import (
     cannot_write,
     pack_lines,
@@ -28,9 +29,10 @@ from llm_coop_envs.benchmarks.files import (
     write_json,
     write_whole,
 )
-from llm_coop_envs.benchmarks.players import label
+from llm_coop_envs.benchmarks.players import describe_model, label
 from llm_coop_envs.benchmarks.registry import Event
 from llm_coop_envs.benchmarks.study import Condition, Study
+from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 
 FORMAT = 1
@@ -38,7 +40,7 @@ MANIFEST = "run.json"
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 EPISODE = "episode"
 
-_LIBRARIES = ("gymnasium", "jinja2", "matplotlib", "numpy", "pettingzoo", "pyarrow")
+_LIBRARIES = ("aiohttp", "gymnasium", "jinja2", "litellm", "matplotlib", "numpy", "openai", "pettingzoo", "pyarrow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +87,17 @@ class Run:
             raise RunError(f"{path}: is no whole episode; delete it and run the study again to replace it")
         return header, events
 
-    def write_events(self, condition: str, seed: int, policies: dict[str, str], events: list[Event]) -> None:
+    def write_events(self, condition: str, seed: int, played: Played) -> None:
         """Keep an episode: a header that says what was played, then the environment's events.
 
         Raises:
             RunError: they cannot be written.
         """
-        header = {"type": EPISODE, "format": FORMAT, "condition": condition, "seed": seed, "policies": policies}
-        write_whole(self.events_path(condition, seed), pack_lines([header, *events]))
+        header: dict[str, Any] = {"type": EPISODE, "format": FORMAT, "condition": condition, "seed": seed}
+        header["policies"] = played.policies
+        if played.answers:
+            header["answers"] = played.answers
+        write_whole(self.events_path(condition, seed), pack_lines([header, *played.events]))
 
     def write_manifest(self, **changes: Any) -> None:
         """Change the manifest, on disk first.
@@ -137,8 +142,24 @@ def open_run(folder: Path) -> Run:
     return run
 
 
-def make_run(study: Study, folder: Path) -> Run:
+def described_models(study: Study) -> list[dict[str, Any]]:
+    """What a run records of the language models in its seats: settings, prompt pack with its hash, token counter."""
+    found: list[dict[str, Any]] = []
+    for player in study.models:
+        one = {"policy": player.policy, "options": plain(player.options)}
+        one.update(describe_model(player.policy, player.options))
+        if one not in found:
+            found.append(one)
+    return found
+
+
+def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) -> Run:
     """Begin a run in a folder, or continue the one that is there.
+
+    Args:
+        study: what is played.
+        folder: a new or empty folder, or one that holds a run of the same study.
+        models: what is recorded of the language models that play.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.
@@ -148,8 +169,10 @@ def make_run(study: Study, folder: Path) -> Run:
         if run.manifest["digest"] != study.digest:
             raise RunError(
                 f"{folder}: holds a run of '{run.manifest['study']}' with other conditions, settings, policies or "
-                "seeds; choose another folder with -o, or give that run's study and --seed to continue it"
+                "seeds; choose another folder with -o, or continue it with the study, --policy, --seat and --seed "
+                "that it was begun with"
             )
+        _check_words(run, models)
         return run
     try:
         held = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else []
@@ -168,9 +191,11 @@ def make_run(study: Study, folder: Path) -> Run:
             "seed": study.seed,
             "digest": study.digest,
             "measures": list(study.measures),
+            "given": list(study.given),
             "episodes": sum(len(c.seeds) for c in study.conditions),
             "finished": 0,
             "policies": {name: label(name) for c in study.conditions for name in c.policies},
+            "models": list(models),
             "conditions": [c.to_json() for c in study.conditions],
             "sessions": [],
         },
@@ -179,6 +204,23 @@ def make_run(study: Study, folder: Path) -> Run:
     write_whole(folder / "study.yaml", study.text.encode())
     run.write_manifest()
     return run
+
+
+def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
+    """Refuse to go on with prompts other than those that the run was begun with."""
+    for before, now in zip(run.manifest.get("models", []), models, strict=True):
+        if before["pack"] != now["pack"]:
+            name, old, new = before["pack"]["name"], before["pack"]["digest"], now["pack"]["digest"]
+            raise RunError(
+                f"{run.folder}: was begun with other prompts (pack {name}, hash {old}, now {new}); restore that pack, "
+                "or begin a new run folder"
+            )
+        if before["token_counter"] != now["token_counter"]:
+            raise RunError(
+                f"{run.folder}: was begun with prompts measured by '{before['token_counter']}', now it is "
+                f"'{now['token_counter']}' (tiktoken or litellm was installed or removed); go back, or begin a new run "
+                "folder"
+            )
 
 
 def new_folder(study: Study, parent: Path = Path("runs")) -> Path:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
+from llm_coop_envs.benchmarks.asking import Asking
+from llm_coop_envs.benchmarks.players import asks_a_model
 from llm_coop_envs.benchmarks.pool import Finished, Task, play_apart, play_here
-from llm_coop_envs.benchmarks.runfolder import COMPLETE, INTERRUPTED, RUNNING, Run, locked, make_run, versions
+from llm_coop_envs.benchmarks.runfolder import (
+    COMPLETE,
+    INTERRUPTED,
+    RUNNING,
+    Run,
+    described_models,
+    locked,
+    make_run,
+    versions,
+)
 from llm_coop_envs.benchmarks.study import Study
 from llm_coop_envs.benchmarks.tables import need_arrow, read_episode, write_tables
+from llm_coop_envs.benchmarks.together import Table
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 
@@ -25,7 +38,7 @@ class Watcher(Protocol):
     """Who is told how a run goes."""
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
-        """Episodes are about to be played; `todo` are missing."""
+        """Episodes are about to be played; `todo` are missing. No workers: side by side in this process."""
 
     def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
         """An episode is done; about `left` seconds remain, if that can be said."""
@@ -35,6 +48,12 @@ class Watcher(Protocol):
 
     def tables(self) -> None:
         """All episodes are there; tables are being written."""
+
+    def say(self, sentence: str) -> None:
+        """Something the user should know, once."""
+
+    def asked(self, line: str) -> None:
+        """What models were asked so far, and what it cost; several times a second."""
 
 
 class Silent:
@@ -52,6 +71,12 @@ class Silent:
     def tables(self) -> None:
         """Ignore it."""
 
+    def say(self, sentence: str) -> None:
+        """Ignore it."""
+
+    def asked(self, line: str) -> None:
+        """Ignore it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -63,6 +88,7 @@ class Outcome:
         finished: episodes that are there.
         complete: whether that is all of them, and the tables are written.
         seconds: how long this session took.
+        why: why it stopped before it was complete, other than by Ctrl-C.
     """
 
     run: Run
@@ -70,15 +96,25 @@ class Outcome:
     finished: int
     complete: bool
     seconds: float
+    why: str | None = None
 
 
 def run_study(
-    study: Study, folder: Path, *, workers: int = 1, command: str = "", watcher: Watcher | None = None
+    study: Study,
+    folder: Path,
+    *,
+    workers: int = 1,
+    command: str = "",
+    watcher: Watcher | None = None,
+    asking: Asking | None = None,
 ) -> Outcome:
     """Play what is missing of a study, and write its tables.
 
-    The first Ctrl-C finishes the running episodes and returns; a second one ends at once. Whatever happens, episodes
-    that were written are kept, and the same call continues.
+    Studies of rules and learners are played in worker processes. Where a language model plays, all episodes are played
+    in this process, side by side, so that many questions are under way.
+
+    The first Ctrl-C finishes what is under way (episodes; with models, questions) and returns; a second one ends at
+    once. Whatever happens, episodes that were written are kept, and the same call continues.
 
     Args:
         study: the study.
@@ -86,50 +122,127 @@ def run_study(
         workers: processes; with 1, episodes are played in this one.
         command: how this session was started, for the record.
         watcher: is told how it goes.
+        asking: how models are asked.
 
     Returns:
         What there is now.
 
     Raises:
         RunError: the folder cannot be used or written, an episode failed, or a worker died.
-        MissingExtra: pyarrow is not installed.
+        RunStopped: a model cannot be asked.
+        NotInJournal: a replay asked what was not recorded.
+        MissingExtra: a library is not installed.
         KeyboardInterrupt: the second Ctrl-C.
     """
     if workers < 1:
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
-    started = time.monotonic()
-    watcher = watcher or Silent()
-    run = make_run(study, folder)
-    with locked(folder), _Interrupts(watcher) as interrupts:
-        missing = _missing(run)
-        sessions = _sessions(run, command, workers)
-        run.write_manifest(status=RUNNING, finished=run.total - len(missing), sessions=sessions)
-        watcher.begin(run, len(missing), workers)
-        played = 0
-        try:
-            measures = _Measures(run)
-            for done in _timed(run, missing, workers, interrupts, watcher):
-                played += 1
-                run.manifest["finished"] += 1
-                measures.check(done.task)
-            complete = run.manifest["finished"] == run.total
-            if complete:
-                watcher.tables()
-                write_tables(run)
-        except BaseException:
-            # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
-            with contextlib.suppress(LlmCoopError):
-                _close(run, INTERRUPTED)
-            raise
-        _close(run, COMPLETE if complete else INTERRUPTED)
-    return Outcome(
-        run=run,
-        played=played,
-        finished=run.manifest["finished"],
-        complete=complete,
-        seconds=time.monotonic() - started,
-    )
+    session = _Session(study, workers, command, watcher or Silent(), asking or Asking())
+    return session.play(folder)
+
+
+class _Session:
+    """One call of `run_study`."""
+
+    def __init__(self, study: Study, workers: int, command: str, watcher: Watcher, asking: Asking) -> None:
+        self._started = time.monotonic()
+        self._study = study
+        self._workers = workers
+        self._watcher = watcher
+        self._asking = asking
+        self._endpoints = asking.endpoints(study)
+        self._models = described_models(study)
+        self._table: Table | None = None
+        self._record: dict[str, Any] = {
+            "started": _now(),
+            "ended": None,
+            "command": command,
+            "workers": 0 if study.models else workers,
+            "versions": versions(),
+        }
+        if study.models:
+            self._record["asking"] = asking.describe(self._endpoints)
+
+    def play(self, folder: Path) -> Outcome:
+        run = make_run(self._study, folder, self._models)
+        with locked(folder), _Interrupts(self._watcher) as interrupts:
+            missing = _missing(run)
+            sessions = [*run.manifest["sessions"], self._record]
+            run.write_manifest(status=RUNNING, finished=run.total - len(missing), sessions=sessions)
+            self._watcher.begin(run, len(missing), int(self._record["workers"]))
+            count = _Count(run, missing, self._workers, self._watcher)
+            try:
+                if missing:
+                    self._episodes(run, missing, interrupts, count)
+                complete = run.manifest["finished"] == run.total
+                if complete:
+                    self._watcher.tables()
+                    write_tables(run)
+            except BaseException:
+                # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
+                with contextlib.suppress(LlmCoopError):
+                    self._close(run, INTERRUPTED)
+                raise
+            self._close(run, COMPLETE if complete else INTERRUPTED)
+        return Outcome(
+            run=run,
+            played=count.played,
+            finished=run.manifest["finished"],
+            complete=complete,
+            seconds=time.monotonic() - self._started,
+            why=None if self._table is None else self._table.why,
+        )
+
+    def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: _Interrupts, count: _Count) -> None:
+        if self._study.models:
+            self._table = Table(run, tasks, self._asking, self._endpoints, self._watcher, count.done)
+            interrupts.listen(self._table.interrupt)
+            try:
+                asyncio.run(self._table.play())
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
+            return
+        alone = self._workers == 1 or len(tasks) == 1
+        asked = interrupts.asked
+        episodes = play_here(run, tasks, asked) if alone else play_apart(run, tasks, asked, self._workers)
+        with contextlib.closing(episodes):
+            for done in episodes:
+                count.done(done)
+
+    def _close(self, run: Run, status: str) -> None:
+        closed = {**self._record, "ended": _now()}
+        if self._table is not None:
+            closed["asked"] = self._table.record()
+        run.write_manifest(status=status, sessions=[*run.manifest["sessions"][:-1], closed])
+
+
+class _Count:
+    """Counts what was played, and says how long the rest will take."""
+
+    def __init__(self, run: Run, tasks: Sequence[Task], workers: int, watcher: Watcher) -> None:
+        self.played = 0
+        self._run = run
+        self._workers = workers
+        self._watcher = watcher
+        self._measures = _Measures(run)
+        self._side_by_side = any(asks_a_model(policy) for policy in run.manifest["policies"])
+        self._left = [0] * len(run.conditions)
+        for index, _ in tasks:
+            self._left[index] += 1
+        self._spent: list[list[float]] = [[] for _ in run.conditions]
+
+    def done(self, done: Finished) -> None:
+        """An episode is there."""
+        index, seed = done.task
+        self._left[index] -= 1
+        self._spent[index].append(done.seconds)
+        remaining = None
+        if not self._side_by_side:
+            remaining = estimate(self._left, self._spent) / min(self._workers, max(1, sum(self._left)))
+        self._watcher.episode(self._run.conditions[index].name, seed, done.seconds, remaining)
+        self.played += 1
+        self._run.manifest["finished"] += 1
+        self._measures.check(done.task)
 
 
 def _missing(run: Run) -> list[Task]:
@@ -153,40 +266,8 @@ def _usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) ->
     return True
 
 
-def _sessions(run: Run, command: str, workers: int) -> list[dict[str, object]]:
-    session = {"started": _now(), "ended": None, "command": command, "workers": workers, "versions": versions()}
-    return [*run.manifest["sessions"], session]
-
-
-def _close(run: Run, status: str) -> None:
-    sessions = [*run.manifest["sessions"][:-1], {**run.manifest["sessions"][-1], "ended": _now()}]
-    run.write_manifest(status=status, sessions=sessions)
-
-
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
-def _timed(
-    run: Run, tasks: Sequence[Task], workers: int, interrupts: _Interrupts, watcher: Watcher
-) -> Iterator[Finished]:
-    """Play the tasks, telling the watcher how long the rest will take."""
-    left = [0] * len(run.conditions)
-    for index, _ in tasks:
-        left[index] += 1
-    spent: list[list[float]] = [[] for _ in run.conditions]
-    if not tasks:
-        return
-    alone = workers == 1 or len(tasks) == 1
-    episodes = play_here(run, tasks, interrupts.asked) if alone else play_apart(run, tasks, interrupts.asked, workers)
-    with contextlib.closing(episodes):
-        for done in episodes:
-            index, seed = done.task
-            left[index] -= 1
-            spent[index].append(done.seconds)
-            remaining = estimate(left, spent) / min(workers, max(1, sum(left)))
-            watcher.episode(run.conditions[index].name, seed, done.seconds, remaining)
-            yield done
 
 
 def estimate(left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:
@@ -227,6 +308,7 @@ class _Interrupts:
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._count = 0
+        self._listener: Callable[[int], None] | None = None
         self._before: object = None
         self._installed = False
 
@@ -243,8 +325,17 @@ class _Interrupts:
     def asked(self) -> bool:
         return self._count > 0
 
+    def listen(self, listener: Callable[[int], None]) -> None:
+        """Tell someone the count of every Ctrl-C from now on, who also obeys the second one."""
+        self._listener = listener
+        if self._count:
+            listener(self._count)
+
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._count += 1
-        if self._count > 1:
+        if self._listener is not None:
+            self._listener(self._count)
+        elif self._count > 1:
             raise KeyboardInterrupt
-        self._watcher.stopping()
+        if self._count == 1:
+            self._watcher.stopping()

@@ -12,12 +12,12 @@ import fnmatch
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.located import Spot, read_yaml, read_yaml_file
-from llm_coop_envs.benchmarks.players import check_policy, full_name
+from llm_coop_envs.benchmarks.players import asks_a_model, check_policy, full_name, settle
 from llm_coop_envs.benchmarks.registry import SCENARIOS, Scenario
 from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
@@ -42,11 +42,18 @@ class Player:
         policy: its full name: `"scenario/name"`, or `"kind:argument"` as in `players`.
         options: what its factory is given.
         share: its weight in a mix.
+        endpoint: where its model is reached; this belongs to a run, changes nothing in what is played, and is left out
+            of the plain data.
     """
 
     policy: str
     options: Mapping[str, Any]
     share: float = 1.0
+    endpoint: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The player as plain data."""
+        return {"policy": self.policy, "options": plain(self.options), "share": self.share}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +99,7 @@ class Condition:
             "preset": self.preset,
             "changed": plain(self.changed),
             "settings": plain(self.settings),
-            "seats": [[pattern, [asdict(player) for player in players]] for pattern, players in self.seats],
+            "seats": [[pattern, [player.to_json() for player in players]] for pattern, players in self.seats],
             "seeds": list(self.seeds),
         }
 
@@ -114,6 +121,7 @@ class Study:
         conditions: what is played.
         measures: the metrics that reports put first; empty for all.
         text: the file's content.
+        given: the players that were given in place of the file's, in words; empty without any.
     """
 
     name: str
@@ -122,6 +130,7 @@ class Study:
     conditions: tuple[Condition, ...]
     measures: tuple[str, ...]
     text: str
+    given: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -130,6 +139,18 @@ class Study:
         conditions = [{k: v for k, v in c.to_json().items() if k not in told} for c in self.conditions]
         content = {"seed": self.seed, "conditions": conditions}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def models(self) -> tuple[Player, ...]:
+        """The players that ask a language model, each once."""
+        found = {
+            json.dumps([player.to_json(), plain(player.endpoint)], sort_keys=True, default=str): player
+            for condition in self.conditions
+            for _, players in condition.seats
+            for player in players
+            if asks_a_model(player.policy)
+        }
+        return tuple(found.values())
 
     @property
     def episodes(self) -> list[tuple[Condition, int]]:
@@ -183,7 +204,7 @@ def assign_seats(condition: Condition, agents: Sequence[str], rng: np.random.Gen
     """
     result: dict[str, Player] = {}
     for pattern, players in condition.seats:
-        mine = [agent for agent in agents if agent not in result and _fits(pattern, agent)]
+        mine = [agent for agent in agents if agent not in result and fits(pattern, agent)]
         if len(players) == 1:
             result.update(dict.fromkeys(mine, players[0]))
             continue
@@ -191,6 +212,28 @@ def assign_seats(condition: Condition, agents: Sequence[str], rng: np.random.Gen
         dealt = [player for player, count in zip(players, counts, strict=True) for _ in range(count)]
         result.update({agent: dealt[i] for agent, i in zip(mine, rng.permutation(len(mine)).tolist(), strict=True)})
     return {agent: result[agent] for agent in agents if agent in result}
+
+
+def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: float = 1.0) -> Player:
+    """A player that can be made.
+
+    Args:
+        scenario: the scenario's name.
+        policy: its full name.
+        options: what its factory is given, and where its model is reached.
+        share: its weight in a mix.
+
+    Raises:
+        LlmCoopError: it cannot be made; a `SettingsError` names the option.
+    """
+    check_policy(scenario, policy, options)
+    name, own, endpoint = settle(policy, options)
+    return Player(policy=name, options=own, share=share, endpoint=endpoint)
+
+
+def fits(pattern: str, agent: str) -> bool:
+    """Whether a pattern of a study's `policies` means an agent."""
+    return pattern == EVERYONE or fnmatch.fnmatchcase(agent, pattern)
 
 
 def divide(total: int, shares: Sequence[float]) -> list[int]:
@@ -201,10 +244,6 @@ def divide(total: int, shares: Sequence[float]) -> list[int]:
     for i in order[: total - sum(counts)]:
         counts[i] += 1
     return counts
-
-
-def _fits(pattern: str, agent: str) -> bool:
-    return pattern == EVERYONE or fnmatch.fnmatchcase(agent, pattern)
 
 
 def _study(spot: Spot, text: str, seed: int | None) -> Study:
@@ -308,7 +347,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str,
     patterns: list[tuple[str, tuple[Player, ...]]] = []
     rest: list[tuple[str, tuple[Player, ...]]] = []
     for pattern, item in spot.mapping().items():
-        if pattern != EVERYONE and not any(_fits(pattern, agent) for agent in agents):
+        if pattern != EVERYONE and not any(fits(pattern, agent) for agent in agents):
             span = (
                 f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
             )
@@ -316,7 +355,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str,
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
     seats = (*exact, *patterns, *rest)
-    empty = next((a for a in agents if not any(_fits(pattern, a) for pattern, _ in seats)), None)
+    empty = next((a for a in agents if not any(fits(pattern, a) for pattern, _ in seats)), None)
     if empty is not None:
         spot.fail(f"nobody plays {empty}; add a line for it, or for 'all'")
     return seats
@@ -340,16 +379,11 @@ def _player(spot: Spot, scenario: str, *, mixed: bool) -> Player:
     except SettingsError as error:
         place.fail(f"{error.value!r}: {error.why}")
     options = fields["options"].mapping() if "options" in fields else {}
-    player = Player(
-        policy=policy,
-        options={key: item.plain() for key, item in options.items()},
-        share=fields["share"].number(0) if "share" in fields else 1.0,
-    )
+    share = fields["share"].number(0) if "share" in fields else 1.0
     try:
-        check_policy(scenario, player.policy, player.options)
+        return make_player(scenario, policy, {key: item.plain() for key, item in options.items()}, share)
     except SettingsError as error:
         where = options.get(error.field, fields.get("options", place))
         where.fail(f"{error.value!r}: {error.why}")
     except LlmCoopError as error:
         place.fail(str(error))
-    return player

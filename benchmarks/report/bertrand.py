@@ -23,7 +23,8 @@ from llm_coop_envs.benchmarks.report.parts import (
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
-from llm_coop_envs.render.figures import Curve, Level, draw_curves, png
+from llm_coop_envs.render.figures import Curve, Level, draw_curves
+from llm_coop_envs.render.figures_style import png
 
 WINDOW = 20
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)

@@ -21,7 +21,8 @@ from llm_coop_envs.benchmarks.report.parts import (
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
-from llm_coop_envs.render.figures import Curve, draw_curves, png
+from llm_coop_envs.render.figures import Curve, draw_curves
+from llm_coop_envs.render.figures_style import png
 
 PUBLISHED_ROUNDS = 50
 _LOOKS = {"no_communication": ("#374151", "o"), "communication": ("#7b8492", "s")}

@@ -22,7 +22,8 @@ from llm_coop_envs.benchmarks.report.parts import (
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
-from llm_coop_envs.render.figures import Curve, draw_curves, png
+from llm_coop_envs.render.figures import Curve, draw_curves
+from llm_coop_envs.render.figures_style import png
 
 # The arms of the paper's main figure; the table holds all.
 _DRAWN = ("gpt_4", "gpt_4_cooperate", "gpt_4_uncooperative")

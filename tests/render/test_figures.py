@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.render.figures import PALETTE, Curve, Level, draw_curves, png
+from llm_coop_envs.render.figures import Curve, Level, draw_curves
+from llm_coop_envs.render.figures_style import PALETTE, png
 
 CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
 

@@ -12,6 +12,7 @@ from llm_coop_envs.baselines.q_learning import docked, studies
 from llm_coop_envs.baselines.q_learning.docked import ArchivedSession
 from llm_coop_envs.baselines.q_learning.report import distance
 from llm_coop_envs.baselines.q_learning.studies import MEASURES, STUDIES, Study, Variant, learners
+from llm_coop_envs.baselines.q_learning.tables import load_table
 from llm_coop_envs.errors import RunError, SettingsError
 
 ROOT = Path(__file__).parents[3]
@@ -152,3 +153,12 @@ def test_questions_to_a_finished_run(call, tmp_path):
     assert code == 0
     assert "among strangers" in out
     assert "20 meetings" in out
+
+
+def test_a_table_is_trained_and_kept(call, tmp_path):
+    (tmp_path / "quick.yaml").write_text(QUICK)
+    code, out = call("table", tmp_path / "own.npz", "--settings", tmp_path / "quick.yaml", "--seed", 3)
+    assert code == 0
+    assert "converged; cycle" in out
+    table = load_table(str(tmp_path / "own.npz"))
+    assert (table.seed, table.number, table.settings.market.grid_points) == (3, 0, 4)
