@@ -8,10 +8,14 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.benchmarks.commands.common import EXIT_INTERRUPTED
+from llm_coop_envs.benchmarks.commands.cost import cost_command
 from llm_coop_envs.benchmarks.commands.describe import describe_command
+from llm_coop_envs.benchmarks.commands.journal import journal_command
 from llm_coop_envs.benchmarks.commands.list import list_command
 from llm_coop_envs.benchmarks.commands.report import report_command
 from llm_coop_envs.benchmarks.commands.run import run_command
+from llm_coop_envs.benchmarks.commands.serve_scripted import serve_scripted_command
+from llm_coop_envs.benchmarks.commands.transcript import transcript_command
 
 app = typer.Typer(
     help="Do agents that compete start to cooperate? Run studies of three scenarios and report on them.",
@@ -22,6 +26,10 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("report")(report_command)
+app.command("cost")(cost_command)
+app.command("journal")(journal_command)
+app.command("transcript")(transcript_command)
+app.command("serve-scripted")(serve_scripted_command)
 app.command("list")(list_command)
 app.command("describe")(describe_command)
 

@@ -292,7 +292,9 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
         """What a player has heard, for its slots."""
         names = self.possible_agents
-        return tuple([m.as_heard(names[m.speaker], m.speaker == index) for m in self.conversation.heard(index, own=own)])
+        return tuple(
+            [m.as_heard(names[m.speaker], m.speaker == index) for m in self.conversation.heard(index, own=own)]
+        )
 
     # Inside.
 

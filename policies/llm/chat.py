@@ -175,7 +175,7 @@ class Usage:
         completion_tokens: tokens of the answer, hidden reasoning included.
         reasoning_tokens: the hidden part.
         cached_tokens: tokens of the question that the provider had cached.
-        estimated: whether the provider sent no usage and these are our estimate (`prices.estimate_tokens`).
+        estimated: whether the provider sent no usage and these are our estimate (`tokens.estimate_tokens`).
     """
 
     prompt_tokens: int
