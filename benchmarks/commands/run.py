@@ -174,17 +174,11 @@ def run_command(
         part=part,
         at_once=at_once or AT_ONCE,
     )
-<<<<<<< HEAD
     if study == comparison.NAME:
         from llm_coop_envs.benchmarks.commands.comparison import play_comparison
 
         play_comparison(options, out=out, workers=workers, seed=seed or 0)
         return
-    plan = options.players(load_study(study, seed))
-    asking = options.asking()
-    asking.endpoints(plan)
-    folder = new_folder(plan.name) if out is None else out.expanduser()
-=======
     given = Path(study).expanduser()
     continued = (given / MANIFEST).is_file()
     if continued and seed is not None:
@@ -194,10 +188,9 @@ def run_command(
     asking.endpoints(plan)
     if out is None and continued and replay is None:
         out = given
-    folder = new_folder(plan) if out is None else out.expanduser()
+    folder = new_folder(plan.name) if out is None else out.expanduser()
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
->>>>>>> main
     parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)]), *options.again()]
     again = scrub(shlex.join([*parts, "-o", str(folder)]))
     console = Console(stderr=True)
