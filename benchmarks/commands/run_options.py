@@ -102,6 +102,11 @@ class RunOptions:
             at_once=self.at_once,
         )
 
+    def with_more(self) -> RunOptions:
+        """The same with twice the budget."""
+        given = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
+        return dataclasses.replace(self, **{name: 2 * value for name, value in given.items() if value is not None})
+
     def again(self) -> list[str]:
         """The options as arguments, for the record and for a session that continues; no key is among them."""
         found: list[str] = []
