@@ -85,7 +85,6 @@ class RunOptions:
         }
         limits = {
             "most": self.in_flight,
-            "start": None if self.in_flight is None else min(8, self.in_flight),
             "requests_per_minute": self.requests_per_minute,
             "tokens_per_minute": self.tokens_per_minute,
         }
