@@ -51,6 +51,9 @@ class Asking:
         if self.replay is not None and self.cache is not None:
             raise SettingsError("cache", str(self.cache), "is not used in a replay, which asks nobody; leave it out")
 
+        if self.replay is not None and self.part is not None:
+            raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
+
     def endpoints(self, study: Study) -> list[Endpoint]:
         """Where the study's models are reached, one endpoint for each; none in a replay.
 

@@ -109,6 +109,14 @@ class Run:
         write_json(self.folder / MANIFEST, manifest)
         self.manifest.update(changes)
 
+    def read_manifest(self) -> None:
+        """Take the manifest from disk again: other parts may have changed it.
+
+        Raises:
+            RunError: it is damaged.
+        """
+        self.manifest.update(open_run(self.folder).manifest)
+
 
 def is_episode(header: Any, events: list[Any]) -> bool:
     """Whether records are a whole episode."""
@@ -282,8 +290,12 @@ def new_folder(name: str, parent: Path = Path("runs")) -> Path:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """Keep a second writer out of a run folder; the lock goes when the process does, however it ends.
+
+    Args:
+        folder: the run folder.
+        shared: whether other writers may come that share it, too.
 
     Raises:
         RunError: another process is writing there.
@@ -301,9 +313,17 @@ def locked(folder: Path) -> Iterator[None]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sweep(folder)
         except OSError as error:
-            raise RunError(f"{folder}: another process is writing this run; wait for it or stop it first") from error
-        sweep(folder)
+            if not shared:
+                why = "another process is writing this run; wait for it or stop it first"
+                raise RunError(f"{folder}: {why}") from error
+        if shared:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError as error:
+                why = "another process is writing this run and does not share it (it has no --part); wait for it"
+                raise RunError(f"{folder}: {why}") from error
         yield
 
 

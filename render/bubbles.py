@@ -15,7 +15,7 @@ Box = tuple[int, int, int, int]
 
 # Above first, as in comics; then to the sides; below last.
 _DIRECTIONS = tuple(math.radians(90 + side * turn) for turn in range(0, 181, 30) for side in (1, -1))
-_RINGS = (1.0, 1.6, 2.6, 4.0, 6.0)
+_RINGS = (1.0, 1.6, 2.6, 4.0)
 _AROUND = np.array([(math.cos(angle), math.sin(angle)) for _ in _RINGS for angle in _DIRECTIONS])
 _RING = np.array([ring for ring in _RINGS for _ in _DIRECTIONS])
 

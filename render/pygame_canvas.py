@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from llm_coop_envs.render import figures
+from llm_coop_envs.render import figures_style as style
 from llm_coop_envs.render.pygame_glyphs import first_direction
 from llm_coop_envs.render.pygame_library import pygame
 from llm_coop_envs.render.pygame_text import Fonts, fonts
@@ -20,10 +20,10 @@ def rgb(code: str) -> Colour:
     return int(code[1:3], 16), int(code[3:5], 16), int(code[5:7], 16)
 
 
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (rgb(code) for code in figures.PALETTE)
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (rgb(code) for code in style.PALETTE)
 #: Colours of players, exits and firms, in this order; signs and labels tell the same, so that none depends on colour.
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-INK, FAINT, GRID = rgb(figures.INK), rgb(figures.FAINT), rgb(figures.GRID)
+INK, FAINT, GRID = rgb(style.INK), rgb(style.FAINT), rgb(style.GRID)
 PAPER: Colour = (255, 255, 255)
 PANEL: Colour = (247, 248, 250)
 YELLOW: Colour = (240, 228, 66)
@@ -57,6 +57,7 @@ class View:
         selected: the index of the person whose view, hearing and words are shown.
         follow: zoom in on that person.
         system_fonts: use fonts of this machine; without them pictures are the same on every machine.
+        marks: draw what players are not told: Nash and cartel lines, the collusion band. Without them people may play.
         hint: a line of help at the foot of the picture; empty for none.
     """
 
@@ -69,6 +70,7 @@ class View:
     selected: int | None = None
     follow: bool = False
     system_fonts: bool = True
+    marks: bool = True
     hint: str = ""
 
 

@@ -59,6 +59,7 @@ class Chart:
         y_range: the ends of the vertical axis.
         x_label: what runs along the horizontal axis.
         whole: whether the horizontal axis has whole numbers only.
+        whole_y: whether the vertical axis has.
         labels_at_right: pixels of scale 1 to keep for names of curves and levels.
     """
 
@@ -72,6 +73,7 @@ class Chart:
         y_range: tuple[float, float],
         x_label: str = "",
         whole: bool = True,
+        whole_y: bool = False,
         labels_at_right: float = 0,
     ) -> None:
         self.canvas = canvas
@@ -81,7 +83,7 @@ class Chart:
         canvas.text(rect.topleft, title, size=12.5, bold=True, width=rect.width)
         top = rect.top + canvas.line_height(12.5) + px(6)
         bottom = rect.bottom - canvas.line_height(10) - px(5)
-        y_ticks = ticks(self.y_range, max(2, (bottom - top) // px(26)))
+        y_ticks = ticks(self.y_range, max(2, (bottom - top) // px(26)), whole=whole_y)
         wide = max((canvas.fonts.width(tick_text(v, y_ticks), px(10)) for v in y_ticks), default=0)
         right = rect.right - (px(labels_at_right) if labels_at_right else px(6))
         self.area = Rect(
@@ -149,20 +151,19 @@ class Chart:
             canvas.text((area.left - px(4), y), tick_text(value, y_ticks), size=10, colour=FAINT, anchor="midright")
         x_ticks = ticks(self.x_range, max(2, area.width // px(46)), whole=whole)
         used = -1
+        free = area.right + px(12)
+        if x_label:
+            end = min(area.right + px(8), rect.right)
+            free = canvas.text((end, area.bottom + px(3)), x_label, size=10, colour=FAINT, anchor="topright").left
         for value in x_ticks:
             x = round(self.place(value, 0)[0])
             text = tick_text(value, x_ticks)
             half = canvas.fonts.width(text, px(10)) // 2
             middle = min(max(x, area.left + half), area.right - half) if len(text) > 2 else x
-            if middle - half > used:
+            if middle - half > used and middle + half < free - px(4):
                 canvas.text((middle, area.bottom + px(3)), text, size=10, colour=FAINT, anchor="midtop")
                 used = middle + half + px(4)
         canvas.box(Rect(area.left, area.bottom, area.width, 1), FAINT)
-        if x_label:
-            width = canvas.fonts.width(x_label, px(10))
-            x = min(area.right, rect.right)
-            if x - width > used:
-                canvas.text((x, area.bottom + px(3)), x_label, size=10, colour=FAINT, anchor="topright")
 
 
 def ticks(ends: tuple[float, float], most: int, *, whole: bool = False) -> list[float]:
@@ -188,7 +189,7 @@ def tick_text(value: float, among: Sequence[float]) -> str:
 def thinned(
     x: NDArray[np.float64], y: NDArray[np.float64], pixels: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A long curve as its lowest and highest point in each pixel column, so that drawing costs no more than the picture."""
+    """A long curve as its lowest and highest point in each pixel column: more could not be seen."""
     if len(x) <= 4 * pixels:
         return np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     per = -(-len(x) // pixels)

@@ -10,14 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.errors import SceneError
+from llm_coop_envs.render.pygame_bertrand import SIZE as BERTRAND_SIZE
+from llm_coop_envs.render.pygame_bertrand import draw_bertrand
 from llm_coop_envs.render.pygame_canvas import INK, PAPER, Canvas, View
 from llm_coop_envs.render.pygame_evacuation import SIZE as EVACUATION_SIZE
 from llm_coop_envs.render.pygame_evacuation import draw_evacuation
+from llm_coop_envs.render.pygame_kbc import SIZE as KBC_SIZE
+from llm_coop_envs.render.pygame_kbc import draw_kbc
 from llm_coop_envs.render.pygame_library import pygame
-from llm_coop_envs.render.scenes import AnyScene, EvacuationScene
+from llm_coop_envs.render.scenes import AnyScene, BertrandScene, EvacuationScene, KbcScene
 
 _DRAWN: dict[type[Any], tuple[Callable[[Any, Canvas], None], tuple[int, int]]] = {
     EvacuationScene: (draw_evacuation, EVACUATION_SIZE),
+    BertrandScene: (draw_bertrand, BERTRAND_SIZE),
+    KbcScene: (draw_kbc, KBC_SIZE),
 }
 #: The masks of a surface whose bytes are red, green, blue.
 _RGB_BYTES = (0xFF, 0xFF00, 0xFF0000, 0) if sys.byteorder == "little" else (0xFF0000, 0xFF00, 0xFF, 0)
@@ -37,10 +43,7 @@ def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | No
         SceneError: there is no picture of such a scene, or the size is impossible.
     """
     view = view or View()
-    found = _DRAWN.get(type(scene))
-    if found is None:
-        raise SceneError(f"there is no picture of a {type(scene).__name__}")
-    paint, usual = found
+    paint, usual = _painter(scene)
     if onto is None:
         size = tuple(round(side * view.scale) for side in (view.size or usual))
         if not all(1 <= side <= MAX_SIDE for side in size):
@@ -57,9 +60,25 @@ def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | No
     return onto
 
 
+def usual_size(scene: AnyScene) -> tuple[int, int]:
+    """The width and height of a scene's picture at scale 1.
+
+    Raises:
+        SceneError: there is no picture of such a scene.
+    """
+    return _painter(scene)[1]
+
+
 def frame(scene: AnyScene, view: View | None = None) -> NDArray[np.uint8]:
     """Draw a scene as an (height, width, 3) array."""
     return array_of(draw(scene, view))
+
+
+def _painter(scene: AnyScene) -> tuple[Callable[[Any, Canvas], None], tuple[int, int]]:
+    found = _DRAWN.get(type(scene))
+    if found is None:
+        raise SceneError(f"there is no picture of a {type(scene).__name__}")
+    return found
 
 
 def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:
@@ -68,8 +87,10 @@ def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:
     packed = pygame.Surface(surface.get_size(), 0, 24, _RGB_BYTES)
     packed.blit(surface, (0, 0))
     width, height = surface.get_size()
-    rows: NDArray[np.uint8] = np.frombuffer(packed.get_buffer(), dtype=np.uint8).reshape(height, packed.get_pitch())
-    return rows[:, : 3 * width].reshape(height, width, 3).copy()
+    rows: NDArray[np.uint8] = np.frombuffer(packed.get_buffer().raw, dtype=np.uint8)
+    pixels: NDArray[np.uint8] = rows.reshape(height, packed.get_pitch())[:, : 3 * width].reshape(height, width, 3)
+    copy: NDArray[np.uint8] = pixels.copy()
+    return copy
 
 
 def error_frame(sentence: str, size: tuple[int, int] = EVACUATION_SIZE) -> NDArray[np.uint8]:

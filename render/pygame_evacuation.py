@@ -10,8 +10,8 @@ from llm_coop_envs.render.pygame_room import Frame, draw_room, exit_colour, fram
 from llm_coop_envs.render.scenes import DISABLED, ESCAPED, INSIDE, EvacuationScene
 from llm_coop_envs.render.sight import towards
 
-SIZE = (1000, 680)
-_PERSONA_WORDS = (
+SIZE = (1100, 720)
+_PERSONA_WORDS: tuple[tuple[tuple[bool | None, bool | None], str], ...] = (
     ((True, True), "strong, confident"),
     ((True, False), "strong, afraid"),
     ((False, True), "not strong, confident"),
@@ -108,6 +108,7 @@ def _curve(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> None:
         x_range=(0.0, float(max(scene.rounds, x[-1]))),
         y_range=(0.0, float(len(scene.agents))),
         x_label="round",
+        whole_y=True,
     )
     for index in range(curve.shape[1]):
         chart.curve(Curve(x=x, y=curve[:, index].astype(np.float64), colour=exit_colour(index), width=1.6))
@@ -171,15 +172,13 @@ def _talk(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> None:
     canvas.text(rect.topleft, f"{title} ({count})" if count else title, size=12.5, bold=True, width=rect.width)
     y = rect.top + canvas.line_height(12.5) + px(4)
     step = canvas.line_height(11.5)
-    shown = 0
-    for said in reversed(scene.said):
+    for shown, said in enumerate(reversed(scene.said)):
         if y + 2 * step > rect.bottom:
             break
         if shown < count - 1 and y + 4 * step > rect.bottom:
             canvas.text((rect.left, y), f"and {count - shown} more", size=11.5, colour=FAINT)
             break
         y = _message(canvas, Rect(rect.left, y, rect.width, rect.bottom - y), scene.agents[said.speaker], said.text)
-        shown += 1
 
 
 def _message(canvas: Canvas, rect: Rect, name: str, text: str) -> int:
@@ -216,9 +215,15 @@ def _person(scene: EvacuationScene, canvas: Canvas, rect: Rect, person: int) -> 
         y += step
     if scene.status[person] == INSIDE:
         y += px(3)
+        middle = rect.left + rect.width * 72 // 100
+        canvas.text((rect.left, y), "sees towards", size=11, colour=FAINT, width=middle - rect.left - px(80))
+        canvas.text((middle, y), "people", size=11, colour=FAINT, anchor="topright")
+        canvas.text((rect.right, y), "cells away", size=11, colour=FAINT, anchor="topright", width=rect.right - middle)
+        y += step
         for known in towards(scene, person)[:8]:
-            text = f"sees towards {known.name}: {known.people:.2f} people, {known.distance:.1f} cells away"
-            canvas.text((rect.left, y), text, size=11.5, colour=FAINT, width=rect.width)
+            canvas.text((rect.left, y), known.name, size=12, width=middle - rect.left - px(50))
+            canvas.text((middle, y), f"{known.people:.2f}", size=12, anchor="topright")
+            canvas.text((rect.right, y), f"{known.distance:.1f}", size=12, anchor="topright")
             y += step
     mine = [said for said in scene.said if said.speaker == person]
     heard = [said for said in scene.said if said.heard_by(person)]

@@ -230,6 +230,11 @@ class Face:
             picture = pygame.transform.smoothscale(picture, size)
         return picture
 
+    def width(self, text: str, script: str) -> int:
+        """How wide `render` would make it."""
+        wide: int = self._font(script).size(text)[0]
+        return wide if self.scale == 1.0 else max(1, round(wide * self.scale))
+
     @property
     def ascent(self) -> int:
         """From the top of the picture to the line on which letters stand."""

@@ -209,7 +209,13 @@ def _draw_sight(scene: EvacuationScene, canvas: Canvas, frame: Frame, person: in
     cell = frame.cell
     patch = pygame.Surface((cell, cell), pygame.SRCALPHA)
     patch.fill((*YELLOW, 120))
-    canvas.surface.blits([(patch, frame.rect(row, col)) for row, col in fan(scene, person)], doreturn=False)
+    room = scene.room
+    open_cells = [
+        (row, col)
+        for row, col in fan(scene, person)
+        if (0 < row < room.rows - 1 and 0 < col < room.cols - 1) or (row, col) in room.exit_cells
+    ]
+    canvas.surface.blits([(patch, frame.rect(row, col)) for row, col in open_cells], doreturn=False)
     middle = frame.middle(*scene.positions[person].tolist())
     if scene.hearing_radius is not None:
         spoken = frame.middle(*scene.stood[person].tolist())
@@ -289,6 +295,8 @@ def _draw_exits(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> list[Re
             anchor, where = "midright", (x - half, y)
         else:
             anchor, where = "midleft", (x + half, y)
+        if not frame.area.inflate(2 * px(_MARGIN), 2 * px(_MARGIN)).collidepoint(x, y):
+            continue
         count = str(scene.out[index])
         colour = exit_colour(index)
         sideways = anchor in ("midleft", "midright")
@@ -315,9 +323,11 @@ def _draw_exits(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> list[Re
 
 def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, frame: Frame, chosen: int | None, tags: list[Rect]) -> None:
     """What was said in this round, the latest first; of a selected person only what it said and heard."""
-    said = list(scene.said)[::-1]
+    said = [one for one in scene.said[::-1] if not one.text.isspace() and one.text]
     if chosen is not None:
         said = [one for one in said if one.speaker == chosen or one.heard_by(chosen)]
+    if not said:
+        return
     # Bubbles stay where they are while people move on: they stand where the words were spoken.
     inside = np.unique(np.append(np.flatnonzero(scene.status == INSIDE), [one.speaker for one in said]))
     people = tuple(map(tuple, scene.stood[inside].tolist()))

@@ -21,7 +21,8 @@ from llm_coop_envs.render.pygame_library import pygame
 Colour = tuple[int, int, int]
 ELLIPSIS = "…"
 
-_KEPT_LINES = 4000
+_KEPT_LINES = 2000
+_KEPT_WIDTHS = 20_000
 #: Shaping mirrors brackets by itself; outside shaped scripts it is done here.
 _MIRRORED = dict(zip("()[]{}<>«»", ")(][}{><»«", strict=True))
 
@@ -41,6 +42,7 @@ class Fonts:
         self._files = plain_fonts() if system else ("", "")
         self._faces: dict[tuple[str, int], Face | None] = {}
         self._found: dict[str, str | None] = {}
+        self._widths: dict[tuple[str, int, bool], int] = {}
         self._lines: OrderedDict[tuple[str, int, Colour, bool], pygame.Surface] = OrderedDict()
 
     def line(self, text: str, size: int, colour: Colour, *, bold: bool = False) -> pygame.Surface:
@@ -57,7 +59,17 @@ class Fonts:
 
     def width(self, text: str, size: int, *, bold: bool = False) -> int:
         """How wide a line is."""
-        return self.line(text, size, (0, 0, 0), bold=bold).get_width()
+        key = text, size, bold
+        width = self._widths.get(key)
+        if width is None:
+            plain = self._plain(size, bold)
+            width = 0
+            for part, face, script in self._parts(text, size, bold):
+                width += _box_width(plain) * len(clusters(part)) if face is None else face.width(part, script)
+            if len(self._widths) > _KEPT_WIDTHS:
+                self._widths.clear()
+            self._widths[key] = width = max(1, width)
+        return width
 
     def height(self, size: int) -> int:
         """How high a line is."""
@@ -65,10 +77,10 @@ class Fonts:
 
     def fit(self, text: str, size: int, width: int, *, bold: bool = False) -> str:
         """The text, cut with an ellipsis if it is wider than `width`."""
-        if self.width(text, size, bold=bold) <= width:
+        if len(text) <= 4 * max(1, width) and self.width(text, size, bold=bold) <= width:
             return text
         parts = clusters(text)
-        low, high = 0, len(parts)
+        low, high = 0, min(len(parts), max(0, width))
         while low < high:
             middle = (low + high + 1) // 2
             if self.width("".join(parts[:middle]).rstrip() + ELLIPSIS, size, bold=bold) <= width:
@@ -78,7 +90,7 @@ class Fonts:
         return "".join(parts[:low]).rstrip() + ELLIPSIS
 
     def wrap(self, text: str, size: int, width: int, *, lines: int | None = None, bold: bool = False) -> list[str]:
-        """Break text into lines no wider than `width`, at spaces where there are any.
+        """Break text into lines no wider than `width`, at spaces where there are any; empty lines are left out.
 
         Args:
             text: any text; its own line breaks are kept.
@@ -89,6 +101,8 @@ class Fonts:
         """
         found: list[str] = []
         for paragraph in shown(text).split("\n"):
+            if not paragraph.strip():
+                continue
             line = ""
             for word in paragraph.split():
                 tried = f"{line} {word}" if line else word
@@ -120,8 +134,9 @@ class Fonts:
     def _break(self, word: str, size: int, width: int, bold: bool, found: list[str]) -> str:
         """Break a word that is too long by itself; the rest of it is returned."""
         rest = clusters(word)
-        while len(rest) > 1 and self.width("".join(rest), size, bold=bold) > width:
-            low, high = 1, len(rest) - 1
+        # A character is at least a pixel wide: longer parts need no measuring.
+        while len(rest) > 1 and (len(rest) > width or self.width("".join(rest), size, bold=bold) > width):
+            low, high = 1, min(len(rest) - 1, max(1, width))
             while low < high:
                 middle = (low + high + 1) // 2
                 if self.width("".join(rest[:middle]), size, bold=bold) <= width:
@@ -135,12 +150,11 @@ class Fonts:
     def _draw(self, text: str, size: int, colour: Colour, bold: bool) -> pygame.Surface:
         plain = self._plain(size, bold)
         pieces: list[tuple[pygame.Surface, int]] = []
-        for run in visual_runs(shown(text).replace("\n", " ")):
-            for part, face, script in self._by_face(run, size, bold):
-                if face is None:
-                    pieces += [(_box(plain, colour), 0)] * len(clusters(part))
-                else:
-                    pieces.append((face.render(part, colour, script), plain.ascent - face.ascent))
+        for part, face, script in self._parts(text, size, bold):
+            if face is None:
+                pieces += [(_box(plain, colour), 0)] * len(clusters(part))
+            else:
+                pieces.append((face.render(part, colour, script), plain.ascent - face.ascent))
         width = sum(picture.get_width() for picture, _ in pieces)
         surface = pygame.Surface((max(1, width), plain.height), pygame.SRCALPHA)
         x = 0
@@ -150,6 +164,11 @@ class Fonts:
             surface.blit(picture, (x, -over // 2 if over > abs(down) else down))
             x += picture.get_width()
         return surface
+
+    def _parts(self, text: str, size: int, bold: bool) -> list[tuple[str, Face | None, str]]:
+        """A line cut into parts of one font and script each, from left to right."""
+        runs = visual_runs(shown(text).replace("\n", " "))
+        return [part for run in runs for part in self._by_face(run, size, bold)]
 
     def _by_face(self, run: Run, size: int, bold: bool) -> list[tuple[str, Face | None, str]]:
         """A run cut into parts of one font and script each, from left to right."""
@@ -233,9 +252,12 @@ def shown(text: str) -> str:
 
 def _box(plain: Face, colour: Colour) -> pygame.Surface:
     """What stands for a character that no font has."""
-    side = plain.height
-    width = max(5, round(side * 0.55))
-    box = pygame.Surface((width + 2, side), pygame.SRCALPHA)
+    width, side = _box_width(plain), plain.height
+    box = pygame.Surface((width, side), pygame.SRCALPHA)
     top = round(side * 0.18)
-    pygame.draw.rect(box, colour, (1, top, width, side - 2 * top), 1)
+    pygame.draw.rect(box, colour, (1, top, width - 2, side - 2 * top), 1)
     return box
+
+
+def _box_width(plain: Face) -> int:
+    return max(5, round(plain.height * 0.55)) + 2

@@ -48,14 +48,14 @@ class Growing:
     def view(self, last: int | None = None) -> NDArray[Any]:
         """All rows so far, or the last few, read-only."""
         first = 0 if last is None else max(0, self._count - last)
-        view = self._rows[first : self._count].view()
+        view: NDArray[Any] = self._rows[first : self._count].view()
         view.flags.writeable = False
         return view
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
     """A read-only copy."""
-    copy = values.copy()
+    copy: NDArray[Any] = values.copy()
     copy.flags.writeable = False
     return copy
 

@@ -150,6 +150,8 @@ def contest_lines(table: StoredTable) -> list[str]:
 def _compared(table: StoredTable, seeds: list[int], rule: str, output: Path | None) -> None:
     if output is not None:
         check_writers()
+        if not output.parent.is_dir():
+            raise RunError(f"{output}: there is no folder {output.parent}; choose another file")
     rows: list[Row] = []
     with ticking("seeds", len(seeds)) as ticker:
         for row in compare(table, seeds, rule):
@@ -182,8 +184,9 @@ def _fields(path: Path | None, preset: str | None, episodes: int | None, changes
     given: dict[str, Any] = {
         name: value for name, value in (("preset", preset), ("episodes", episodes)) if value is not None
     }
-    if changes:
-        given["changes"] = {**data.get("changes", {}), **dict(_change(one) for one in changes)}
+    before = data.get("changes", {})
+    if changes and isinstance(before, dict):
+        given["changes"] = {**before, **dict(_change(one) for one in changes)}
     return {**data, **given}
 
 

@@ -110,6 +110,10 @@ class KBCLearner:
         found = [self.greedy(FIRST_CURVE_SEED + k) for k in range(self.learning.curve_seeds)]
         return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
+    def reference(self) -> tuple[str, float]:
+        """What the curve is to be seen beside: the equilibrium."""
+        return "equilibrium", fixed_point(self._env.settings)
+
     def greedy(self, seed: int) -> dict[str, float]:
         """Play a session with the best known numbers and measure its last round.
 

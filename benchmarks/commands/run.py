@@ -212,6 +212,12 @@ def run_command(
         if not watcher.begun:
             raise
         fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
+    if not outcome.complete and outcome.elsewhere and outcome.why is None:
+        note(
+            f"This part is done: {outcome.played} episodes in {clock(outcome.seconds)}. Other parts are playing "
+            f"{outcome.elsewhere} more; the last one to end writes the tables."
+        )
+        return
     if not outcome.complete:
         why = "Stopped" if outcome.why is None else outcome.why[0].upper() + outcome.why[1:]
         there = f"{outcome.finished} of {outcome.run.total} episodes are in {folder}"

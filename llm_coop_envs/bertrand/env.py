@@ -84,7 +84,7 @@ class BertrandEnv(ScenarioEnv):
     metadata: dict[str, Any] = {
         "name": "bertrand_v0",
         "render_modes": ["human", "rgb_array", "ansi"],
-        "render_fps": 4,
+        "render_fps": 10,
         "is_parallelizable": True,
     }
     settings_type = BertrandSettings

@@ -348,6 +348,7 @@ class Game(ABC):
         """Events that stand for what is still known of the past: for a picture of a game that was not recorded."""
         return []
 
+    @abstractmethod
     def _show(self) -> None:
         """Show the situation; called after `begin` and `advance` while somebody watches."""
 

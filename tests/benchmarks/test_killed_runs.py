@@ -1,4 +1,4 @@
-"""A run with a model, killed at any moment, finishes as if nothing had happened, and asks nothing twice that was there."""
+"""A run with a model, killed at any moment, ends as if nothing had happened, and asks again only what was in flight."""
 
 import asyncio
 import contextlib

@@ -97,7 +97,7 @@ def test_tables_are_found_by_file_folder_and_name(tmp_path):
     for name in (tmp_path, tmp_path / "table.npz", str(tmp_path)):
         assert load(name).about() == table.about()
     assert {load(name).scenario for name in shipped()} == {"kbc", "evacuation"}
-    with pytest.raises(RunError, match="there is no table 'evacuaton': .* did you mean 'evacuation'"):
+    with pytest.raises(RunError, match=r"there is no table 'evacuaton': .* did you mean 'evacuation'"):
         load("evacuaton")
 
 
@@ -119,7 +119,7 @@ def test_what_is_no_table_is_refused(tmp_path):
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path):
     table = train(CONTEST, 0, tmp_path)
-    with pytest.raises(RunError, match="cannot be written .*; choose another folder"):
+    with pytest.raises(RunError, match=r"cannot be written .*; choose another folder"):
         save(table, tmp_path / "nowhere" / "table.npz")
 
 
@@ -147,7 +147,7 @@ def test_settings_are_checked(kind, fields, sentence):
 
 
 def test_unknown_settings_are_refused():
-    with pytest.raises(SettingsError, match="epsilon=0.1: is no setting of KBCLearning"):
+    with pytest.raises(SettingsError, match=r"epsilon=0\.1: is no setting of KBCLearning"):
         KBCLearning.from_json({"epsilon": 0.1})
 
 
