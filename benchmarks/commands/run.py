@@ -188,7 +188,7 @@ def run_command(
     asking.endpoints(plan)
     if out is None and continued and replay is None:
         out = given
-    folder = new_folder(plan.name) if out is None else out.expanduser()
+    folder = new_folder(plan) if out is None else out.expanduser()
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
     parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)]), *options.again()]
