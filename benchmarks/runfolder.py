@@ -278,12 +278,17 @@ def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
             )
 
 
-def new_folder(name: str, parent: Path = Path("runs")) -> Path:
-    """Make the folder `runs/<name>-<n>` with the smallest free n, for a study of that name.
+def new_folder(study: Study | str, parent: Path = Path("runs")) -> Path:
+    """Make the folder `runs/<study>-<n>` with the smallest free n.
+
+    Args:
+        study: the study, or its name.
+        parent: where.
 
     Raises:
         RunError: it cannot be made.
     """
+    name = study if isinstance(study, str) else study.name
     number = 1
     while True:
         folder = parent / f"{name}-{number}"
