@@ -259,3 +259,27 @@ def impulse_response() -> ImpulseResponse:
 def _read(name: str) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8"))
     return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedRounds:
+    """How long it took until prices stayed up, as published.
+
+    Attributes:
+        arm: its key.
+        title: its name.
+        rounds: how many rounds.
+        gain: the profit gain then, if it is known.
+        source: where it was published, and what was counted.
+    """
+
+    arm: str
+    title: str
+    rounds: float
+    gain: float | None
+    source: str
+
+
+def published_rounds() -> tuple[PublishedRounds, ...]:
+    """Rounds until prices stay up: models, learners as quoted, learners as published."""
+    return tuple(PublishedRounds(**one) for one in _read("comparison")["rounds"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +44,9 @@ class _Path:
 class BertrandSection:
     """Price paths with the Nash and cartel price, beside the published ones."""
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
+    def __init__(self, conditions: Sequence[Condition], who: Mapping[str, str]) -> None:
         self._conditions = conditions
+        self._who = who
         self._paths: dict[str, list[_Path]] = {c.name: [] for c in conditions}
 
     def add(self, episode: EpisodeTables) -> None:
@@ -95,10 +96,10 @@ class BertrandSection:
             if not path.truncated
         ]
         mean, low, high = bootstrap_means(matrix)
-        banded = len(matrix) > 1
+        banded, who = len(matrix) > 1, self._who[condition.name]
         curves.append(
             Curve(
-                label=f"here, scripted: mean of {condition.settings['firms']} firms (n = {len(matrix)})",
+                label=f"here, {who}: mean of {condition.settings['firms']} firms (n = {len(matrix)})",
                 x=range(1, horizon + 1),
                 y=mean.tolist(),
                 low=low.tolist() if banded else None,
@@ -143,7 +144,9 @@ class BertrandSection:
                 else NOTHING
                 for mark in marks
             ]
-            rows.append(TableRow(name=condition.title, below=f"scripted, n = {len(matrix)}", cells=cells))
+            rows.append(
+                TableRow(name=condition.title, below=f"{self._who[condition.name]}, n = {len(matrix)}", cells=cells)
+            )
         for path in paths:
             cells = [_published(path, mark) for mark in marks]
             rows.append(TableRow(name=f"GPT-4, {path.title}", below="published, one run", cells=cells, published=True))
