@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,9 @@ class Asking:
         if self.replay is not None and self.cache is not None:
             raise SettingsError("cache", str(self.cache), "is not used in a replay, which asks nobody; leave it out")
 
+        if self.replay is not None and self.part is not None:
+            raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
+
     def endpoints(self, study: Study) -> list[Endpoint]:
         """Where the study's models are reached, one endpoint for each; none in a replay.
 
@@ -92,7 +95,7 @@ class Asking:
         """What a session's record says; no key."""
         budget = {name: value for name, value in vars(self.budget).items() if value is not None}
         return {
-            "endpoints": [{**one.describe(), "base_url": one.base_url, "key_env": one.key_env} for one in endpoints],
+            "endpoints": [asdict(one) for one in endpoints],
             "budget": budget,
             "prices": None if self.prices is None else self.prices.name,
             "part": self.part,

@@ -9,6 +9,7 @@ import typer
 
 from llm_coop_envs.benchmarks.commands.common import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.commands.describe import describe_command
+from llm_coop_envs.benchmarks.commands.figures import figures_command
 from llm_coop_envs.benchmarks.commands.list import list_command
 from llm_coop_envs.benchmarks.commands.report import report_command
 from llm_coop_envs.benchmarks.commands.run import run_command
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("report")(report_command)
+app.command("figures")(figures_command)
 app.command("list")(list_command)
 app.command("describe")(describe_command)
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import platform
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,14 @@ class Run:
         write_json(self.folder / MANIFEST, manifest)
         self.manifest.update(changes)
 
+    def read_manifest(self) -> None:
+        """Take the manifest from disk again: other parts may have changed it.
+
+        Raises:
+            RunError: it is damaged.
+        """
+        self.manifest.update(open_run(self.folder).manifest)
+
 
 def is_episode(header: Any, events: list[Any]) -> bool:
     """Whether records are a whole episode."""
@@ -140,6 +148,44 @@ def open_run(folder: Path) -> Run:
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: is damaged ({error!r}); run the study again into a new folder") from error
     return run
+
+
+def study_of(run: Run) -> Study:
+    """The study that a run plays, its models reached as in the last session that asked them.
+
+    Raises:
+        RunError: the copy of the study file is not there.
+    """
+    manifest = run.manifest
+    path = run.folder / "study.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+    endpoints: dict[str, dict[str, Any]] = {}
+    for session in manifest["sessions"]:
+        for one in session.get("asking", {}).get("endpoints", []):
+            endpoints[one["model"]] = {name: value for name, value in one.items() if name != "model"}
+    return Study(
+        name=manifest["study"],
+        description=manifest["description"],
+        seed=manifest["seed"],
+        conditions=tuple(_reached(condition, endpoints) for condition in run.conditions),
+        measures=tuple(manifest["measures"]),
+        text=text,
+        given=tuple(manifest.get("given", ())),
+    )
+
+
+def _reached(condition: Condition, endpoints: Mapping[str, Mapping[str, Any]]) -> Condition:
+    seats = tuple(
+        (
+            pattern,
+            tuple(replace(one, endpoint=endpoints.get(one.policy.partition(":")[2], {})) for one in players),
+        )
+        for pattern, players in condition.seats
+    )
+    return replace(condition, seats=seats)
 
 
 def described_models(study: Study) -> list[dict[str, Any]]:
@@ -223,15 +269,15 @@ def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
             )
 
 
-def new_folder(study: Study, parent: Path = Path("runs")) -> Path:
-    """Make the folder `runs/<study>-<n>` with the smallest free n.
+def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+    """Make the folder `runs/<name>-<n>` with the smallest free n, for a study of that name.
 
     Raises:
         RunError: it cannot be made.
     """
     number = 1
     while True:
-        folder = parent / f"{study.name}-{number}"
+        folder = parent / f"{name}-{number}"
         try:
             parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir()
@@ -244,8 +290,12 @@ def new_folder(study: Study, parent: Path = Path("runs")) -> Path:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """Keep a second writer out of a run folder; the lock goes when the process does, however it ends.
+
+    Args:
+        folder: the run folder.
+        shared: whether other writers may come that share it, too.
 
     Raises:
         RunError: another process is writing there.
@@ -263,9 +313,17 @@ def locked(folder: Path) -> Iterator[None]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sweep(folder)
         except OSError as error:
-            raise RunError(f"{folder}: another process is writing this run; wait for it or stop it first") from error
-        sweep(folder)
+            if not shared:
+                why = "another process is writing this run; wait for it or stop it first"
+                raise RunError(f"{folder}: {why}") from error
+        if shared:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError as error:
+                why = "another process is writing this run and does not share it (it has no --part); wait for it"
+                raise RunError(f"{folder}: {why}") from error
         yield
 
 
