@@ -1,11 +1,13 @@
 """Runs with a language model: budgets, Ctrl-C, shared answers, faults on the way, and no key anywhere."""
 
+import gc
 import importlib.util
 import json
 import os
 import signal
 import subprocess
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -180,6 +182,11 @@ def test_with_thirty_percent_faults_everything_is_as_without(tmp_path, whole, cl
     quick = {"client": client, "timeout": 2.0, "retry": {"first_pause": 0.01, "longest_pause": 0.2}}
     with answering(faults=faults) as server:
         outcome = play(server, tmp_path / "run", endpoint=quick)
+    if client == "litellm":
+        # It forgets connections of its own after time-outs; they are collected here, and not said at the very end.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gc.collect()
     assert outcome.complete
     assert contents(tmp_path / "run") == contents(whole)
     counters = outcome.run.manifest["sessions"][0]["asked"]["counters"]
