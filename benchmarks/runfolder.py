@@ -278,15 +278,15 @@ def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
             )
 
 
-def new_folder(study: Study, parent: Path = Path("runs")) -> Path:
-    """Make the folder `runs/<study>-<n>` with the smallest free n.
+def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+    """Make the folder `runs/<name>-<n>` with the smallest free n, for a study of that name.
 
     Raises:
         RunError: it cannot be made.
     """
     number = 1
     while True:
-        folder = parent / f"{study.name}-{number}"
+        folder = parent / f"{name}-{number}"
         try:
             parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir()

@@ -1,50 +1,20 @@
-"""Charts of results, from plain numbers: one style, colours that stay apart for every kind of colour vision.
+"""Charts of curves and dots from plain numbers, alone or side by side.
 
 Nothing here knows an environment, a run, or pyplot's global state.
 """
 
 from __future__ import annotations
 
-import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.render.figures_style import BLUE, FAINT, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# Okabe and Ito 2008, "Color Universal Design": distinguishable with every common colour-vision deficiency.
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
-PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-INK, FAINT, GRID = "#22272e", "#6b7280", "#e3e6ea"
-DPI = 200
-
-_STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "text.color": INK,
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +29,7 @@ class Curve:
         high: the upper end.
         color: its colour.
         published: drawn dashed with open markers, to be told apart from what was measured here.
-        marker: the marker's shape, in matplotlib's letters.
+        marker: the marker's shape, in matplotlib's letters; empty for none.
         thin: one of many, drawn in the background.
         marked: drawn with a marker at each point.
         whiskers: draw the band as a whisker at each point, for few points.
@@ -93,6 +63,83 @@ class Level:
     label: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dots:
+    """Unconnected points.
+
+    Attributes:
+        label: their name in the legend; empty for none.
+        x: where.
+        y: where.
+        color: one colour for all.
+        marker: the marker's shape, in matplotlib's letters.
+        size: the marker's width in points.
+        alpha: 0 (invisible) to 1.
+        values: a number for each, shown by colour instead of `color`.
+        scale: the ends of the colours' scale.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    color: str = BLUE
+    marker: str = "o"
+    size: float = 4.0
+    alpha: float = 1.0
+    values: Sequence[float] | None = None
+    scale: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shade:
+    """A shaded stretch along x, between two heights.
+
+    Attributes:
+        x: its ends.
+        y: its lower and upper edge.
+        share: how strong, 0 to 1.
+        color: its colour.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    share: float = 1.0
+    color: str = BLUE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One set of axes.
+
+    Attributes:
+        title: what it shows.
+        x_label: the horizontal axis.
+        y_label: the vertical axis.
+        curves: background first.
+        dots: drawn above the curves.
+        levels: horizontal reference lines.
+        shades: drawn behind everything.
+        x_ticks: where the horizontal axis has ticks; `None` for automatic.
+        tick_labels: what stands there; `None` for the numbers.
+        x_range: the horizontal axis' ends; `None` for automatic.
+        y_range: the vertical axis' ends; `None` for automatic.
+        note: a line below the title, smaller.
+    """
+
+    title: str
+    x_label: str = ""
+    y_label: str = ""
+    curves: Sequence[Curve] = ()
+    dots: Sequence[Dots] = ()
+    levels: Sequence[Level] = ()
+    shades: Sequence[Shade] = ()
+    x_ticks: Sequence[float] | None = None
+    tick_labels: Sequence[str] | None = None
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float | None, float | None] = (None, None)
+    note: str = ""
+
+
 def draw_curves(
     curves: Sequence[Curve],
     *,
@@ -100,6 +147,7 @@ def draw_curves(
     x_label: str,
     y_label: str,
     levels: Sequence[Level] = (),
+    shades: Sequence[Shade] = (),
     x_ticks: Sequence[float] | None = None,
     x_range: tuple[float, float] | None = None,
     y_range: tuple[float | None, float | None] = (None, None),
@@ -114,6 +162,7 @@ def draw_curves(
         x_label: the horizontal axis.
         y_label: the vertical axis.
         levels: horizontal reference lines.
+        shades: drawn behind the curves.
         x_ticks: where the horizontal axis has ticks; `None` for automatic.
         x_range: the horizontal axis' ends; `None` for automatic.
         y_range: the vertical axis' ends; `None` for automatic.
@@ -127,58 +176,133 @@ def draw_curves(
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    matplotlib, figure_type = _matplotlib()
-    named = [curve for curve in curves if curve.label]
-    rows = len(named) if legend_rows is None else legend_rows
-    legend_height = 0.21 * rows + 0.1 if rows else 0.0
-    with matplotlib.rc_context(_STYLE):
-        height = size[1] + legend_height
-        figure: Figure = figure_type(figsize=(size[0], height), layout="constrained")
-        axes = figure.subplots()
-        for curve in curves:
-            _draw(axes, curve)
-        for level in levels:
-            axes.axhline(level.value, color=FAINT, linewidth=1.1, linestyle=(0, (1, 1.6)), zorder=1.5)
-            axes.annotate(
-                level.label,
-                (1.0, level.value),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                ha="left",
-                va="center",
-                fontsize=8.5,
-                color=FAINT,
-            )
-        axes.set_title(title)
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        if x_ticks is not None:
-            axes.set_xticks(list(x_ticks))
-        if x_range is not None:
-            axes.set_xlim(*x_range)
-        axes.set_ylim(*y_range)
-        if named:
-            figure.legend(loc="outside lower left", ncols=1, handlelength=2.6, labelspacing=0.35)
-    return figure
+    panel = Panel(
+        title=title,
+        x_label=x_label,
+        y_label=y_label,
+        curves=curves,
+        levels=levels,
+        shades=shades,
+        x_ticks=x_ticks,
+        x_range=x_range,
+        y_range=y_range,
+    )
+    return draw_panels([[panel]], size=size, legend_rows=legend_rows)
 
 
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG; the same figure gives the same bytes."""
-    matplotlib, _ = _matplotlib()
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(_STYLE):
-        figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
-    return buffer.getvalue()
+def draw_panels(
+    rows: Sequence[Sequence[Panel | None]],
+    *,
+    size: tuple[float, float] = (3.2, 2.6),
+    share_x: bool = False,
+    share_y: bool = False,
+    legend_rows: int | None = None,
+    legend_columns: int = 1,
+    bar: str = "",
+) -> Figure:
+    """Draw panels in rows, with one legend below that names everything once.
 
+    Args:
+        rows: the panels; `None` leaves a place empty.
+        size: width and height of one panel in inches, the legend not counted.
+        share_x: whether all have the same horizontal axis.
+        share_y: whether all have the same vertical axis.
+        legend_rows: how many lines of legend to leave room for; `None` for as many as there are.
+        legend_columns: in how many columns the legend stands.
+        bar: what the colours of dots with values mean (whole numbers); empty for no colour bar.
 
-def need_matplotlib() -> None:
-    """Fail early when figures could not be drawn.
+    Returns:
+        The figure; nothing is drawn to a screen.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    _matplotlib()
+    across = max(len(row) for row in rows)
+    shown = [panel for row in rows for panel in row if panel is not None]
+    labels = [label for one in shown for label in (*(c.label for c in one.curves), *(d.label for d in one.dots))]
+    names = dict.fromkeys(label for label in labels if label)
+    lines = math.ceil(len(names) / legend_columns) if legend_rows is None else legend_rows
+    legend_height = 0.21 * lines + 0.1 if lines else 0.0
+    with styled():
+        figure = new_figure(size[0] * across, size[1] * len(rows) + legend_height)
+        grid = figure.subplots(len(rows), across, squeeze=False, sharex=share_x, sharey=share_y)
+        for place, row in enumerate(rows):
+            for axes in grid[place, len(row) :]:
+                axes.set_axis_off()
+            for axes, panel in zip(grid[place], row, strict=False):
+                if panel is None:
+                    axes.set_axis_off()
+                else:
+                    fill(axes, panel)
+        if bar:
+            from matplotlib.ticker import MaxNLocator
+
+            colored = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
+            if colored:
+                whole = MaxNLocator(nbins=8, integer=True)
+                figure.colorbar(
+                    colored[0], ax=grid.ravel().tolist(), label=bar, shrink=0.8, pad=0.02, ticks=whole, drawedges=False
+                )
+        if names:
+            found = {
+                text: handle
+                for axes in grid.flat
+                for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
+            }
+            figure.legend(
+                [found[name] for name in names],
+                list(names),
+                loc="outside lower left",
+                ncols=legend_columns,
+                handlelength=2.6,
+                labelspacing=0.35,
+            )
+    return figure
+
+
+def fill(axes: Axes, panel: Panel) -> None:
+    """Draw a panel into its axes."""
+    for shade in panel.shades:
+        (left, right), (bottom, top) = shade.x, shade.y
+        axes.fill_between(
+            [left, right], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
+        )
+    for curve in panel.curves:
+        _draw(axes, curve)
+    for dots in panel.dots:
+        _scatter(axes, dots)
+    for level in panel.levels:
+        axes.axhline(level.value, color=FAINT, linewidth=1.1, linestyle=(0, (1, 1.6)), zorder=1.5)
+        axes.annotate(
+            level.label,
+            (1.0, level.value),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            ha="left",
+            va="center",
+            fontsize=8.5,
+            color=FAINT,
+        )
+    axes.set_title(panel.title, pad=17 if panel.note else None)
+    if panel.note:
+        axes.annotate(
+            panel.note,
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(0, 4),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=FAINT,
+        )
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    if panel.x_ticks is not None:
+        axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
+    if panel.x_range is not None:
+        axes.set_xlim(*panel.x_range)
+    if panel.y_range != (None, None):
+        axes.set_ylim(*panel.y_range)
 
 
 def _draw(axes: Axes, curve: Curve) -> None:
@@ -201,17 +325,22 @@ def _draw(axes: Axes, curve: Curve) -> None:
         axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)  # type: ignore[arg-type]
 
 
-def _matplotlib() -> tuple[Any, Any]:
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("drawing figures", "study") from error
-
-    def make(**options: Any) -> Figure:
-        figure = Figure(**options)
-        FigureCanvasAgg(figure)
-        return figure
-
-    return matplotlib, make
+def _scatter(axes: Axes, dots: Dots) -> None:
+    look = {"marker": dots.marker, "s": dots.size**2, "alpha": dots.alpha, "label": dots.label or "_nolegend_"}
+    if dots.values is None:
+        # A line of its own is what shows where markers such as "_" are.
+        width = 1.4 if dots.marker in "_|x+" else 0.0
+        axes.scatter(dots.x, dots.y, color=dots.color, linewidths=width, zorder=3.5, **look)  # type: ignore[arg-type]
+    else:
+        low, high = dots.scale or (min(dots.values), max(dots.values))
+        axes.scatter(
+            dots.x,
+            dots.y,
+            c=list(dots.values),
+            cmap="viridis",
+            vmin=low,
+            vmax=high,
+            linewidths=0,
+            zorder=3.5,
+            **look,  # type: ignore[arg-type]
+        )

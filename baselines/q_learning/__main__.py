@@ -16,13 +16,24 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from llm_coop_envs.baselines.q_learning.analysis import cycle_gain
 from llm_coop_envs.baselines.q_learning.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.report import answer_lines, comparison_lines, distance, summary_lines
+from llm_coop_envs.baselines.q_learning.published import SESSIONS, Printed, compare_printed
+from llm_coop_envs.baselines.q_learning.recorded import RECORD, record_of, reproduced_variants, write_record
+from llm_coop_envs.baselines.q_learning.report import (
+    answer_lines,
+    comparison_lines,
+    distance,
+    printed_lines,
+    summary_lines,
+)
 from llm_coop_envs.baselines.q_learning.runs import Plan, read_journal, run
+from llm_coop_envs.baselines.q_learning.sessions import run_session
 from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.stored import load
+from llm_coop_envs.baselines.q_learning.stored import StoredRun, load
 from llm_coop_envs.baselines.q_learning.studies import STUDIES, Study, Variant
+from llm_coop_envs.baselines.q_learning.tables import QTable, training_market
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
 
@@ -30,8 +41,8 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
-Workers = Annotated[int | None, typer.Option(help="Sessions at a time; all cores if left out.")]
-Seed = Annotated[int, typer.Option(help="Seed of the random stream.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Sessions at a time; all cores if left out.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random stream.")]
 Docked = Annotated[bool, typer.Option("--docked", help="Draw the random numbers of the authors' code.")]
 Misread = Annotated[
     bool, typer.Option("--misread", help="Analyse two rounds of memory as the authors' code does, firms mixed up.")
@@ -132,6 +143,44 @@ def study(
 
 
 @app.command()
+def published(folder: Folder, workers: Workers = None) -> None:
+    """Run the authors' 1,000 sessions with their random numbers; every number they print of them must come out."""
+    found, _ = _published(folder, workers)
+    if not all(one.agrees for one in found):
+        raise typer.Exit(1)
+
+
+def _published(folder: Path, workers: int | None) -> tuple[list[Printed], StoredRun]:
+    """Run and print the comparison; also gives the run."""
+    one = STUDIES["representative"].variants[0]
+    where = folder / "docked" / folder_name(one)
+    run_shown(Plan(settings=replace(one.settings, ties="random"), docked=True), SESSIONS, where, workers, "docked")
+    run_ = load(where)
+    found = compare_printed(run_)
+    for line in printed_lines(found):
+        console.print(line)
+    return found, run_
+
+
+@app.command()
+def reproduce(folder: Folder, seed: Seed = 0, workers: Workers = None) -> None:
+    """Run everything that docs/q_learning.md quotes, and write it to recorded.json in the folder."""
+    printed, docked_run = _published(folder, workers)
+    answers_of = {"docked": docked_run.answers()}
+    summaries: dict[str, dict[str, Row]] = {}
+    for name, one, sessions in reproduced_variants():
+        where = folder / name / folder_name(one)
+        found = run_shown(Plan(settings=one.settings, seed=seed), sessions, where, workers, f"{name}: {one.name}")
+        summaries.setdefault(name, {})[one.name] = found
+        for line in comparison_lines(one, found):
+            console.print(line)
+        if name == "representative":
+            answers_of[name] = load(where).answers()
+    write_record(record_of(seed, printed, summaries, answers_of), folder / RECORD)
+    console.print(f"written to {folder / RECORD}")
+
+
+@app.command()
 def studies() -> None:
     """List the studies."""
     for name, one in STUDIES.items():
@@ -177,6 +226,29 @@ def strangers(
     own = np.array([row["gain"] for row in run_.rows])
     console.print(f"gain among those who learned together {own.mean():.4f}, among strangers {gains.mean():.4f}")
     console.print(f"{pairs} meetings, se {gains.std() / pairs**0.5:.4f}")
+
+
+@app.command()
+def table(
+    file: Annotated[Path, typer.Argument(help="The file to write (.npz).")],
+    preset: Annotated[str, typer.Option(help="The market; learners price on a grid of 15 prices in all of them.")] = (
+        "calvano"
+    ),
+    settings: Annotated[
+        Path | None, typer.Option(help="YAML or JSON file with fields of QLearningSettings, instead of a preset.")
+    ] = None,
+    seed: Seed = 0,
+    session: Annotated[int, typer.Option(min=0, help="Which session of the seed.")] = 0,
+) -> None:
+    """Train one session and keep its Q tables in a file: players for studies, as q_learning:FILE."""
+    learning = QLearningSettings(market=training_market(preset)) if settings is None else read_settings(settings)
+    plan = Plan(settings=learning, seed=seed)
+    found = QTable.of(learning, seed, run_session(learning, plan.seed, session))
+    found.save(file)
+    cycle = found.cycle
+    end = "converged" if found.converged else "not converged"
+    console.print(f"{found.periods:,} periods, {end}; cycle {cycle.kind}, mean price {cycle.prices.mean():.4f}")
+    console.print(f"Delta {cycle_gain(found.game, cycle):.4f}; written to {file}")
 
 
 def folder_name(variant: Variant) -> str:

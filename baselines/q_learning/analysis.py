@@ -12,13 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.q_learning.game import Floats, Game, Ints
+from llm_coop_envs.bertrand.deviation import TIE
+from llm_coop_envs.bertrand.paths import CYCLE_CLASSES
 from llm_coop_envs.bertrand.rules import normalised_profits, profit_gain
-
-TIE = 1e-12
-"""Two values this close, as a share of the larger, count as equal: rounding, not leniency."""
-
-CYCLE_CLASSES = ("1-symmetric", "1-asymmetric", "2", "3+")
-"""The columns of Table I of Calvano et al. 2020."""
 
 Flags = NDArray[np.bool_]
 

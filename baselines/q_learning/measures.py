@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analysis import (
-    CYCLE_CLASSES,
     cycle_gain,
     cycle_index,
     equilibrium_play,
@@ -21,6 +20,7 @@ from llm_coop_envs.baselines.q_learning.game import Game
 from llm_coop_envs.baselines.q_learning.responses import cycle_responses, summarise
 from llm_coop_envs.baselines.q_learning.sessions import Session
 from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
+from llm_coop_envs.bertrand.paths import CYCLE_CLASSES
 
 Row = dict[str, Any]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from llm_coop_envs.baselines.q_learning.measures import Row
+from llm_coop_envs.baselines.q_learning.published import Printed
 from llm_coop_envs.baselines.q_learning.responses import ResponseSummary
 from llm_coop_envs.baselines.q_learning.studies import MEASURES, Variant
 
@@ -84,4 +86,15 @@ def answer_lines(found: ResponseSummary) -> list[str]:
     lines.append(f"rivals' price change in answer: {found.change:.4f}")
     lines.append(f"deviations that do not pay: {found.unprofitable:.4f}, that pay: {found.paid:.4f}")
     lines.append(f"periods until play is back: {found.length:.3f}; back on its cycle: {found.returned:.4f}")
+    return lines
+
+
+def printed_lines(found: Sequence[Printed]) -> list[str]:
+    """Published numbers beside ours, and how many agree."""
+    lines = [f"{'':50} {'printed':>9} {'here':>12}"]
+    for one in found:
+        verdict = "" if one.agrees else "   differs"
+        lines.append(f"{one.name:50} {one.value:9.{one.digits}f} {one.found:12.{one.digits + 2}f}{verdict}")
+    agreeing = sum(one.agrees for one in found)
+    lines.append(f"{agreeing} of {len(found)} published numbers come out")
     return lines

@@ -6,23 +6,34 @@ for one or more periods, the others follow theirs, and afterwards everybody does
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analysis import (
-    TIE,
     LimitCycle,
     greedy_actions,
     limit_cycle,
     strategy_values,
 )
-from llm_coop_envs.baselines.q_learning.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.game import Game, Ints
+from llm_coop_envs.bertrand.deviation import HORIZON, Response, ResponseSummary, summarise
 from llm_coop_envs.bertrand.rules import profit_gain
 
-HORIZON = 25
-"""Periods of a response that are kept (the authors' code prints 25)."""
+__all__ = [
+    "BUGGED",
+    "HORIZON",
+    "Response",
+    "ResponseSummary",
+    "TableResponse",
+    "cycle_responses",
+    "deviation_price",
+    "impulse_response",
+    "repaired",
+    "static_best_reply",
+    "summarise",
+]
 
 BUGGED = "authors_figure_4"
 """The deviation behind Figure 4 of Calvano et al. 2020; see `deviation_price`."""
@@ -30,50 +41,17 @@ BUGGED = "authors_figure_4"
 _TARGETS = ("best_reply", "nash", "joint", "lowest", "highest", BUGGED)
 
 
-@dataclass(frozen=True, eq=False)
-class Response:
-    """One deviation and what follows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableResponse(Response):
+    """A response of Q tables.
 
     Attributes:
-        firm: who deviates.
-        start: the state it deviates in.
+        start: the state the firm deviates in.
         price: the index of the price it deviates to.
-        before: (firms,) the prices that would have been asked without the deviation.
-        prices: (horizon, firms) prices asked; row 0 is the period of the deviation.
-        profits: (horizon, firms).
-        length: periods until play is back on the cycle, the deviation included (authors' `ShockLength`). If it ends in
-            another cycle: periods until that one is entered.
-        returned: whether play comes back to the cycle it left.
-        value: the deviator's discounted profits.
-        value_before: what it would have had without deviating.
     """
 
-    firm: int
     start: int
     price: int
-    before: Floats
-    prices: Floats
-    profits: Floats
-    length: int
-    returned: bool
-    value: float
-    value_before: float
-
-    @property
-    def paid(self) -> bool:
-        """Whether the deviation was worth more than not deviating."""
-        return self.value - self.value_before > TIE * abs(self.value_before)
-
-    @property
-    def unprofitable(self) -> bool:
-        """Whether it was worth less. A deviation to the price that is asked anyway is neither."""
-        return self.value_before - self.value > TIE * abs(self.value_before)
-
-    @property
-    def rival_change(self) -> Floats:
-        """Each rival's price change from the deviation's period to the next, as a share of the former."""
-        rivals = np.arange(len(self.before)) != self.firm
-        return np.asarray((self.prices[1, rivals] - self.prices[0, rivals]) / self.prices[0, rivals])
 
 
 def static_best_reply(game: Game, strategies: Ints, state: int, firm: int) -> int:
@@ -134,7 +112,7 @@ def impulse_response(
     periods: int = 1,
     horizon: int = HORIZON,
     misread: bool = False,
-) -> Response:
+) -> TableResponse:
     """Force one firm to another price and watch.
 
     Args:
@@ -182,7 +160,7 @@ def impulse_response(
             returned = state in on_cycle
             length = period if returned else seen.setdefault(state, period)
     kept = np.array(played[:horizon], dtype=np.int64)
-    return Response(
+    return TableResponse(
         firm=firm,
         start=origin,
         price=int(price),
@@ -205,7 +183,7 @@ def cycle_responses(
     periods: int = 1,
     horizon: int = HORIZON,
     misread: bool = False,
-) -> list[Response]:
+) -> list[TableResponse]:
     """A deviation by every firm from every state of the cycle.
 
     Args:
@@ -232,70 +210,6 @@ def cycle_responses(
         for firm in range(game.firms)
         for place in range(cycle.length)
     ]
-
-
-@dataclass(frozen=True, eq=False)
-class ResponseSummary:
-    """Deviations of many sessions, summed up as Calvano et al. 2020 sum them up.
-
-    Attributes:
-        before: mean price before the deviation (cycle states and firms first, then sessions).
-        deviator: (horizon,) the deviator's mean price; row 0 is the period of the deviation.
-        rival: (horizon,) its rivals' mean price.
-        change: mean change of a rival's price in answer, as a share (their IR). Here and below every deviation counts
-            the same, whatever its session.
-        unprofitable: share of deviations that were worth less than not deviating (their IC).
-        paid: share that were worth more.
-        length: mean length of the answer (their punishment length).
-        returned: share after which play came back to its cycle.
-        responses: how many deviations.
-        sessions: how many sessions.
-    """
-
-    before: float
-    deviator: Floats
-    rival: Floats
-    change: float
-    unprofitable: float
-    paid: float
-    length: float
-    returned: float
-    responses: int
-    sessions: int
-
-
-def summarise(sessions: Iterable[Sequence[Response]]) -> ResponseSummary:
-    """Sum up the deviations of many sessions.
-
-    Args:
-        sessions: each session's responses, all of one horizon, e.g. from `cycle_responses`.
-
-    Raises:
-        ValueError: there are none.
-    """
-    every = [list(responses) for responses in sessions]
-    flat = [response for responses in every for response in responses]
-    if not flat:
-        raise ValueError("there are no responses to sum up")
-
-    def rivals(response: Response) -> list[int]:
-        return [j for j in range(len(response.before)) if j != response.firm]
-
-    def path(one: Response, of_rivals: bool) -> Floats:
-        return one.prices[:, rivals(one)].mean(axis=1) if of_rivals else one.prices[:, one.firm]
-
-    return ResponseSummary(
-        before=float(np.mean([np.mean([r.before.mean() for r in responses]) for responses in every])),
-        deviator=np.mean([np.mean([path(r, False) for r in responses], axis=0) for responses in every], axis=0),
-        rival=np.mean([np.mean([path(r, True) for r in responses], axis=0) for responses in every], axis=0),
-        change=float(np.mean(np.concatenate([r.rival_change for r in flat]))),
-        unprofitable=float(np.mean([r.unprofitable for r in flat])),
-        paid=float(np.mean([r.paid for r in flat])),
-        length=float(np.mean([r.length for r in flat])),
-        returned=float(np.mean([r.returned for r in flat])),
-        responses=len(flat),
-        sessions=len(every),
-    )
 
 
 def repaired(

@@ -134,6 +134,7 @@ def run_command(
     ] = None,
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
+    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.asking import AT_ONCE
     from llm_coop_envs.benchmarks.commands.run_options import RunOptions
     from llm_coop_envs.benchmarks.pool import usable_cores
@@ -173,6 +174,11 @@ def run_command(
         part=part,
         at_once=at_once or AT_ONCE,
     )
+    if study == comparison.NAME:
+        from llm_coop_envs.benchmarks.commands.comparison import play_comparison
+
+        play_comparison(options, out=out, workers=workers, seed=seed or 0)
+        return
     given = Path(study).expanduser()
     continued = (given / MANIFEST).is_file()
     if continued and seed is not None:
@@ -183,7 +189,7 @@ def run_command(
         out = given
     if plan.models and out is None:
         asking.check(asking.endpoints(plan))  # before a folder is made; with -o, run_study does it in time
-    folder = new_folder(plan) if out is None else out.expanduser()
+    folder = new_folder(plan.name) if out is None else out.expanduser()
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
     start = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)])]

@@ -63,11 +63,11 @@ class RunOptions:
             self._no_model_options()
         if not given:
             return study
-        options = self._model_options()
+        options = self.model_options()
         return with_players(
             study,
-            None if everyone is None else self._complete(everyone, options),
-            [(pattern, self._complete(player, options)) for pattern, player in seats],
+            None if everyone is None else self.complete(everyone, options),
+            [(pattern, self.complete(player, options)) for pattern, player in seats],
         )
 
     def asking(self) -> Asking:
@@ -121,7 +121,7 @@ class RunOptions:
                     found += [flag, str(part)]
         return found
 
-    def _complete(self, player: Given, options: Mapping[str, Any]) -> Given:
+    def complete(self, player: Given, options: Mapping[str, Any]) -> Given:
         """A language model with the options for all of them; its own go first."""
         if not player.asks_a_model:
             return player
@@ -132,7 +132,8 @@ class RunOptions:
             name = f"{KIND}:{self.model}"
         return Given(name=name, options={**options, **player.options})
 
-    def _model_options(self) -> dict[str, Any]:
+    def model_options(self) -> dict[str, Any]:
+        """What all language models of the run are given, unless their own options say otherwise."""
         given = {"preset": self.preset, "pack": self.pack, "answers": self.answers}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.personas:

@@ -23,7 +23,8 @@ from llm_coop_envs.benchmarks.report.parts import (
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
-from llm_coop_envs.render.figures import Curve, Level, draw_curves, png
+from llm_coop_envs.render.figures import Curve, Level, draw_curves
+from llm_coop_envs.render.figures_style import png
 
 WINDOW = 20
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)
@@ -106,7 +107,7 @@ class BertrandSection:
                 color=colour,
             )
         )
-        for path in _alike(condition, paths[0]):
+        for path in published_paths(condition, paths[0]):
             what = "each firm" if len(path.prices) > 1 else "mean"
             label = f"published: GPT-4, {path.title}, one run, {what}"
             for i, series in enumerate(path.prices):
@@ -167,7 +168,7 @@ def _span(played: Sequence[Condition], everything: Sequence[_Path]) -> tuple[flo
     """Ends of the price axis that hold every picture, so that the pictures can be compared."""
     shown = [price for path in everything for price in (*path.prices, path.nash, path.joint)]
     for condition in played:
-        for published in _alike(condition, everything[0]):
+        for published in published_paths(condition, everything[0]):
             shown += [price for series in published.prices for price in series]
     low, high = float(min(shown)), float(max(shown))
     margin = 0.05 * (high - low) or 1.0
@@ -183,7 +184,7 @@ def _aligned(paths: Sequence[_Path], horizon: int) -> NDArray[np.float64]:
     return np.stack([np.pad(path.prices, (0, horizon - len(path.prices)), mode="edge") for path in paths])
 
 
-def _alike(condition: Condition, ours: _Path) -> list[PricePath]:
+def published_paths(condition: Condition, ours: _Path) -> list[PricePath]:
     """The published paths with talk as in the condition, if the market has the published reference prices."""
     levels = price_levels()
     if abs(ours.nash - levels.nash) > 0.01 or abs(ours.joint - levels.cartel) > 0.01:

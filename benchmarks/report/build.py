@@ -22,7 +22,7 @@ from llm_coop_envs.benchmarks.runfolder import Run, open_run
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables, read_episodes
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.figures import need_matplotlib
+from llm_coop_envs.render.figures_style import need_matplotlib
 
 PAGE = "index.html"
 EXCERPTS = 2

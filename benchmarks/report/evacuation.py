@@ -21,7 +21,8 @@ from llm_coop_envs.benchmarks.report.parts import (
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
-from llm_coop_envs.render.figures import Curve, draw_curves, png
+from llm_coop_envs.render.figures import Curve, draw_curves
+from llm_coop_envs.render.figures_style import png
 
 PUBLISHED_ROUNDS = 50
 _LOOKS = {"no_communication": ("#374151", "o"), "communication": ("#7b8492", "s")}
@@ -85,8 +86,8 @@ class EvacuationSection:
 
     def _picture(self, what: str, file: str, exit_name: str | None) -> Picture:
         curves = []
-        if any(_as_published(c) for c in self._conditions):
-            curves += _published_curves(exit_name)
+        if any(as_published(c) for c in self._conditions):
+            curves += published_curves(exit_name)
         shades = colours(self._conditions)
         for condition in self._conditions:
             matrix = self._matrix(condition, exit_name)
@@ -148,7 +149,7 @@ class EvacuationSection:
         )
 
 
-def _as_published(condition: Condition) -> bool:
+def as_published(condition: Condition) -> bool:
     """Whether a condition plays in the published room with the published number of people."""
     settings = condition.settings
     return bool(
@@ -160,7 +161,8 @@ def _as_published(condition: Condition) -> bool:
     )
 
 
-def _published_curves(exit_name: str | None) -> list[Curve]:
+def published_curves(exit_name: str | None) -> list[Curve]:
+    """The published escapes, in all or by one exit, dashed."""
     run = escape_run()
     if exit_name is None:
         return [

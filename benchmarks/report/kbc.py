@@ -22,7 +22,8 @@ from llm_coop_envs.benchmarks.report.parts import (
 from llm_coop_envs.benchmarks.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
-from llm_coop_envs.render.figures import Curve, draw_curves, png
+from llm_coop_envs.render.figures import Curve, draw_curves
+from llm_coop_envs.render.figures_style import png
 
 # The arms of the paper's main figure; the table holds all.
 _DRAWN = ("gpt_4", "gpt_4_cooperate", "gpt_4_uncooperative")
@@ -53,7 +54,7 @@ class KbcSection:
         section.tables = [self._table(arms)]
 
     def _picture(self, arms: Sequence[VarianceArm]) -> Picture:
-        curves = _published_curves(arms) if any(_as_published(c) for c in self._conditions) else []
+        curves = published_curves(arms) if any(as_published(c) for c in self._conditions) else []
         shades = colours(self._conditions)
         last = max(arms[0].k)
         for i, condition in enumerate(self._conditions):
@@ -118,13 +119,14 @@ class KbcSection:
         )
 
 
-def _as_published(condition: Condition) -> bool:
+def as_published(condition: Condition) -> bool:
     """Whether a condition's variances are on the published scale."""
     settings = condition.settings
     return (settings["low"], settings["high"], settings["session"]) == (0, 100, "nested")
 
 
-def _published_curves(arms: Sequence[VarianceArm]) -> list[Curve]:
+def published_curves(arms: Sequence[VarianceArm]) -> list[Curve]:
+    """The arms of the paper's main figure, dashed."""
     return [
         Curve(
             label=f"published: {arm.title} ({arm.runs} runs)",

@@ -11,7 +11,7 @@ from llm_coop_envs.benchmarks.registry import Row
 from llm_coop_envs.benchmarks.statistics import Interval, bootstrap_mean
 from llm_coop_envs.benchmarks.study import Condition
 from llm_coop_envs.benchmarks.tables import EpisodeTables
-from llm_coop_envs.render.figures import BLUE, PALETTE, VERMILION
+from llm_coop_envs.render.figures_style import BLUE, PALETTE, VERMILION
 
 EXCERPT_MESSAGES = 8
 
