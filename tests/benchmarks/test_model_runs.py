@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import zstandard
 from llm_tools import ENVIRONMENT
-from model_studies import SHORT, TINY, answering, play, study_with_model
+from model_studies import SHORT, TINY, answering, asking, play, study_with_model
 from small import command, contents, events_in, small_study
 from test_cli import invoke
 
 from llm_coop_envs.benchmarks.asking import Asking
 from llm_coop_envs.benchmarks.runfolder import INTERRUPTED, open_run
-from llm_coop_envs.benchmarks.runner import run_study
+from llm_coop_envs.benchmarks.runner import Silent, run_study
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.budget import Budget
 from llm_coop_envs.policies.llm.chat import EndpointStopped
@@ -121,6 +121,23 @@ def test_the_second_ctrl_c_drops_what_is_under_way(tmp_path, whole):
         assert report.answers > 0
         server.faults = Faults()
         assert play(server, folder).complete
+    assert contents(folder) == contents(whole)
+
+
+def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole):
+    folder = tmp_path / "run"
+    with answering(latency=0.002) as server:
+        play(server, folder, budget=Budget(calls=60))
+        (journal,) = (folder / "journal").glob("*.zst")
+        journal.write_bytes(journal.read_bytes()[:-7])
+        said = []
+        watcher = Silent()
+        watcher.say = said.append
+        outcome = run_study(study_with_model(), folder, asking=asking(server), watcher=watcher)
+    assert outcome.complete
+    assert any("the last commit was cut short" in sentence for sentence in said)
+    notes = outcome.run.manifest["sessions"][1]["asked"]["notes"]
+    assert any("the last commit was cut short" in sentence for sentence in notes)
     assert contents(folder) == contents(whole)
 
 
