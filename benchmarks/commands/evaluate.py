@@ -19,7 +19,9 @@ from llm_coop_envs.benchmarks.statistics import LEVEL, Interval
 
 @sentences
 def evaluate_command(
-    policy: Annotated[str, typer.Argument(help="A policy as in studies: nearest_exit, sb3:evacuation, sb3:FOLDER, ...")],
+    policy: Annotated[
+        str, typer.Argument(help="A policy as in studies: nearest_exit, sb3:evacuation, sb3:FOLDER, ...")
+    ],
     env: Annotated[str, typer.Option("--env", help="kbc, bertrand or evacuation.")],
     against: Annotated[
         str | None, typer.Option("--against", help="Another policy, played with the same seeds.")
