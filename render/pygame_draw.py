@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,9 @@ def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | No
         SceneError: there is no picture of such a scene, or the size is impossible.
     """
     view = view or View()
-    paint, usual = _painter(scene)
+    paint, _ = _painter(scene)
     if onto is None:
-        size = tuple(round(side * view.scale) for side in (view.size or usual))
-        if not all(1 <= side <= MAX_SIDE for side in size):
-            raise SceneError(f"a picture of {size[0]} x {size[1]} pixels cannot be drawn; sides are 1 to {MAX_SIDE}")
-        onto = pygame.Surface(size, depth=32)
+        onto = pygame.Surface(_size(scene, view), depth=32)
     canvas = Canvas(onto, view)
     paint(scene, canvas)
     if view.hint:
@@ -71,7 +69,24 @@ def usual_size(scene: AnyScene) -> tuple[int, int]:
 
 def frame(scene: AnyScene, view: View | None = None) -> NDArray[np.uint8]:
     """Draw a scene as an (height, width, 3) array."""
-    return array_of(draw(scene, view))
+    view = view or View()
+    return array_of(draw(scene, view, onto=_paper(_size(scene, view), "drawn")))
+
+
+def _size(scene: AnyScene, view: View) -> tuple[int, int]:
+    """The size of a picture in pixels."""
+    width, height = (round(side * view.scale) for side in (view.size or usual_size(scene)))
+    if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
+        raise SceneError(f"a picture of {width} x {height} pixels cannot be drawn; sides are 1 to {MAX_SIDE}")
+    return width, height
+
+
+@lru_cache(maxsize=4)
+def _paper(size: tuple[int, int], use: str) -> pygame.Surface:
+    """A surface to be drawn over again and again: new memory for every frame would cost more than drawing does."""
+    if use == "packed":
+        return pygame.Surface(size, 0, 24, _RGB_BYTES)
+    return pygame.Surface(size, depth=32)
 
 
 def _painter(scene: AnyScene) -> tuple[Callable[[Any, Canvas], None], tuple[int, int]]:
@@ -83,12 +98,13 @@ def _painter(scene: AnyScene) -> tuple[Callable[[Any, Canvas], None], tuple[int,
 
 def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:
     """A surface as an (height, width, 3) array."""
-    # SDL reorders the bytes several times faster than numpy or `tobytes` do.
-    packed = pygame.Surface(surface.get_size(), 0, 24, _RGB_BYTES)
-    packed.blit(surface, (0, 0))
     width, height = surface.get_size()
-    rows: NDArray[np.uint8] = np.frombuffer(packed.get_buffer().raw, dtype=np.uint8)
-    pixels: NDArray[np.uint8] = rows.reshape(height, packed.get_pitch())[:, : 3 * width].reshape(height, width, 3)
+    # SDL reorders the bytes several times faster than numpy or `tobytes` do.
+    packed = _paper((width, height), "packed")
+    packed.blit(surface, (0, 0))
+    bytes_: Any = packed.get_buffer()
+    rows: NDArray[np.uint8] = np.frombuffer(bytes_, dtype=np.uint8)
+    pixels = rows.reshape(height, packed.get_pitch())[:, : 3 * width].reshape(height, width, 3)
     copy: NDArray[np.uint8] = pixels.copy()
     return copy
 

@@ -216,9 +216,9 @@ def _person(scene: EvacuationScene, canvas: Canvas, rect: Rect, person: int) -> 
     if scene.status[person] == INSIDE:
         y += px(3)
         middle = rect.left + rect.width * 72 // 100
-        canvas.text((rect.left, y), "sees towards", size=11, colour=FAINT, width=middle - rect.left - px(80))
+        canvas.text((rect.left, y), "seen towards", size=11, colour=FAINT, width=middle - rect.left - px(46))
         canvas.text((middle, y), "people", size=11, colour=FAINT, anchor="topright")
-        canvas.text((rect.right, y), "cells away", size=11, colour=FAINT, anchor="topright", width=rect.right - middle)
+        canvas.text((rect.right, y), "cells", size=11, colour=FAINT, anchor="topright", width=rect.right - middle)
         y += step
         for known in towards(scene, person)[:8]:
             canvas.text((rect.left, y), known.name, size=12, width=middle - rect.left - px(50))

@@ -205,6 +205,8 @@ class Face:
         if drawn > 2 * size + 4:
             # A font of bitmaps draws at its own size, whatever it is asked for.
             self.scale = size * 1.2 / drawn
+        # Some fonts draw higher lines than they say.
+        self._height = round(self._font("").render("Ág", True, (0, 0, 0)).get_height() * self.scale)
         self._lacking = self._picture(_LACKING)
         self._known: dict[str, bool] = {}
 
@@ -242,8 +244,8 @@ class Face:
 
     @property
     def height(self) -> int:
-        """The height of a line."""
-        return round(self._font("").get_height() * self.scale)
+        """The height of a line, as it is drawn."""
+        return self._height
 
     def _font(self, script: str) -> pygame.font.Font:
         font = self._fonts.get(script)

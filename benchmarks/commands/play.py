@@ -48,7 +48,6 @@ def play_command(
     from llm_coop_envs.benchmarks.playing import plan_game, play_game
     from llm_coop_envs.benchmarks.runfolder import new_folder
     from llm_coop_envs.benchmarks.tables import need_arrow
-    from llm_coop_envs.policies.human.terminal import TerminalHuman
 
     need_arrow()
     with contextlib.suppress(ImportError):
@@ -56,9 +55,19 @@ def play_command(
     game = plan_game(
         scenario, seats=seat or seats, others=others, preset=preset, settings=_settings(changed or ()), seed=seed
     )
-    folder = new_folder(game.study) if out is None else out.expanduser()
-    human = TerminalHuman()
-    result = asyncio.run(play_game(game, folder, human, command=f"llm-coop play {scenario}", notify=note))
+    command = f"llm-coop play {scenario}"
+    if terminal:
+        from llm_coop_envs.policies.human.terminal import TerminalHuman
+
+        folder = new_folder(game.study) if out is None else out.expanduser()
+        result = asyncio.run(play_game(game, folder, TerminalHuman(), command=command, notify=note))
+    else:
+        from llm_coop_envs.benchmarks.playing_window import play_in_window
+
+        def choose() -> Path:
+            return new_folder(game.study) if out is None else out.expanduser()
+
+        folder, result = asyncio.run(play_in_window(game, choose, command=command, notify=note))
     typer.echo("")
     typer.echo(f"The game has ended: {result.reason}.")
     for agent, reward in result.rewards.items():
