@@ -47,8 +47,8 @@ $(VENV)/.dev: $(PROJECT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@ $(VENV)/.study
 
-# Linux builds of torch come with CUDA unless an index says otherwise; TORCH names another one.
-TORCH ?= torch>=2.8,<3
+# On Linux pip takes the large CUDA build of torch unless TORCH names another, or pip is given PyTorch's CPU index.
+TORCH ?= torch
 $(VENV)/.rl: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[rl,dev]"
