@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN := runs/team_up-demo
 PROJECT := pyproject.toml
 
-.PHONY: demo test test-rl lint docked clean
+.PHONY: demo test test-rl lint docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -29,6 +29,10 @@ lint: $(VENV)/.dev
 # The archived sessions of Calvano et al. (2020), all of them, period by period.
 docked: $(VENV)/.dev
 	$(BIN)/python -m llm_coop_envs.baselines.q_learning docked
+
+# All 1,000 of their sessions; every number they print of them must come out.
+published: $(VENV)/.dev
+	$(BIN)/python -m llm_coop_envs.baselines.q_learning published runs/q_learning
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ from llm_coop_envs.benchmarks.commands.common import sentences, two_columns
 @sentences
 def list_command() -> None:
     """Show scenarios, presets, wordings, policies and studies."""
+    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.describe import all_scenarios, first_line, policy_lines
     from llm_coop_envs.benchmarks.study import load_study, shipped_studies
 
@@ -30,5 +31,6 @@ def list_command() -> None:
     table = two_columns()
     for name, path in shipped_studies().items():
         table.add_row(f"  {name}", escape(load_study(str(path)).description))
+    table.add_row(f"  {comparison.NAME}", escape(comparison.ABOUT))
     console.print(table)
     console.print("\nMore about one scenario: llm-coop describe evacuation", highlight=False)
