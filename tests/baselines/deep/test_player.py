@@ -9,7 +9,7 @@ from llm_coop_envs.baselines.deep import player
 from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.evaluate import evaluate, means
 from llm_coop_envs.baselines.deep.network import LOGITS, Network, read_network
-from llm_coop_envs.baselines.deep.shipped import find_network, shipped
+from llm_coop_envs.baselines.deep.shipped import find_network, shipped, trained_lines
 from llm_coop_envs.benchmarks.players import check_policy, label, make_policy
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import scripted
@@ -120,6 +120,12 @@ def test_shipped_policies_are_small_and_play_every_seat():
         play(env, make_policy(network.scenario, f"sb3:{name}", {}), seed=0)
         assert not [e for e in env.events if e["type"] == "choice" and e["flags"]]
     assert label("sb3:evacuation") == player.LABEL
+
+
+def test_shipped_policies_are_told_apart():
+    lines = trained_lines()
+    assert set(lines) == {f"sb3:{name}" for name in shipped()}
+    assert lines["sb3:evacuation"] == "maskable_ppo on evacuation, no_talk, control=exit; 2,022,400 steps, seed 1"
 
 
 def test_the_shipped_evacuation_policy_beats_the_nearest_exit():
