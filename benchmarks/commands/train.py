@@ -74,7 +74,8 @@ def train_command(
 
     if plan.env == "evacuation" and plan.algo != MASKABLE_PPO:
         note(
-            f"{plan.algo} knows no masks: what it may not do is replaced by the environment ({MASKABLE_PPO} knows them)."
+            f"{plan.algo} knows no masks: what may not be done is replaced by the environment; {MASKABLE_PPO} knows "
+            "them."
         )
     folder = out.expanduser()
     parts = _command(plan.to_json(), preset, settings, hyper, shaping, play, every, episodes)
