@@ -101,12 +101,14 @@ class RichWatcher:
 
     def stopping(self) -> None:
         """Say that Ctrl-C was understood."""
-        what = "answers under way are waited for." if self._asked else "running episodes are being finished."
-        self._console.print(
-            f"Stopping: {what} Press Ctrl-C again to stop at once; nothing that is written gets lost.",
-            highlight=False,
-            soft_wrap=True,
-        )
+        if self._asked:
+            what = "answers under way are waited for. Press Ctrl-C again to drop them; all others are kept."
+        else:
+            what = (
+                "running episodes are being finished. Press Ctrl-C again to stop at once; nothing that is written gets "
+                "lost."
+            )
+        self._console.print(f"Stopping: {what}", highlight=False, soft_wrap=True)
 
     def tables(self) -> None:
         """Say that tables are being written."""

@@ -21,11 +21,14 @@ from llm_coop_envs.benchmarks.pool import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.runfolder import (
     COMPLETE,
     INTERRUPTED,
+    MANIFEST,
     RUNNING,
     Run,
+    check_same,
     described_models,
     locked,
     make_run,
+    open_run,
     versions,
 )
 from llm_coop_envs.benchmarks.study import Study
@@ -140,6 +143,8 @@ def run_study(
     if workers < 1:
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
+    if (folder / MANIFEST).is_file():
+        check_same(open_run(folder), study)
     session = _Session(study, workers, command, watcher or Silent(), asking or Asking())
     return session.play(folder)
 
@@ -170,6 +175,7 @@ class _Session:
             "versions": versions(),
         }
         if study.models:
+            asking.check(self._endpoints)
             self._record["asking"] = asking.describe(self._endpoints)
 
     def play(self, folder: Path) -> Outcome:

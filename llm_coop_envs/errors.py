@@ -11,6 +11,7 @@
     +-- RunError (also a RuntimeError)      a run folder cannot be written, read or continued
     +-- SceneError (also a ValueError)      events or a scene cannot be drawn
     +-- WindowError (also a RuntimeError)   no window can be opened
+    +-- PlayerLeft (also a RuntimeError)    a person who plays has gone
 
 Command-line entry points turn an `LlmCoopError` into its sentence and exit code 2.
 """
@@ -92,3 +93,7 @@ class SceneError(LlmCoopError, ValueError):
 
 class WindowError(LlmCoopError, RuntimeError):
     """No window can be opened."""
+
+
+class PlayerLeft(LlmCoopError, RuntimeError):
+    """A person who plays has gone: the input ended, or the game was left."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from llm_coop_envs.core.policy import Episode, Request
 
@@ -15,7 +15,13 @@ class Policy(ABC):
     """Decides for the seats it was given.
 
     One object may play many seats; what it keeps per player it keys by agent name.
+
+    Attributes:
+        slots_only: whether it decides from the info's `slots`, `round` and `step` alone. Where that holds for
+            everyone at the table, no observations are built, which are most of an episode's cost.
     """
+
+    slots_only: ClassVar[bool] = False
 
     def begin(self, episode: Episode) -> None:
         """A new episode starts: forget the last one.

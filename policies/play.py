@@ -43,12 +43,13 @@ async def play_async(
         name,
     )
     totals = np.zeros(env.n_players)
+    slots_only = all(getattr(policy, "slots_only", False) for policy in table.policies)
     env.begin(seed=seed)
     if on_step is not None:
         on_step(env)
     while env.agents:
         # Only those on turn are shown anything: most of an episode's cost is texts.
-        env.submit(await table.act(*env.look(on_turn=True)))
+        env.submit(await table.act(*env.look(on_turn=True, slots_only=slots_only)))
         totals += env.rewards
         if on_step is not None:
             on_step(env)

@@ -54,6 +54,7 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
     with styled():
         figure = new_figure(len(maps) * (1.1 + 0.62 * across) + 0.9, 1.5 + 0.45 * down)
         grid = figure.subplots(1, len(maps), squeeze=False)
+        image = None
         for axes, one, table in zip(grid[0], maps, tables, strict=True):
             image = axes.pcolormesh(
                 np.arange(len(one.x) + 1) - 0.5,
@@ -91,5 +92,6 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
                     fontsize=8.5,
                     color=FAINT,
                 )
-        figure.colorbar(image, ax=grid.ravel().tolist(), label=bar, pad=0.02)
+        if image is not None:
+            figure.colorbar(image, ax=grid.ravel().tolist(), label=bar, pad=0.02)
     return figure

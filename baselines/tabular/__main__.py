@@ -143,13 +143,16 @@ def contest_lines(table: StoredTable) -> list[str]:
     return [
         f"{learning.preset}, last round without exploration: mean number {end['number']:.2f}, winning number "
         f"{end['target']:.2f}, equilibrium {fixed_point(learning.contest):g}",
-        f"  winners {end['winners']:.0%}; players who could have got more by another number alone {end['gainers']:.0%}",
+        f"  winners {end['winners']:.0%}; players who would have got more by another number alone "
+        f"{end['better_alone']:.0%}, at least as much {end['as_good_alone']:.0%}",
     ]
 
 
 def _compared(table: StoredTable, seeds: list[int], rule: str, output: Path | None) -> None:
     if output is not None:
         check_writers()
+        if not output.parent.is_dir():
+            raise RunError(f"{output}: there is no folder {output.parent}; choose another file")
     rows: list[Row] = []
     with ticking("seeds", len(seeds)) as ticker:
         for row in compare(table, seeds, rule):
@@ -182,8 +185,9 @@ def _fields(path: Path | None, preset: str | None, episodes: int | None, changes
     given: dict[str, Any] = {
         name: value for name, value in (("preset", preset), ("episodes", episodes)) if value is not None
     }
-    if changes:
-        given["changes"] = {**data.get("changes", {}), **dict(_change(one) for one in changes)}
+    before = data.get("changes", {})
+    if changes and isinstance(before, dict):
+        given["changes"] = {**before, **dict(_change(one) for one in changes)}
     return {**data, **given}
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from llm_coop_envs.baselines.tabular.settings import KBCLearning, Learning
 from llm_coop_envs.errors import MissingExtra, RunError
-from llm_coop_envs.kbc.rules import fixed_point
 
 CURVE, PICTURE = "curve.parquet", "curve.png"
 
@@ -31,13 +30,14 @@ def check_writers() -> None:
     del matplotlib, pyarrow
 
 
-def write_curve(rows: Sequence[Row], learning: Learning, seed: int, folder: Path) -> None:
+def write_curve(rows: Sequence[Row], learning: Learning, seed: int, reference: tuple[str, float], folder: Path) -> None:
     """Write `curve.parquet` and `curve.png`.
 
     Args:
         rows: one per point: `episode`, `reward` and the learner's measures.
         learning: the settings.
         seed: the seed.
+        reference: name and value of a line beside the curve.
         folder: where.
 
     Raises:
@@ -46,7 +46,7 @@ def write_curve(rows: Sequence[Row], learning: Learning, seed: int, folder: Path
     try:
         write_rows(rows, folder / CURVE)
         picture = folder / (PICTURE + ".part")
-        draw(rows, learning, seed).savefig(picture, dpi=150, format="png")
+        draw(rows, learning, seed, reference).savefig(picture, dpi=150, format="png")
         picture.replace(folder / PICTURE)
     except OSError as error:
         raise RunError(f"{folder}: the learning curve cannot be written ({error.strerror or error})") from error
@@ -62,7 +62,7 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
     unfinished.replace(path)
 
 
-def draw(rows: Sequence[Row], learning: Learning, seed: int) -> Any:
+def draw(rows: Sequence[Row], learning: Learning, seed: int, reference: tuple[str, float]) -> Any:
     """The curve as a matplotlib figure."""
     from matplotlib.figure import Figure
 
@@ -70,16 +70,16 @@ def draw(rows: Sequence[Row], learning: Learning, seed: int) -> Any:
     axes = figure.add_subplot()
     episodes = [row["episode"] for row in rows]
     if isinstance(learning, KBCLearning):
-        ideal = fixed_point(learning.contest)
-        axes.plot(episodes, [row["number"] for row in rows], color=_BLUE, marker="o", markersize=3)
-        axes.axhline(ideal, color=_GREY, linestyle="--", linewidth=1, label=f"equilibrium: {ideal:g}")
-        axes.legend(frameon=False, loc="upper right")
-        axes.set_ylabel("mean number in the last round")
-        axes.set_title(f"Number contest, {learning.preset}: independent Q-learners", loc="left", fontsize=11)
+        shown, label, title = "number", "mean number in the last round", "Number contest, {}: independent Q-learners"
     else:
-        axes.plot(episodes, [row["mean_round"] for row in rows], color=_BLUE, marker="o", markersize=3)
-        axes.set_ylabel("mean round in which people were out")
-        axes.set_title(f"Evacuation, {learning.preset}: Q-learners with a shared table", loc="left", fontsize=11)
+        shown, label = "mean_round", "mean round in which people were out"
+        title = "Evacuation, {}: Q-learners with a shared table"
+    axes.plot(episodes, [row[shown] for row in rows], color=_BLUE, marker="o", markersize=3, label="Q-learners")
+    name, value = reference
+    axes.axhline(value, color=_GREY, linestyle="--", linewidth=1, label=f"{name}: {round(value, 2):g}")
+    axes.legend(frameon=False, loc="upper right")
+    axes.set_ylabel(label)
+    axes.set_title(title.format(learning.preset), loc="left", fontsize=11)
     count = learning.curve_seeds
     axes.set_xlabel(
         f"episodes of learning (seed {seed}; {count} {'episode' if count == 1 else 'episodes'} without "

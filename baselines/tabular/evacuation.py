@@ -23,6 +23,8 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.evacuation.env import EXIT, EvacuationEnv
 from llm_coop_envs.evacuation.room import MOVES
 from llm_coop_envs.evacuation.settings import EvacuationSettings
+from llm_coop_envs.policies import play
+from llm_coop_envs.policies.scripted.evacuation import NearestExit
 
 Arrays = dict[str, NDArray[Any]]
 #: Seeds of learning episodes start here; those of the learning curve at half of it. Evaluations use smaller ones.
@@ -182,6 +184,14 @@ class EvacuationLearner:
             greedy_episode(self._watched, self.tables, FIRST_CURVE_SEED + k) for k in range(self.learning.curve_seeds)
         ]
         return {"mean_round": float(np.mean(found))}
+
+    def reference(self) -> tuple[str, float]:
+        """What the curve is to be seen beside: the nearest-exit rule on the same seeds."""
+        rule, found = NearestExit(), []
+        for k in range(self.learning.curve_seeds):
+            play(self._watched, rule, seed=FIRST_CURVE_SEED + k)
+            found.append(mean_round(self._watched.events))
+        return "scripted nearest_exit", float(np.mean(found))
 
     def _trace(self, table: TileTable) -> _Trace:
         people = self._env.n_players

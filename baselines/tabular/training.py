@@ -44,6 +44,10 @@ class Learner(Protocol):
         """Measures of play without exploration now."""
         ...
 
+    def reference(self) -> tuple[str, float]:
+        """What the curve is to be seen beside: its name, and its value."""
+        ...
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What has been learned."""
         ...
@@ -129,7 +133,7 @@ def train(learning: Learning, seed: int, folder: Path, report: Report | None = N
                 _write_checkpoint(learner, learning, seed, progress, folder)
             if stop:
                 raise Stopped(done)
-    write_curve(rows, learning, seed, folder)
+    write_curve(rows, learning, seed, learner.reference(), folder)
     result = StoredTable(learning=learning, seed=seed, episodes=progress.done, arrays=_compact(learner.arrays()))
     save(result, folder / TABLE)
     return result

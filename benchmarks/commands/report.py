@@ -35,12 +35,9 @@ def report_command(
     from llm_coop_envs.benchmarks.comparison.runs import is_comparison
     from llm_coop_envs.benchmarks.report.build import write_report
 
-<<<<<<< HEAD
-    write = write_comparison if is_comparison(run.expanduser()) else write_report
-    page = write(run.expanduser(), None if out is None else out.expanduser(), partial=partial)
-=======
-    page = write_report(
-        run.expanduser(), None if out is None else out.expanduser(), partial=partial, invalid_above=invalid_above
-    )
->>>>>>> main
+    folder, where = run.expanduser(), None if out is None else out.expanduser()
+    if is_comparison(folder):
+        page = write_comparison(folder, where, partial=partial)
+    else:
+        page = write_report(folder, where, partial=partial, invalid_above=invalid_above)
     typer.echo(f"Report: {page}")

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from llm_coop_envs.core.slots import Heard
 
 MESSAGE_CUT = "message_cut"
 MESSAGE_CLEANED = "message_cleaned"
@@ -67,6 +69,19 @@ class Message:
     sequence: int
     position: int
     hearers: tuple[int, ...] | None
+    _known: dict[bool, Heard] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def as_heard(self, speaker: str, own: bool) -> Heard:
+        """The message in a listener's slots; made once, because it comes back in slots after slots.
+
+        Args:
+            speaker: the speaker's agent name.
+            own: whether the listener said it itself.
+        """
+        heard = self._known.get(own)
+        if heard is None:
+            heard = self._known[own] = Heard(speaker=speaker, text=self.text, own=own)
+        return heard
 
 
 class Audience:
@@ -260,7 +275,11 @@ class Conversation:
             return None, flags
         message = Message(speaker, text, self._sequence, self._position[speaker], self._audience.listeners(speaker))
         self.messages.append(message)
-        self._inboxes = None
+        ordered = self._shared_only if self._inboxes is not None else None
+        if ordered is not None and message.hearers is None and (not ordered or _place(ordered[-1]) < _place(message)):
+            ordered.append(message)
+        else:
+            self._inboxes = None
         return message, flags
 
     def heard(self, listener: int, *, own: bool = False) -> list[Message]:
@@ -284,7 +303,7 @@ class Conversation:
 
     def _inbox(self, listener: int) -> list[Message]:
         if self._inboxes is None:
-            ordered = sorted(self.messages, key=lambda m: (m.sequence, m.position))
+            ordered = sorted(self.messages, key=_place)
             shared = [m for m in ordered if m.hearers is None]
             if len(shared) == len(ordered):
                 self._shared_only: list[Message] | None = shared
@@ -299,7 +318,7 @@ class Conversation:
                         self._inboxes.setdefault(hearer, []).append(message)
                 if shared:
                     for hearer, mine in self._inboxes.items():
-                        self._inboxes[hearer] = sorted([*mine, *shared], key=lambda m: (m.sequence, m.position))
+                        self._inboxes[hearer] = sorted([*mine, *shared], key=_place)
                 self._shared = shared
         if self._shared_only is not None:
             return self._shared_only
@@ -330,3 +349,8 @@ class Conversation:
         self._last_order = self._position
         self._sequence = state["sequence"]
         self._together = state["together"]
+
+
+def _place(message: Message) -> tuple[int, int]:
+    """Where a message stands in the conversation."""
+    return message.sequence, message.position

@@ -307,17 +307,22 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         """
         restore(self, state)
 
-    def look(self, *, on_turn: bool = False) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+    def look(
+        self, *, on_turn: bool = False, slots_only: bool = False
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Observations and infos of those who are playing, as the last `reset` or `step` gave them.
 
         What to act on after `set_state` or `submit`.
 
         Args:
             on_turn: only of those whose submission counts in the step to come.
+            slots_only: the observations hold `phase` and `turn` alone, and the infos no `action_mask`, for those who
+                decide from `slots`.
         """
         if self.over:
             return {}, {}
-        return self._views(self.on_turn if on_turn else self.live)
+        who = self.on_turn if on_turn else self.live
+        return self._slot_views(who) if slots_only else self._views(who)
 
     def choice_of(self, answer: float) -> object:
         """The choice that a number answered to the text stands for; here the number itself."""
@@ -329,8 +334,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         """What a player has heard, for its slots."""
         names = self.possible_agents
         return tuple(
-            Heard(speaker=names[m.speaker], text=m.text, own=m.speaker == index)
-            for m in self.conversation.heard(index, own=own)
+            [m.as_heard(names[m.speaker], m.speaker == index) for m in self.conversation.heard(index, own=own)]
         )
 
     # Inside.
@@ -366,6 +370,27 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
                 missing.append(i)
         return values, missing, messages
 
+    def _slot_views(self, who: Indices) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """As `_views`, for those who look at slots alone."""
+        turn = self.turn.tolist()
+        phase = self.phases.index(self.phase)
+        names = self.possible_agents
+        common = self._common_slots()
+        round_, step, flags = self.round, self.cycles, self._flags
+        observations: dict[str, Observation] = {}
+        infos: dict[str, dict[str, Any]] = {}
+        for i in who.tolist():
+            name = names[i]
+            slots = self._slots(i, {"me": name, "on_turn": turn[i] == 1, **common})
+            observations[name] = {"phase": phase, "turn": turn[i]}
+            infos[name] = {"round": round_, "step": step, "flags": flags.get(i, ()), "slots": slots}
+        return observations, infos
+
+    def _common_slots(self) -> dict[str, Any]:
+        """The shared slots that are the same for all players."""
+        settings = self.settings
+        return {"phase": self.phase, "may_talk": settings.talk, "message_length": settings.message_length}
+
     def _views(self, who: Indices) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Observations and infos of some players."""
         rows = self._features()
@@ -374,7 +399,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         phase = self.phases.index(self.phase)
         names = self.possible_agents
         talk = self.settings.talk
-        common = {"phase": self.phase, "may_talk": talk, "message_length": self.settings.message_length}
+        common = self._common_slots()
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():

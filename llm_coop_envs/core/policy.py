@@ -121,13 +121,15 @@ class Table:
             The actions of the seated players on turn, by agent.
         """
         batches: list[tuple[PolicyLike, list[Request]]] = [(policy, []) for policy in self.policies]
+        batch_of = {id(policy): requests for policy, requests in batches}
         for agent, observation in observations.items():
             if observation["turn"] and agent in self._seats:
-                owner = self._seats[agent]
-                batch = next(requests for policy, requests in batches if policy is owner)
-                batch.append(Request(agent, observation, infos[agent]))
+                batch_of[id(self._seats[agent])].append(Request(agent, observation, infos[agent]))
         asked = [(policy, requests) for policy, requests in batches if requests]
-        answers = await asyncio.gather(*(policy.act(requests) for policy, requests in asked))
+        if len(asked) == 1:
+            answers = [await asked[0][0].act(asked[0][1])]
+        else:
+            answers = await asyncio.gather(*(policy.act(requests) for policy, requests in asked))
         actions: dict[str, dict[str, Any]] = {}
         for (policy, requests), given in zip(asked, answers, strict=True):
             if len(given) != len(requests):

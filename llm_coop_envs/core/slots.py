@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+
+from llm_coop_envs.core.quotation import quoted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +21,16 @@ class Heard:
     speaker: str
     text: str
     own: bool
+
+    @functools.cached_property
+    def quotation(self) -> str:
+        """What was said, between quotation marks on one line; see `quoted`."""
+        return quoted(self.text)
+
+    @functools.cached_property
+    def line(self) -> str:
+        """The speaker's name and what was said, as one line of a conversation."""
+        return f"{self.speaker}: {self.quotation}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.core.quotation import quoted
 from llm_coop_envs.errors import WordingError
 
 if TYPE_CHECKING:
@@ -16,23 +15,6 @@ if TYPE_CHECKING:
     from jinja2 import nodes
 
 TEMPLATE = "observation.jinja"
-_BREAKERS = "\x7f\x85\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_LINE_BREAKERS = {ord(c): f"\\u{ord(c):04x}" for c in _BREAKERS}
-_LINE_BREAKER = re.compile(f"[{_BREAKERS}]")
-_in_quotes = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def quoted(text: str) -> str:
-    """Put a message between double quotes on one line.
-
-    Line ends, control characters, quotes, backslashes and direction overrides are escaped as in JSON, so that nothing
-    a player writes can leave its quotation or look like another part of the text; all other characters stay.
-    """
-    line = _in_quotes(text)
-    # Looking first is ten times faster: the same messages come back in text after text.
-    if line.isascii() and "\x7f" not in line:
-        return line
-    return line.translate(_LINE_BREAKERS) if _LINE_BREAKER.search(line) else line
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -271,7 +271,7 @@ class EvacuationEnv(ScenarioEnv):
             distance = room.squared_distance(spoken_from[speakers], spoken_from[index])
             heard = [heard[k] for k in np.argsort(distance, kind="stable").tolist()]
         names = self.possible_agents
-        return tuple([Heard(speaker=names[m.speaker], text=m.text, own=False) for m in heard])
+        return tuple([m.as_heard(names[m.speaker], False) for m in heard])
 
     def _state_vector(self) -> NDArray[np.float64]:
         crowd, room = self._crowd, self._room

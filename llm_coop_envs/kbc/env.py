@@ -213,7 +213,11 @@ class KBCEnv(ScenarioEnv):
         repeated = settings.session == "repeated"
         talking = self.phase == TALK
         turns = 0 if self.over else settings.turns_before(self.made)
-        return KBCSlots(
+        # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
+        slots = object.__new__(KBCSlots)
+        vars(slots).update(
+            common,
+            **self._fixed_slots,
             over=self.over,
             persona=self._persona(index, talking),
             group=int(self._groups[index]) + 1 if settings.groups is not None else 0,
@@ -222,9 +226,8 @@ class KBCEnv(ScenarioEnv):
             turns=turns,
             turn=turns - len(self._orders) if talking and not self.over else 0,
             heard=self._heard(index, own=True),
-            **self._fixed_slots,
-            **common,
         )
+        return slots
 
     def _past(self, index: int) -> tuple[PastRound, ...]:
         """The rounds that a player is shown."""

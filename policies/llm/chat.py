@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from llm_coop_envs.errors import LlmCoopError
 
@@ -33,6 +33,10 @@ ErrorKind = Literal[
 
 RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply"})
 
+# Hashes of request settings, begun; with `seed` set anew for every request there could be any number of them.
+_known_settings: dict[tuple[Any, ...], Any] = {}
+_MOST_SETTINGS = 1000
+
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
 
@@ -49,8 +53,7 @@ class ChatMessage:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class RequestKey:
+class RequestKey(NamedTuple):
     """Which decision a request belongs to; unique inside a run, whatever the order of arrival.
 
     Attributes:
@@ -128,6 +131,26 @@ class ChatRequest:
         """The whole request as JSON data, as it is journalled."""
         return {"messages": [[message.role, message.content] for message in self.messages], **self.settings()}
 
+    def _settings_digest(self) -> Any:
+        if self.json_schema is not None or self.extra:
+            return hashlib.sha256(_encode(self.settings()).encode("ascii"))
+        # Most questions of a run share these, and encoding them would cost as much as hashing the messages.
+        name = (
+            self.model,
+            repr(self.temperature),  # 1 and 1.0 are equal, and not the same as JSON
+            repr(self.top_p),
+            self.max_tokens,
+            self.stop,
+            self.seed,
+            self.reasoning_effort,
+        )
+        found = _known_settings.get(name)
+        if found is None:
+            if len(_known_settings) >= _MOST_SETTINGS:
+                _known_settings.clear()
+            found = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii"))
+        return found
+
     def digest(self) -> str:
         """What tells this request from another one: SHA-256 in hex.
 
@@ -135,7 +158,7 @@ class ChatRequest:
         of its text in bytes, and the text in UTF-8 (lone surrogates included). Messages, the bulk, are hashed as they
         are because escaping them would cost six times as much as hashing.
         """
-        digest = hashlib.sha256(_encode(self.settings()).encode("ascii"))
+        digest = self._settings_digest().copy()
         for message in self.messages:
             text = message.content.encode("utf-8", "surrogatepass")
             digest.update(f"\n{message.role} {len(text)}\n".encode("utf-8", "surrogatepass"))
@@ -152,7 +175,7 @@ class Usage:
         completion_tokens: tokens of the answer, hidden reasoning included.
         reasoning_tokens: the hidden part.
         cached_tokens: tokens of the question that the provider had cached.
-        estimated: whether the provider sent no usage and these are our estimate (`prices.estimate_tokens`).
+        estimated: whether the provider sent no usage and these are our estimate (`tokens.estimate_tokens`).
     """
 
     prompt_tokens: int

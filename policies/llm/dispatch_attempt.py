@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import hashlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -141,7 +140,16 @@ class Attempts:
         usage, price = reply.usage, self._price
         cost = reply.cost if reply.cost is not None else price.cost(usage) if price is not None else None
         # Rounded here, so that an answer and its replay are equal.
-        reply = dataclasses.replace(reply, cost=cost, latency=round(reply.latency, 6))
+        reply = ChatReply(
+            reply.text,
+            usage,
+            reply.finish_reason,
+            reply.model,
+            round(reply.latency, 6),
+            cost,
+            reply.refusal,
+            reply.reasoning,
+        )
         if usage.estimated:
             # Without a count from the provider the budget is charged what there can be at most.
             prompt = most_prompt_tokens(request)

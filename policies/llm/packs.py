@@ -21,7 +21,7 @@ import yaml
 
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.core.slots import Heard
-from llm_coop_envs.core.wording import check_names, check_quotation, quoted, read_templates, template_environment
+from llm_coop_envs.core.wording import check_names, check_quotation, read_templates, template_environment
 from llm_coop_envs.errors import WordingError
 from llm_coop_envs.policies.llm.personas import Persona, read_personas
 from llm_coop_envs.policies.llm.policy_calls import COMMON_TEMPLATES, SCENARIOS, Call, calls_of
@@ -95,6 +95,8 @@ class Pack:
             for name in trees
             if not name.rpartition("/")[2].startswith("_")
         }
+        self._globals = dict(environment.globals)
+        self._context = environment.context_class
 
     def word(self, name: str) -> str:
         """A name of an exit or a move, in the pack's language."""
@@ -113,7 +115,10 @@ class Pack:
         import jinja2
 
         try:
-            text = self._templates[template].render(values)
+            # What Template.render does, without merging Jinja's globals anew for every prompt.
+            chosen = self._templates[template]
+            context = self._context(chosen.environment, {**self._globals, **values}, template, chosen.blocks)
+            text = "".join(chosen.root_render_func(context))
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WordingError(f"{self.folder / template}: {error}") from error
         # Paragraphs that are not there leave no gap. What players wrote is quoted and has no line ends.
@@ -148,7 +153,11 @@ class Pack:
 
 def values_for(call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
     """What a call's template is given: of all that is known, the names the call may show."""
-    return {name: known[name] for name in call.names if name in known}
+    names, take = call.taken
+    try:
+        return dict(zip(names, take(known), strict=True))
+    except KeyError:
+        return {name: known[name] for name in names if name in known}
 
 
 def shipped_packs() -> tuple[str, ...]:
@@ -185,7 +194,7 @@ def _spoken(messages: Iterable[Heard], you: str) -> str:
 
     A filter, because Jinja calls one many times faster than the body of a loop.
     """
-    return "\n".join([f"{you if m.own else m.speaker}: {quoted(m.text)}" for m in messages])
+    return "\n".join([f"{you}: {m.quotation}" if m.own else m.line for m in messages])
 
 
 def _inlined(name: str, sources: Mapping[str, str]) -> str:

@@ -44,6 +44,8 @@ class LLMPolicy(Policy):
         WordingError: the pack cannot be used.
     """
 
+    slots_only = True  # prompts are made from slots by a pack, not from the observation's text
+
     def __init__(self, chat: Chat, settings: LLMSettings, *, count_tokens: TokenCounter | None = None) -> None:
         self.chat = chat
         self.settings = settings

@@ -9,8 +9,10 @@ what was not published.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 #: Names that every template of a call gets besides its slots: the form of the answer, and the persona's words.
 SHARED = frozenset({"answer_as", "persona"})
@@ -43,6 +45,12 @@ class Call:
     def names(self) -> frozenset[str]:
         """All names its template may use."""
         return self.slots | SHARED | {f"{name}_left_out" for name, _ in self.shrinks}
+
+    @functools.cached_property
+    def taken(self) -> tuple[tuple[str, ...], operator.itemgetter[Any]]:
+        """All names in a fixed order, and what takes their values from all that is known."""
+        names = tuple(sorted(self.names))
+        return names, operator.itemgetter(*names)
 
     @functools.cached_property
     def nothing_left_out(self) -> Mapping[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -150,11 +151,18 @@ class LLMSettings:
 
     def parameters_for(self, scenario: str, call: str) -> ModelParameters:
         """The model parameters of a call."""
+        return self._chosen.get((scenario, call)) or self._choose(scenario, call)
+
+    def _choose(self, scenario: str, call: str) -> ModelParameters:
         table: Mapping[str, ModelParameters] = self.parameters
-        for name in (f"{scenario}/{call}", scenario, "default"):
-            if name in table:
-                return table[name]
-        return _OPEN
+        names = (f"{scenario}/{call}", scenario, "default")
+        found = next((table[name] for name in names if name in table), _OPEN)
+        self._chosen[scenario, call] = found
+        return found
+
+    @functools.cached_property
+    def _chosen(self) -> dict[tuple[str, str], ModelParameters]:
+        return {}
 
     def prompt_tokens(self, scenario: str, call: str) -> int:
         """How long a call's prompt may be, in tokens."""

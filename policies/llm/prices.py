@@ -125,11 +125,6 @@ class Prices:
         return None
 
 
-def estimate_tokens(text: str) -> int:
-    """About how many tokens a text has: a quarter of its bytes in UTF-8, rounded up."""
-    return math.ceil(_size(text) / BYTES_PER_TOKEN)
-
-
 def most_prompt_tokens(request: ChatRequest) -> int:
     """More tokens than the question can have: one per byte (no tokenizer makes more), and what templates add."""
     size = sum(_size(message.content) for message in request.messages)
@@ -138,8 +133,11 @@ def most_prompt_tokens(request: ChatRequest) -> int:
 
 
 def likely_prompt_tokens(request: ChatRequest) -> int:
-    """About how many tokens the question has."""
-    return sum(estimate_tokens(message.content) for message in request.messages) + 4 * len(request.messages)
+    """About how many tokens the question has, found quickly, for limits per minute: a quarter of its bytes.
+
+    What is shown to anybody, or put into a reply, is counted (`tokens.counter_for`).
+    """
+    return sum(math.ceil(_size(message.content) / BYTES_PER_TOKEN) + 4 for message in request.messages)
 
 
 def most_answer_tokens(text: str) -> int:

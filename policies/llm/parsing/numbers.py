@@ -221,6 +221,8 @@ def _judge(found: Sequence[tuple[float, ...]], question: NumberQuestion, rule: s
 
 
 def _from_object(answer: str, question: NumberQuestion, truncated: bool) -> Reading[float] | None:
+    if "{" not in answer:
+        return None
     found = find_value(answer, (question.key, *(key for key in KEYS if key != question.key)))
     if not found.objects:
         return None

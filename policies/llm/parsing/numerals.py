@@ -6,6 +6,7 @@ not going to be named. Such numbers are recognised by what stands beside them, o
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -105,7 +106,7 @@ _MANY = 200
 _LIST_MARK = re.compile(r"^\(?(\d{1,2})[.)]\s+\S", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Numeral:
     """One number in an answer.
 
@@ -113,13 +114,20 @@ class Numeral:
         values: what it may stand for; more than one if a separator can be read in two ways.
         start: where it begins, sign and currency included.
         end: where it ends.
-        candidate: whether it may be meant as the answer.
+        text: the answer it stands in.
+        counts: whether it only counts a line of a list.
     """
 
     values: tuple[float, ...]
     start: int
     end: int
-    candidate: bool
+    text: str
+    counts: bool
+
+    @functools.cached_property
+    def candidate(self) -> bool:
+        """Whether it may be meant as the answer; found out when a rule asks, since most answers need no such rule."""
+        return not self.counts and _may_be_meant(self.text, self.start, self.end)
 
 
 def numerals(text: str) -> list[Numeral]:
@@ -138,8 +146,7 @@ def numerals(text: str) -> list[Numeral]:
         if whole is None:
             continue
         start, end, values = whole
-        candidate = start not in marks and _may_be_meant(text, start, end)
-        found.append(Numeral(values, start, end, candidate))
+        found.append(Numeral(values, start, end, text, start in marks))
     return found
 
 

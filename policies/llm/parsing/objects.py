@@ -44,7 +44,7 @@ def find_value(text: str, keys: Collection[str]) -> Found:
         text: the answer, possibly with words or fences around the object.
         keys: keys that may hold what is looked for, best first.
     """
-    if not _OBJECT.search(text):
+    if "{" not in text or not _OBJECT.search(text):
         return Found(objects=False)
     result = Found(objects=True)
     for found in _objects(text):

@@ -23,6 +23,7 @@ _SILENT = re.compile(
     r"|keine nachricht)\s*\.?\s*[)\]>*]",
     re.IGNORECASE,
 )
+_OPENING = frozenset("([<*")
 _PAIRS = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'"}
 
 
@@ -62,12 +63,19 @@ def read_text(
 def _unwrapped(words: str, speaker: str) -> str:
     for _ in range(3):
         before = words
-        words = _LABEL.sub("", words, count=1)
-        if speaker:
-            words = re.sub(rf"\A(?:\*\*)?(?:{re.escape(speaker)}|You)(?:\*\*)?\s*:\s*(?:\*\*)?", "", words, count=1)
+        if ":" in words:
+            words = _unlabelled(words, speaker)
         close = _PAIRS.get(words[:1])
         if close and len(words) > 1 and words.endswith(close) and not set(words[1:-1]) & {words[0], close}:
             words = words[1:-1].strip()
         if words == before:
             break
-    return "" if _SILENT.fullmatch(words) else words
+    return "" if words[:1] in _OPENING and _SILENT.fullmatch(words) else words
+
+
+def _unlabelled(words: str, speaker: str) -> str:
+    """Words without a label or the speaker's name in front."""
+    words = _LABEL.sub("", words, count=1)
+    if speaker:
+        words = re.sub(rf"\A(?:\*\*)?(?:{re.escape(speaker)}|You)(?:\*\*)?\s*:\s*(?:\*\*)?", "", words, count=1)
+    return words

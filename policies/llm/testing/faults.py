@@ -69,9 +69,9 @@ class Faults:
         check_int(self, "huge", 1)
 
     @classmethod
-    def evenly(cls, share: float, kinds: tuple[str, ...] = TRANSPORT, *, seed: int = 0) -> Faults:
+    def evenly(cls, share: float, kinds: tuple[str, ...] = TRANSPORT, *, seed: int = 0, hang: float = 30.0) -> Faults:
         """Faults in a share of all requests, each kind alike."""
-        return cls(shares=dict.fromkeys(kinds, share / len(kinds)), seed=seed)
+        return cls(shares=dict.fromkeys(kinds, share / len(kinds)), seed=seed, hang=hang)
 
     def of(self, question: str, time: int) -> str | None:
         """What goes wrong when a question is asked for the `time`-th time (from 0), if anything."""

@@ -14,8 +14,8 @@ from typing import Any
 from aiohttp import web
 
 from llm_coop_envs.policies.llm.fastjson import dumps, loads
-from llm_coop_envs.policies.llm.prices import estimate_tokens
 from llm_coop_envs.policies.llm.testing.faults import Faults
+from llm_coop_envs.policies.llm.tokens import estimate_tokens
 
 MODEL = "scripted"
 _PIECE = 16  # characters in one piece of a streamed answer
@@ -39,6 +39,8 @@ class ScriptedServer:
         count: counts a text's tokens for `usage` and for the limit on the answer; `None` leaves `usage` out.
         key: the key that requests must bring; `None` lets everyone in.
         at_once: more requests at the same time than this are refused with 429.
+        remember: so many answers are kept ready; an equal body gets an equal answer for less work. For measuring
+            clients.
         host: the address to listen on.
         port: the port; 0 takes a free one.
 
@@ -59,6 +61,7 @@ class ScriptedServer:
         count: Callable[[str], int] | None = estimate_tokens,
         key: str | None = None,
         at_once: int | None = None,
+        remember: int = 0,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
@@ -73,6 +76,8 @@ class ScriptedServer:
         self._count = count
         self._key = key
         self._at_once = at_once
+        self._remember = remember
+        self._kept: dict[bytes, bytes] = {}
         self._host = host
         self._port = port
         self._runner: web.ServerRunner | None = None
@@ -134,12 +139,20 @@ class ScriptedServer:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            body = loads(raw)
             fault = self.faults.of(question, time)
+            kept = self._kept.get(raw) if fault is None else None
+            body = loads(raw) if kept is None else {}
             self.fates[fault or "answer"] += 1
             if self.latency:
                 await asyncio.sleep(self.latency)
+            if kept is not None:
+                self.answered[question] += 1
+                return web.Response(body=kept, content_type="application/json")
             response = await self._fated(request, body, fault, question)
+            if fault is None and len(self._kept) < self._remember:
+                found = getattr(response, "body", None)
+                if isinstance(found, bytes):  # not streamed
+                    self._kept[raw] = found
         except (ValueError, KeyError, TypeError) as error:
             return _error(400, f"This is no chat request: {error!r}.", "invalid_request_error")
         finally:

@@ -55,7 +55,16 @@ def test_the_points_of_a_curve(tmp_path):
     assert [row["episode"] for row in curve] == [0, 5, 10, 12]
     assert curve[0]["reward"] is None
     assert all(0 <= row["reward"] <= 10 for row in curve[1:])
-    assert set(curve[0]) == {"episode", "reward", "number", "target", "distance", "winners", "gainers"}
+    assert set(curve[0]) == {
+        "episode",
+        "reward",
+        "number",
+        "target",
+        "distance",
+        "winners",
+        "better_alone",
+        "as_good_alone",
+    }
 
 
 def test_a_folder_keeps_one_run(tmp_path):
@@ -97,7 +106,7 @@ def test_tables_are_found_by_file_folder_and_name(tmp_path):
     for name in (tmp_path, tmp_path / "table.npz", str(tmp_path)):
         assert load(name).about() == table.about()
     assert {load(name).scenario for name in shipped()} == {"kbc", "evacuation"}
-    with pytest.raises(RunError, match="there is no table 'evacuaton': .* did you mean 'evacuation'"):
+    with pytest.raises(RunError, match=r"there is no table 'evacuaton': .* did you mean 'evacuation'"):
         load("evacuaton")
 
 
@@ -119,7 +128,7 @@ def test_what_is_no_table_is_refused(tmp_path):
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path):
     table = train(CONTEST, 0, tmp_path)
-    with pytest.raises(RunError, match="cannot be written .*; choose another folder"):
+    with pytest.raises(RunError, match=r"cannot be written .*; choose another folder"):
         save(table, tmp_path / "nowhere" / "table.npz")
 
 
@@ -147,7 +156,7 @@ def test_settings_are_checked(kind, fields, sentence):
 
 
 def test_unknown_settings_are_refused():
-    with pytest.raises(SettingsError, match="epsilon=0.1: is no setting of KBCLearning"):
+    with pytest.raises(SettingsError, match=r"epsilon=0\.1: is no setting of KBCLearning"):
         KBCLearning.from_json({"epsilon": 0.1})
 
 

@@ -12,7 +12,6 @@ from llm_coop_envs.policies.llm.prices import (
     Price,
     PriceError,
     Prices,
-    estimate_tokens,
     likely_prompt_tokens,
     most_answer_tokens,
     most_prompt_tokens,
@@ -130,9 +129,8 @@ def test_litellms_table_is_found():
 
 
 @given(st.text())
-def test_estimates_are_a_quarter_of_the_bytes(text):
+def test_an_answer_has_at_most_a_token_per_byte(text):
     size = len(text.encode())
-    assert size / 4 <= estimate_tokens(text) < size / 4 + 1
     assert most_answer_tokens(text) == size + 1
 
 
@@ -141,7 +139,7 @@ def test_a_question_has_at_most_a_token_per_byte_and_the_templates_marks(texts):
     request = ChatRequest("m", tuple(ChatMessage("user", text) for text in texts))
     size = sum(len(text.encode()) for text in texts)
     assert most_prompt_tokens(request) == size + 16 * len(texts) + 64
-    assert likely_prompt_tokens(request) == sum(map(estimate_tokens, texts)) + 4 * len(texts)
+    assert size / 4 <= likely_prompt_tokens(request) - 4 * len(texts) < size / 4 + max(1, len(texts))
 
 
 def test_the_schema_is_part_of_the_question():
