@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import threading
@@ -209,7 +210,8 @@ async def _play(
         )
     except PlayerLeft as gone:
         left = str(gone)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        # Ctrl-C while everybody thinks ends the event loop, which then cancels what runs in it.
         left = "Ctrl-C was pressed"
     events = list(env.events)
     if left:
