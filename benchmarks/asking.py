@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study import Study
 from llm_coop_envs.core.settings import check_int, plain
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.llm.budget import Budget
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 
@@ -51,6 +52,13 @@ class Asking:
         if self.replay is not None and self.cache is not None:
             raise SettingsError("cache", str(self.cache), "is not used in a replay, which asks nobody; leave it out")
 
+        if self.sample is not None and self.cache is None:
+            raise SettingsError(
+                "sample", self.sample, "says which shared answer to take; it needs a cache, --cache DIR"
+            )
+        if self.replay is not None and self.part is not None:
+            raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
+
     def endpoints(self, study: Study) -> list[Endpoint]:
         """Where the study's models are reached, one endpoint for each; none in a replay.
 
@@ -69,6 +77,20 @@ class Asking:
         # In a replay they are made all the same, so that mistakes are found.
         made = [endpoint_of(model, given) for model, given in fields.items()]
         return [] if self.replay is not None else made
+
+    def check(self, endpoints: list[Endpoint]) -> None:
+        """Find out, before anything is written, whether models can be asked: keys, libraries, prices; or the journal.
+
+        Raises:
+            LlmCoopError: they cannot.
+        """
+        from llm_coop_envs.policies.llm.assemble import check_chat
+        from llm_coop_envs.policies.llm.journal_read import journal_files
+
+        if self.replay is None:
+            asyncio.run(check_chat(endpoints, self.budget, self.prices))
+        elif not journal_files(self.replay):
+            raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
 
     def open(
         self, folder: Path, endpoints: list[Endpoint], notify: Callable[[str], None]
@@ -92,7 +114,7 @@ class Asking:
         """What a session's record says; no key."""
         budget = {name: value for name, value in vars(self.budget).items() if value is not None}
         return {
-            "endpoints": [{**one.describe(), "base_url": one.base_url, "key_env": one.key_env} for one in endpoints],
+            "endpoints": [asdict(one) for one in endpoints],
             "budget": budget,
             "prices": None if self.prices is None else self.prices.name,
             "part": self.part,

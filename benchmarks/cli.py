@@ -10,12 +10,18 @@ import typer
 from llm_coop_envs.benchmarks.commands.common import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.commands.cost import cost_command
 from llm_coop_envs.benchmarks.commands.describe import describe_command
+from llm_coop_envs.benchmarks.commands.evaluate import evaluate_command
+from llm_coop_envs.benchmarks.commands.figures import figures_command
+from llm_coop_envs.benchmarks.commands.film import film_command
 from llm_coop_envs.benchmarks.commands.journal import journal_command
 from llm_coop_envs.benchmarks.commands.list import list_command
+from llm_coop_envs.benchmarks.commands.play import play_command
 from llm_coop_envs.benchmarks.commands.report import report_command
 from llm_coop_envs.benchmarks.commands.run import run_command
 from llm_coop_envs.benchmarks.commands.serve_scripted import serve_scripted_command
+from llm_coop_envs.benchmarks.commands.train import train_command
 from llm_coop_envs.benchmarks.commands.transcript import transcript_command
+from llm_coop_envs.benchmarks.commands.watch import watch_command
 
 app = typer.Typer(
     help="Do agents that compete start to cooperate? Run studies of three scenarios and report on them.",
@@ -25,13 +31,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
-app.command("report")(report_command)
 app.command("cost")(cost_command)
+app.command("report")(report_command)
+app.command("list")(list_command)
+app.command("describe")(describe_command)
+app.command("play")(play_command)
+app.command("watch")(watch_command)
+app.command("film")(film_command)
+app.command("figures")(figures_command)
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
 app.command("journal")(journal_command)
 app.command("transcript")(transcript_command)
 app.command("serve-scripted")(serve_scripted_command)
-app.command("list")(list_command)
-app.command("describe")(describe_command)
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ LLM = "llm"
 
 KINDS: Mapping[str, str] = {
     LLM: "llm_coop_envs.policies.llm.player",
+    "human": "llm_coop_envs.policies.human.player",
     "q_learning": "llm_coop_envs.baselines.q_learning.player",
     "tabular": "llm_coop_envs.baselines.tabular.player",
     "sb3": "llm_coop_envs.baselines.deep.player",

@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import platform
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,14 @@ class Run:
         write_json(self.folder / MANIFEST, manifest)
         self.manifest.update(changes)
 
+    def read_manifest(self) -> None:
+        """Take the manifest from disk again: other parts may have changed it.
+
+        Raises:
+            RunError: it is damaged.
+        """
+        self.manifest.update(open_run(self.folder).manifest)
+
 
 def is_episode(header: Any, events: list[Any]) -> bool:
     """Whether records are a whole episode."""
@@ -142,6 +150,44 @@ def open_run(folder: Path) -> Run:
     return run
 
 
+def study_of(run: Run) -> Study:
+    """The study that a run plays, its models reached as in the last session that asked them.
+
+    Raises:
+        RunError: the copy of the study file is not there.
+    """
+    manifest = run.manifest
+    path = run.folder / "study.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+    endpoints: dict[str, dict[str, Any]] = {}
+    for session in manifest["sessions"]:
+        for one in session.get("asking", {}).get("endpoints", []):
+            endpoints[one["model"]] = {name: value for name, value in one.items() if name != "model"}
+    return Study(
+        name=manifest["study"],
+        description=manifest["description"],
+        seed=manifest["seed"],
+        conditions=tuple(_reached(condition, endpoints) for condition in run.conditions),
+        measures=tuple(manifest["measures"]),
+        text=text,
+        given=tuple(manifest.get("given", ())),
+    )
+
+
+def _reached(condition: Condition, endpoints: Mapping[str, Mapping[str, Any]]) -> Condition:
+    seats = tuple(
+        (
+            pattern,
+            tuple(replace(one, endpoint=endpoints.get(one.policy.partition(":")[2], {})) for one in players),
+        )
+        for pattern, players in condition.seats
+    )
+    return replace(condition, seats=seats)
+
+
 def described_models(study: Study) -> list[dict[str, Any]]:
     """What a run records of the language models in its seats: settings, prompt pack with its hash, token counter."""
     found: list[dict[str, Any]] = []
@@ -151,6 +197,20 @@ def described_models(study: Study) -> list[dict[str, Any]]:
         if one not in found:
             found.append(one)
     return found
+
+
+def check_same(run: Run, study: Study) -> None:
+    """Refuse to continue a run as another study.
+
+    Raises:
+        RunError: the run's conditions, settings, policies or seeds are others.
+    """
+    if run.manifest["digest"] != study.digest:
+        raise RunError(
+            f"{run.folder}: holds a run of '{run.manifest['study']}' with other conditions, settings, policies or "
+            "seeds; choose another folder with -o, or continue it with the study, --policy, --seat and --seed "
+            "that it was begun with"
+        )
 
 
 def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) -> Run:
@@ -166,12 +226,7 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) 
     """
     if (folder / MANIFEST).is_file():
         run = open_run(folder)
-        if run.manifest["digest"] != study.digest:
-            raise RunError(
-                f"{folder}: holds a run of '{run.manifest['study']}' with other conditions, settings, policies or "
-                "seeds; choose another folder with -o, or continue it with the study, --policy, --seat and --seed "
-                "that it was begun with"
-            )
+        check_same(run, study)
         _check_words(run, models)
         return run
     try:
@@ -223,15 +278,20 @@ def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
             )
 
 
-def new_folder(study: Study, parent: Path = Path("runs")) -> Path:
+def new_folder(study: Study | str, parent: Path = Path("runs")) -> Path:
     """Make the folder `runs/<study>-<n>` with the smallest free n.
+
+    Args:
+        study: the study, or its name.
+        parent: where.
 
     Raises:
         RunError: it cannot be made.
     """
+    name = study if isinstance(study, str) else study.name
     number = 1
     while True:
-        folder = parent / f"{study.name}-{number}"
+        folder = parent / f"{name}-{number}"
         try:
             parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir()
@@ -244,8 +304,12 @@ def new_folder(study: Study, parent: Path = Path("runs")) -> Path:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """Keep a second writer out of a run folder; the lock goes when the process does, however it ends.
+
+    Args:
+        folder: the run folder.
+        shared: whether other writers may come that share it, too.
 
     Raises:
         RunError: another process is writing there.
@@ -263,9 +327,17 @@ def locked(folder: Path) -> Iterator[None]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sweep(folder)
         except OSError as error:
-            raise RunError(f"{folder}: another process is writing this run; wait for it or stop it first") from error
-        sweep(folder)
+            if not shared:
+                why = "another process is writing this run; wait for it or stop it first"
+                raise RunError(f"{folder}: {why}") from error
+        if shared:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError as error:
+                why = "another process is writing this run and does not share it (it has no --part); wait for it"
+                raise RunError(f"{folder}: {why}") from error
         yield
 
 

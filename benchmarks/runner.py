@@ -15,21 +15,25 @@ from types import FrameType
 from typing import Any, Protocol
 
 from llm_coop_envs.benchmarks.asking import Asking
+from llm_coop_envs.benchmarks.parts import Claims, alone, need_locks
 from llm_coop_envs.benchmarks.players import asks_a_model
 from llm_coop_envs.benchmarks.pool import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.runfolder import (
     COMPLETE,
     INTERRUPTED,
+    MANIFEST,
     RUNNING,
     Run,
+    check_same,
     described_models,
     locked,
     make_run,
+    open_run,
     versions,
 )
 from llm_coop_envs.benchmarks.study import Study
 from llm_coop_envs.benchmarks.tables import need_arrow, read_episode, write_tables
-from llm_coop_envs.benchmarks.together import Table
+from llm_coop_envs.benchmarks.together import SideBySide
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 
@@ -89,6 +93,7 @@ class Outcome:
         complete: whether that is all of them, and the tables are written.
         seconds: how long this session took.
         why: why it stopped before it was complete, other than by Ctrl-C.
+        elsewhere: episodes that other parts of the run are playing.
     """
 
     run: Run
@@ -97,6 +102,7 @@ class Outcome:
     complete: bool
     seconds: float
     why: str | None = None
+    elsewhere: int = 0
 
 
 def run_study(
@@ -137,6 +143,8 @@ def run_study(
     if workers < 1:
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
+    if (folder / MANIFEST).is_file():
+        check_same(open_run(folder), study)
     session = _Session(study, workers, command, watcher or Silent(), asking or Asking())
     return session.play(folder)
 
@@ -152,7 +160,13 @@ class _Session:
         self._asking = asking
         self._endpoints = asking.endpoints(study)
         self._models = described_models(study)
-        self._table: Table | None = None
+        self._table: SideBySide | None = None
+        self._claims: Claims | None = None
+        self._number = 0
+        if asking.part is not None:
+            need_locks()
+            if not study.models:
+                raise RunError("--part: only runs in which a language model plays have parts; leave it out")
         self._record: dict[str, Any] = {
             "started": _now(),
             "ended": None,
@@ -161,29 +175,36 @@ class _Session:
             "versions": versions(),
         }
         if study.models:
+            asking.check(self._endpoints)
             self._record["asking"] = asking.describe(self._endpoints)
 
     def play(self, folder: Path) -> Outcome:
-        run = make_run(self._study, folder, self._models)
-        with locked(folder), _Interrupts(self._watcher) as interrupts:
+        part = self._asking.part
+        with self._guard(folder):
+            run = make_run(self._study, folder, self._models)
+        claims = self._claims = None if part is None else Claims(run, part)
+        with locked(folder, shared=part is not None), _Interrupts(self._watcher) as interrupts:
             missing = _missing(run)
-            sessions = [*run.manifest["sessions"], self._record]
-            run.write_manifest(status=RUNNING, finished=run.total - len(missing), sessions=sessions)
+            self._begin(run, len(missing))
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
             count = _Count(run, missing, self._workers, self._watcher)
+            elsewhere = 0
             try:
                 if missing:
                     self._episodes(run, missing, interrupts, count)
-                complete = run.manifest["finished"] == run.total
-                if complete:
-                    self._watcher.tables()
-                    write_tables(run)
+                with self._guard(folder):
+                    complete = self._complete(run)
+                if claims is not None and not complete:
+                    elsewhere = claims.elsewhere()
             except BaseException:
                 # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
                 with contextlib.suppress(LlmCoopError):
                     self._close(run, INTERRUPTED)
                 raise
-            self._close(run, COMPLETE if complete else INTERRUPTED)
+            finally:
+                if claims is not None:
+                    claims.close()
+            self._close(run, COMPLETE if complete else RUNNING if elsewhere else INTERRUPTED)
         return Outcome(
             run=run,
             played=count.played,
@@ -191,11 +212,35 @@ class _Session:
             complete=complete,
             seconds=time.monotonic() - self._started,
             why=None if self._table is None else self._table.why,
+            elsewhere=0 if interrupts.asked() else elsewhere,
         )
+
+    def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
+        """Keeps other parts from the manifest."""
+        return contextlib.nullcontext() if self._asking.part is None else alone(folder)
+
+    def _begin(self, run: Run, missing: int) -> None:
+        with self._guard(run.folder):
+            run.read_manifest()
+            self._number = len(run.manifest["sessions"])
+            sessions = [*run.manifest["sessions"], self._record]
+            run.write_manifest(status=RUNNING, finished=run.total - missing, sessions=sessions)
+
+    def _complete(self, run: Run) -> bool:
+        """Write the tables if all episodes are there; whether they are."""
+        if self._asking.part is not None:
+            run.read_manifest()
+            run.manifest["finished"] = len(run.finished())
+        complete = bool(run.manifest["finished"] == run.total)
+        # Another part may have been the last one, and have seen it.
+        if complete and not (self._asking.part is not None and run.complete):
+            self._watcher.tables()
+            write_tables(run)
+        return complete
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: _Interrupts, count: _Count) -> None:
         if self._study.models:
-            self._table = Table(run, tasks, self._asking, self._endpoints, self._watcher, count.done)
+            self._table = SideBySide(run, tasks, self._asking, self._endpoints, self._watcher, count.done, self._claims)
             interrupts.listen(self._table.interrupt)
             try:
                 asyncio.run(self._table.play())
@@ -213,7 +258,13 @@ class _Session:
         closed = {**self._record, "ended": _now()}
         if self._table is not None:
             closed["asked"] = self._table.record()
-        run.write_manifest(status=status, sessions=[*run.manifest["sessions"][:-1], closed])
+        with self._guard(run.folder):
+            finished = run.manifest["finished"]
+            run.read_manifest()
+            sessions = list(run.manifest["sessions"])
+            sessions[self._number] = closed
+            done = COMPLETE if run.complete and self._asking.part is not None else status
+            run.write_manifest(status=done, finished=max(finished, run.manifest["finished"]), sessions=sessions)
 
 
 class _Count:

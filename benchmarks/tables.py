@@ -17,7 +17,7 @@ from llm_coop_envs.errors import MissingExtra
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EPISODES, MESSAGES, ROUNDS = "episodes", "messages", "rounds"
+EPISODES, MESSAGES, ROUNDS, ANSWERS = "episodes", "messages", "rounds", "answers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,8 @@ class EpisodeTables:
         metrics: one row with all metrics.
         rounds: one row per round.
         messages: one row per message.
+        answers: one row for each kind of question of each policy that asked a model.
+        models: the answers of each model, as the provider reports them.
     """
 
     condition: Condition
@@ -39,6 +41,8 @@ class EpisodeTables:
     metrics: Row
     rounds: list[Row]
     messages: list[Row]
+    answers: list[Row]
+    models: dict[str, int]
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
@@ -95,9 +99,32 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         for event in events
         if event["type"] == "message"
     ]
-    rounds = [{**key, **row} for row in scenario.round_rows(events)]
+    asked: list[Row] = header.get("answers", [])
+    models: dict[str, int] = {}
+    for one in asked:
+        for model, count in one["models"].items():
+            models[model] = models.get(model, 0) + count
     return EpisodeTables(
-        condition=condition, seed=seed, events=events, metrics=metrics, rounds=rounds, messages=messages
+        condition=condition,
+        seed=seed,
+        events=events,
+        metrics=metrics,
+        rounds=[{**key, **row} for row in scenario.round_rows(events)],
+        messages=messages,
+        answers=[
+            {
+                **key,
+                "scenario": scenario.name,
+                "policy": one["policy"],
+                "player": number,
+                "seats": len(one["seats"]),
+                "call": call,
+                **counts,
+            }
+            for number, one in enumerate(asked)
+            for call, counts in one["calls"].items()
+        ],
+        models=models,
     )
 
 
@@ -123,7 +150,8 @@ def write_tables(run: Run) -> list[Path]:
     """Write the run's tables as Parquet.
 
     Returns:
-        The files: `episodes.parquet`, `messages.parquet` and `rounds_<scenario>.parquet` of each scenario.
+        The files: `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, and
+        `answers.parquet` if a language model played.
 
     Raises:
         RunError: an episode is damaged or a table cannot be written.
@@ -135,6 +163,8 @@ def write_tables(run: Run) -> list[Path]:
         parts[EPISODES].append(_table([episode.metrics]))
         if episode.messages:
             parts[MESSAGES].append(_table(episode.messages))
+        if episode.answers:
+            parts.setdefault(ANSWERS, []).append(_table(episode.answers))
         if episode.rounds:
             parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
     return [_write(run.folder / f"{name}.parquet", tables) for name, tables in parts.items() if tables]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llm_coop_envs.benchmarks.asking import Asking
 from llm_coop_envs.benchmarks.episode import play_episode
+from llm_coop_envs.benchmarks.parts import Claims
 from llm_coop_envs.benchmarks.pool import Finished, Task, failure
 from llm_coop_envs.benchmarks.runfolder import Run
 from llm_coop_envs.errors import LlmCoopError
@@ -32,7 +33,7 @@ class Listener(Protocol):
         """What has been asked, got and paid so far; several times a second."""
 
 
-class Table:
+class SideBySide:
     """Plays episodes side by side.
 
     Args:
@@ -42,6 +43,7 @@ class Table:
         endpoints: where.
         listener: is told about the questions.
         done: is told of each episode that was played and written.
+        claims: which episodes this part of the run plays, if there are several.
 
     Attributes:
         why: why it stopped before all was played, if it had to.
@@ -55,6 +57,7 @@ class Table:
         endpoints: list[Endpoint],
         listener: Listener,
         done: Callable[[Finished], None],
+        claims: Claims | None = None,
     ) -> None:
         self._run = run
         self._waiting = deque(tasks)
@@ -62,6 +65,7 @@ class Table:
         self._endpoints = endpoints
         self._listener = listener
         self._done = done
+        self._claims = claims
         self.why: str | None = None
         self._chat: OpenChat | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -95,6 +99,8 @@ class Table:
             LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
             asyncio.CancelledError: the second `interrupt`.
         """
+        if self._claims is not None:
+            self._claims.take_over(self._waiting)
         self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
         async with self._asking.open(self._run.folder, self._endpoints, self._listener.say) as chat:
             self._chat = chat
@@ -135,7 +141,12 @@ class Table:
     async def _work(self, chat: OpenChat) -> None:
         """Play episode after episode."""
         while self._waiting:
-            await self._one(chat, self._waiting.popleft())
+            task = self._waiting.popleft()
+            if self._claims is None:
+                await self._one(chat, task)
+            elif self._claims.claim(task):
+                await self._one(chat, task)
+                self._claims.release(task)
 
     async def _one(self, chat: OpenChat, task: Task) -> None:
         run = self._run

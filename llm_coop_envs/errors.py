@@ -9,6 +9,9 @@
     +-- MissingExtra (also a RuntimeError)  an optional dependency is not installed
     +-- StudyError (also a ValueError)      a study file is wrong
     +-- RunError (also a RuntimeError)      a run folder cannot be written, read or continued
+    +-- SceneError (also a ValueError)      events or a scene cannot be drawn
+    +-- WindowError (also a RuntimeError)   no window can be opened
+    +-- PlayerLeft (also a RuntimeError)    a person who plays has gone
 
 Command-line entry points turn an `LlmCoopError` into its sentence and exit code 2.
 """
@@ -82,3 +85,15 @@ class StudyError(LlmCoopError, ValueError):
 
 class RunError(LlmCoopError, RuntimeError):
     """A run folder cannot be written, read or continued."""
+
+
+class SceneError(LlmCoopError, ValueError):
+    """Events are no episode that could be shown, or a scene cannot be drawn as asked."""
+
+
+class WindowError(LlmCoopError, RuntimeError):
+    """No window can be opened."""
+
+
+class PlayerLeft(LlmCoopError, RuntimeError):
+    """A person who plays has gone: the input ended, or the game was left."""

@@ -209,7 +209,7 @@ def draw_panels(
         share_y: whether all have the same vertical axis.
         legend_rows: how many lines of legend to leave room for; `None` for as many as there are.
         legend_columns: in how many columns the legend stands.
-        bar: what the colours of dots with values mean; empty for no colour bar.
+        bar: what the colours of dots with values mean (whole numbers); empty for no colour bar.
 
     Returns:
         The figure; nothing is drawn to a screen.
@@ -218,9 +218,9 @@ def draw_panels(
         MissingExtra: matplotlib is not installed.
     """
     across = max(len(row) for row in rows)
-    names = dict.fromkeys(
-        mark.label for row in rows for panel in row if panel for mark in (*panel.curves, *panel.dots) if mark.label
-    )
+    shown = [panel for row in rows for panel in row if panel is not None]
+    labels = [label for one in shown for label in (*(c.label for c in one.curves), *(d.label for d in one.dots))]
+    names = dict.fromkeys(label for label in labels if label)
     lines = math.ceil(len(names) / legend_columns) if legend_rows is None else legend_rows
     legend_height = 0.21 * lines + 0.1 if lines else 0.0
     with styled():
@@ -235,9 +235,14 @@ def draw_panels(
                 else:
                     fill(axes, panel)
         if bar:
-            shown = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
-            if shown:
-                figure.colorbar(shown[0], ax=grid.ravel().tolist(), label=bar, shrink=0.8, pad=0.02)
+            from matplotlib.ticker import MaxNLocator
+
+            colored = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
+            if colored:
+                whole = MaxNLocator(nbins=8, integer=True)
+                figure.colorbar(
+                    colored[0], ax=grid.ravel().tolist(), label=bar, shrink=0.8, pad=0.02, ticks=whole, drawedges=False
+                )
         if names:
             found = {
                 text: handle

@@ -68,8 +68,10 @@ def styled() -> AbstractContextManager[None]:
     need_matplotlib()
     import matplotlib
 
-    context: AbstractContextManager[None] = matplotlib.rc_context(STYLE)
-    return context
+    # Its stubs know the names one by one; a dictionary of any names is not among them.
+    context: Any = matplotlib.rc_context
+    style: AbstractContextManager[None] = context(STYLE)
+    return style
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -41,8 +41,8 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
-Workers = Annotated[int | None, typer.Option(help="Sessions at a time; all cores if left out.")]
-Seed = Annotated[int, typer.Option(help="Seed of the random stream.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Sessions at a time; all cores if left out.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random stream.")]
 Docked = Annotated[bool, typer.Option("--docked", help="Draw the random numbers of the authors' code.")]
 Misread = Annotated[
     bool, typer.Option("--misread", help="Analyse two rounds of memory as the authors' code does, firms mixed up.")

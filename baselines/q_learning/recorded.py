@@ -17,7 +17,7 @@ from llm_coop_envs.baselines.q_learning.studies import STUDIES, Variant
 RECORD = "recorded.json"
 COMMAND = "python -m llm_coop_envs.baselines.q_learning reproduce FOLDER"
 
-REPRODUCED = {"representative": SESSIONS, "alpha_beta": 200, "delta": SESSIONS}
+REPRODUCED = {"representative": SESSIONS, "alpha_beta": 200, "delta": 400}
 """The studies that are recorded, and their sessions per variant."""
 
 _DIGITS = 6

@@ -134,14 +134,16 @@ def run_command(
     ] = None,
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
+    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.asking import AT_ONCE
     from llm_coop_envs.benchmarks.commands.run_options import RunOptions
     from llm_coop_envs.benchmarks.pool import usable_cores
     from llm_coop_envs.benchmarks.progress import RichWatcher, clock
-    from llm_coop_envs.benchmarks.runfolder import new_folder
+    from llm_coop_envs.benchmarks.runfolder import MANIFEST, new_folder, open_run, study_of
     from llm_coop_envs.benchmarks.runner import run_study
     from llm_coop_envs.benchmarks.study import load_study
     from llm_coop_envs.benchmarks.tables import need_arrow
+    from llm_coop_envs.policies.llm.clients.keys import scrub
 
     need_arrow()
     options = RunOptions(
@@ -172,12 +174,27 @@ def run_command(
         part=part,
         at_once=at_once or AT_ONCE,
     )
-    plan = options.players(load_study(study, seed))
+    if study == comparison.NAME:
+        from llm_coop_envs.benchmarks.commands.comparison import play_comparison
+
+        play_comparison(options, out=out, workers=workers, seed=seed or 0)
+        return
+    given = Path(study).expanduser()
+    continued = (given / MANIFEST).is_file()
+    if continued and seed is not None:
+        fail(f"--seed {seed}: {given} is a run, whose seed is fixed; give the study instead to play it with another")
+    plan = options.players(study_of(open_run(given)) if continued else load_study(study, seed))
     asking = options.asking()
-    asking.endpoints(plan)
-    folder = new_folder(plan) if out is None else out.expanduser()
-    parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)]), *options.again()]
-    again = shlex.join([*parts, "-o", str(folder)])
+    if out is None and continued and replay is None:
+        out = given
+    if plan.models and out is None:
+        asking.check(asking.endpoints(plan))  # before a folder is made; with -o, run_study does it in time
+    folder = new_folder(plan.name) if out is None else out.expanduser()
+    if replay is not None and folder.resolve() == replay.expanduser().resolve():
+        fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
+    start = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)])]
+    parts = [*start, *options.again()]
+    again = scrub(shlex.join([*parts, "-o", str(folder)]))
     console = Console(stderr=True)
     watcher = RichWatcher(console)
     try:
@@ -186,7 +203,7 @@ def run_command(
                 plan,
                 folder,
                 workers=workers or usable_cores(),
-                command=shlex.join(parts),
+                command=scrub(shlex.join(parts)),
                 watcher=watcher,
                 asking=asking,
             )
@@ -197,10 +214,19 @@ def run_command(
         if not watcher.begun:
             raise
         fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
+    if not outcome.complete and outcome.elsewhere and outcome.why is None:
+        note(
+            f"This part is done: {outcome.played} episodes in {clock(outcome.seconds)}. Other parts are playing "
+            f"{outcome.elsewhere} more; the last one to end writes the tables."
+        )
+        return
     if not outcome.complete:
-        why = "Stopped" if outcome.why is None else outcome.why[0].upper() + outcome.why[1:]
         there = f"{outcome.finished} of {outcome.run.total} episodes are in {folder}"
-        note(f"{why}{': ' if outcome.why is None else '. '}{there}; continue with: {again}")
+        if outcome.why is None:
+            note(f"Stopped: {there}; continue with: {again}")
+        else:
+            more = shlex.join([*start, *options.with_more().again(), "-o", str(folder)])
+            note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {there}; for example: {scrub(more)}")
         raise typer.Exit(EXIT_INTERRUPTED)
     note(f"Done: {outcome.played} episodes in {clock(outcome.seconds)}; all {outcome.run.total} are in {folder}.")
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

@@ -63,11 +63,11 @@ class RunOptions:
             self._no_model_options()
         if not given:
             return study
-        options = self._model_options()
+        options = self.model_options()
         return with_players(
             study,
-            None if everyone is None else self._complete(everyone, options),
-            [(pattern, self._complete(player, options)) for pattern, player in seats],
+            None if everyone is None else self.complete(everyone, options),
+            [(pattern, self.complete(player, options)) for pattern, player in seats],
         )
 
     def asking(self) -> Asking:
@@ -85,7 +85,6 @@ class RunOptions:
         }
         limits = {
             "most": self.in_flight,
-            "start": None if self.in_flight is None else min(8, self.in_flight),
             "requests_per_minute": self.requests_per_minute,
             "tokens_per_minute": self.tokens_per_minute,
         }
@@ -102,6 +101,11 @@ class RunOptions:
             at_once=self.at_once,
         )
 
+    def with_more(self) -> RunOptions:
+        """The same with twice the budget."""
+        given = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
+        return dataclasses.replace(self, **{name: 2 * value for name, value in given.items() if value is not None})
+
     def again(self) -> list[str]:
         """The options as arguments, for the record and for a session that continues; no key is among them."""
         found: list[str] = []
@@ -117,7 +121,7 @@ class RunOptions:
                     found += [flag, str(part)]
         return found
 
-    def _complete(self, player: Given, options: Mapping[str, Any]) -> Given:
+    def complete(self, player: Given, options: Mapping[str, Any]) -> Given:
         """A language model with the options for all of them; its own go first."""
         if not player.asks_a_model:
             return player
@@ -128,7 +132,8 @@ class RunOptions:
             name = f"{KIND}:{self.model}"
         return Given(name=name, options={**options, **player.options})
 
-    def _model_options(self) -> dict[str, Any]:
+    def model_options(self) -> dict[str, Any]:
+        """What all language models of the run are given, unless their own options say otherwise."""
         given = {"preset": self.preset, "pack": self.pack, "answers": self.answers}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.personas:

@@ -144,6 +144,25 @@ class PriceLevels:
     collusion_source: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImpulseResponse:
+    """Prices after one firm was forced to its best reply, period by period from the one before.
+
+    Attributes:
+        nash: the Nash price of the market.
+        joint: its joint-profit price.
+        deviator: the deviating firm's mean price.
+        rival: its rival's.
+        source: where it was published.
+    """
+
+    nash: float
+    joint: float
+    deviator: tuple[float, ...]
+    rival: tuple[float, ...]
+    source: str
+
+
 def escape_table() -> tuple[EscapeRow, ...]:
     """Cumulative escapes by round, three arms (Wu et al. 2024, Table 2)."""
     data = _read("evacuation")["table_2"]
@@ -224,7 +243,43 @@ def price_levels() -> PriceLevels:
     )
 
 
+def impulse_response() -> ImpulseResponse:
+    """How Q-learners answer a price cut (Calvano et al. 2020, Figure 4)."""
+    data = _read("q_learning")["impulse_response"]
+    return ImpulseResponse(
+        nash=data["nash"],
+        joint=data["joint"],
+        deviator=tuple(data["deviator"]),
+        rival=tuple(data["rival"]),
+        source=data["source"],
+    )
+
+
 @functools.cache
 def _read(name: str) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8"))
     return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedRounds:
+    """How long it took until prices stayed up, as published.
+
+    Attributes:
+        arm: its key.
+        title: its name.
+        rounds: how many rounds.
+        gain: the profit gain then, if it is known.
+        source: where it was published, and what was counted.
+    """
+
+    arm: str
+    title: str
+    rounds: float
+    gain: float | None
+    source: str
+
+
+def published_rounds() -> tuple[PublishedRounds, ...]:
+    """Rounds until prices stay up: models, learners as quoted, learners as published."""
+    return tuple(PublishedRounds(**one) for one in _read("comparison")["rounds"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +44,9 @@ class _Path:
 class BertrandSection:
     """Price paths with the Nash and cartel price, beside the published ones."""
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
+    def __init__(self, conditions: Sequence[Condition], who: Mapping[str, str]) -> None:
         self._conditions = conditions
+        self._who = who
         self._paths: dict[str, list[_Path]] = {c.name: [] for c in conditions}
 
     def add(self, episode: EpisodeTables) -> None:
@@ -95,10 +96,10 @@ class BertrandSection:
             if not path.truncated
         ]
         mean, low, high = bootstrap_means(matrix)
-        banded = len(matrix) > 1
+        banded, who = len(matrix) > 1, self._who[condition.name]
         curves.append(
             Curve(
-                label=f"here, scripted: mean of {condition.settings['firms']} firms (n = {len(matrix)})",
+                label=f"here, {who}: mean of {condition.settings['firms']} firms (n = {len(matrix)})",
                 x=range(1, horizon + 1),
                 y=mean.tolist(),
                 low=low.tolist() if banded else None,
@@ -106,7 +107,7 @@ class BertrandSection:
                 color=colour,
             )
         )
-        for path in _alike(condition, paths[0]):
+        for path in published_paths(condition, paths[0]):
             what = "each firm" if len(path.prices) > 1 else "mean"
             label = f"published: GPT-4, {path.title}, one run, {what}"
             for i, series in enumerate(path.prices):
@@ -143,7 +144,9 @@ class BertrandSection:
                 else NOTHING
                 for mark in marks
             ]
-            rows.append(TableRow(name=condition.title, below=f"scripted, n = {len(matrix)}", cells=cells))
+            rows.append(
+                TableRow(name=condition.title, below=f"{self._who[condition.name]}, n = {len(matrix)}", cells=cells)
+            )
         for path in paths:
             cells = [_published(path, mark) for mark in marks]
             rows.append(TableRow(name=f"GPT-4, {path.title}", below="published, one run", cells=cells, published=True))
@@ -165,7 +168,7 @@ def _span(played: Sequence[Condition], everything: Sequence[_Path]) -> tuple[flo
     """Ends of the price axis that hold every picture, so that the pictures can be compared."""
     shown = [price for path in everything for price in (*path.prices, path.nash, path.joint)]
     for condition in played:
-        for published in _alike(condition, everything[0]):
+        for published in published_paths(condition, everything[0]):
             shown += [price for series in published.prices for price in series]
     low, high = float(min(shown)), float(max(shown))
     margin = 0.05 * (high - low) or 1.0
@@ -181,7 +184,7 @@ def _aligned(paths: Sequence[_Path], horizon: int) -> NDArray[np.float64]:
     return np.stack([np.pad(path.prices, (0, horizon - len(path.prices)), mode="edge") for path in paths])
 
 
-def _alike(condition: Condition, ours: _Path) -> list[PricePath]:
+def published_paths(condition: Condition, ours: _Path) -> list[PricePath]:
     """The published paths with talk as in the condition, if the market has the published reference prices."""
     levels = price_levels()
     if abs(ours.nash - levels.nash) > 0.01 or abs(ours.joint - levels.cartel) > 0.01:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import jinja2
 from llm_coop_envs.benchmarks.files import write_whole
 from llm_coop_envs.benchmarks.published.load import PAPER
 from llm_coop_envs.benchmarks.registry import Row
+from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersPart, AnswersSection
 from llm_coop_envs.benchmarks.report.bertrand import BertrandSection
 from llm_coop_envs.benchmarks.report.evacuation import EvacuationSection
 from llm_coop_envs.benchmarks.report.kbc import KbcSection
@@ -25,6 +26,8 @@ from llm_coop_envs.render.figures_style import need_matplotlib
 
 PAGE = "index.html"
 EXCERPTS = 2
+LANGUAGE_MODEL = "language model"
+SCRIPTED_ANSWERS = "scripted answers"
 
 
 class SectionBuilder(Protocol):
@@ -40,13 +43,17 @@ class SectionBuilder(Protocol):
 _BUILDERS: dict[str, Any] = {"kbc": KbcSection, "bertrand": BertrandSection, "evacuation": EvacuationSection}
 
 
-def write_report(folder: Path, out: Path | None = None, *, partial: bool = False) -> Path:
+def write_report(
+    folder: Path, out: Path | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
+) -> Path:
     """Write the report on a run.
 
     Args:
         folder: the run folder.
         out: where to write; `folder/report` by default.
         partial: accept a run that is not complete; the page then says so.
+        invalid_above: the share of a model's decisions that fell back, or of its answers that were unreadable, above
+            which a condition is marked invalid.
 
     Returns:
         The page.
@@ -67,42 +74,65 @@ def write_report(folder: Path, out: Path | None = None, *, partial: bool = False
         )
     if there == 0:
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
-    sections = build_sections(run)
+    if not 0 <= invalid_above <= 1:
+        raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
+    sections, answers = build_parts(run, invalid_above)
     out = out or folder / "report"
     for section in sections:
         for picture in section.pictures:
             write_whole(out / f"{picture.name}.png", picture.png)
     page = out / PAGE
-    write_whole(page, render_page(run, sections).encode())
+    write_whole(page, render_page(run, sections, answers).encode())
     return page
 
 
 def build_sections(run: Run) -> list[Section]:
     """One section for each scenario that has finished episodes, in the order of the study."""
+    return build_parts(run)[0]
+
+
+def build_parts(run: Run, invalid_above: float = INVALID_ABOVE) -> tuple[list[Section], AnswersPart | None]:
+    """The sections, and the part about the models that answered, if any did."""
     conditions: dict[str, list[Condition]] = {}
     for condition in run.conditions:
         conditions.setdefault(condition.scenario, []).append(condition)
+    who = {c.name: _who(run, c) for c in run.conditions}
     sections = {name: Section(name=name, title=cs[0].spec.title) for name, cs in conditions.items()}
-    builders: dict[str, SectionBuilder] = {name: _BUILDERS[name](cs) for name, cs in conditions.items()}
+    builders: dict[str, SectionBuilder] = {name: _BUILDERS[name](cs, who) for name, cs in conditions.items()}
+    asked = AnswersSection(run.conditions, invalid_above)
     metrics: dict[str, list[Row]] = {condition.name: [] for condition in run.conditions}
     talked: set[str] = set()
     for episode in read_episodes(run):
         name = episode.condition.scenario
         builders[name].add(episode)
+        asked.add(episode)
         metrics[episode.condition.name].append(episode.metrics)
         if episode.condition.name not in talked and len(sections[name].excerpts) < EXCERPTS:
             part = excerpt(episode)
             if part is not None:
                 talked.add(episode.condition.name)
                 sections[name].excerpts.append(part)
+    for condition in run.conditions:
+        if asked.scripted(condition.name):
+            who[condition.name] = who[condition.name].replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS)
+    answers = asked.part(run)
     kept = [name for name, cs in conditions.items() if any(metrics[c.name] for c in cs)]
     for name in kept:
         builders[name].fill(sections[name])
         sections[name].metrics = metrics_table(metrics, conditions[name], run.manifest["measures"])
-    return [sections[name] for name in kept]
+        if answers is not None:
+            sections[name].invalid = [
+                (c.title, answers.invalid[c.name]) for c in conditions[name] if c.name in answers.invalid
+            ]
+    return [sections[name] for name in kept], answers
 
 
-def render_page(run: Run, sections: Sequence[Section]) -> str:
+def _who(run: Run, condition: Condition) -> str:
+    """Who played a condition: `"scripted"`, or what reports call its other policies."""
+    return " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))
+
+
+def render_page(run: Run, sections: Sequence[Section], answers: AnswersPart | None = None) -> str:
     """The page; whatever was said in an episode is data in it, never markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -118,8 +148,9 @@ def render_page(run: Run, sections: Sequence[Section]) -> str:
         manifest=manifest,
         sections=sections,
         scripted=scripted,
+        answers=answers,
         there=len(run.finished()),
-        conditions=[_condition_row(c) for c in run.conditions],
+        conditions=[_condition_row(c, {} if answers is None else answers.invalid) for c in run.conditions],
         versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
         seeds=_seeds(run.conditions),
         paper=PAPER,
@@ -128,7 +159,7 @@ def render_page(run: Run, sections: Sequence[Section]) -> str:
     )
 
 
-def _condition_row(condition: Condition) -> dict[str, str]:
+def _condition_row(condition: Condition, invalid: Mapping[str, str]) -> dict[str, str]:
     changed = {key: json.dumps(value, ensure_ascii=False) for key, value in condition.changed.items()}
     settings = [f"preset {condition.preset}"] if condition.preset else []
     settings += [f"{key} = {value}" for key, value in changed.items()]
@@ -139,6 +170,7 @@ def _condition_row(condition: Condition) -> dict[str, str]:
         "settings": ", ".join(settings) or "the defaults",
         "policies": "; ".join(_seat_text(pattern, players) for pattern, players in condition.seats),
         "episodes": episodes_text(len(condition.seeds)),
+        "invalid": invalid.get(condition.name, ""),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,9 @@ Counts = NDArray[np.float64]
 class EvacuationSection:
     """Escapes by round, in all and by exit, beside the published table and run."""
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
+    def __init__(self, conditions: Sequence[Condition], who: Mapping[str, str]) -> None:
         self._conditions = conditions
+        self._who = who
         self._out: dict[str, list[dict[str, Counts]]] = {c.name: [] for c in conditions}
         self._exits: list[str] = []
 
@@ -85,8 +86,8 @@ class EvacuationSection:
 
     def _picture(self, what: str, file: str, exit_name: str | None) -> Picture:
         curves = []
-        if any(_as_published(c) for c in self._conditions):
-            curves += _published_curves(exit_name)
+        if any(as_published(c) for c in self._conditions):
+            curves += published_curves(exit_name)
         shades = colours(self._conditions)
         for condition in self._conditions:
             matrix = self._matrix(condition, exit_name)
@@ -96,7 +97,7 @@ class EvacuationSection:
             banded = len(matrix) > 1
             curves.append(
                 Curve(
-                    label=f"here, scripted: {condition.title} (n = {len(matrix)})",
+                    label=f"here, {self._who[condition.name]}: {condition.title} (n = {len(matrix)})",
                     x=range(len(mean)),
                     y=mean.tolist(),
                     low=low.tolist() if banded else None,
@@ -114,7 +115,7 @@ class EvacuationSection:
         )
         return Picture(
             name=file,
-            alt=f"Line chart: cumulative number of people who left by {what}, by round; this run's scripted conditions "
+            alt=f"Line chart: cumulative number of people who left by {what}, by round; this run's conditions "
             "solid with bands, published runs dashed.",
             png=png(figure),
         )
@@ -132,7 +133,7 @@ class EvacuationSection:
                 for r in rounds
             ]
             people = condition.settings["people"]
-            below = f"scripted, n = {len(matrix)}" + (
+            below = f"{self._who[condition.name]}, n = {len(matrix)}" + (
                 "" if people == arms[0].people else f", {people} {'person' if people == 1 else 'people'}"
             )
             rows.append(TableRow(name=condition.title, below=below, cells=cells))
@@ -148,7 +149,7 @@ class EvacuationSection:
         )
 
 
-def _as_published(condition: Condition) -> bool:
+def as_published(condition: Condition) -> bool:
     """Whether a condition plays in the published room with the published number of people."""
     settings = condition.settings
     return bool(
@@ -160,7 +161,8 @@ def _as_published(condition: Condition) -> bool:
     )
 
 
-def _published_curves(exit_name: str | None) -> list[Curve]:
+def published_curves(exit_name: str | None) -> list[Curve]:
+    """The published escapes, in all or by one exit, dashed."""
     run = escape_run()
     if exit_name is None:
         return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -33,8 +33,9 @@ _LOOKS = (("#374151", "o"), ("#6b7280", "s"), ("#9aa3af", "^"))
 class KbcSection:
     """Variance of the numbers by k, beside the published arms."""
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
+    def __init__(self, conditions: Sequence[Condition], who: Mapping[str, str]) -> None:
         self._conditions = conditions
+        self._who = who
         self._variance: dict[str, list[dict[int, float]]] = {c.name: [] for c in conditions}
 
     def add(self, episode: EpisodeTables) -> None:
@@ -53,7 +54,7 @@ class KbcSection:
         section.tables = [self._table(arms)]
 
     def _picture(self, arms: Sequence[VarianceArm]) -> Picture:
-        curves = _published_curves(arms) if any(_as_published(c) for c in self._conditions) else []
+        curves = published_curves(arms) if any(as_published(c) for c in self._conditions) else []
         shades = colours(self._conditions)
         last = max(arms[0].k)
         for i, condition in enumerate(self._conditions):
@@ -66,7 +67,7 @@ class KbcSection:
             banded = len(episodes) > 1
             curves.append(
                 Curve(
-                    label=f"here, scripted: {condition.title} (n = {len(episodes)})",
+                    label=f"here, {self._who[condition.name]}: {condition.title} (n = {len(episodes)})",
                     x=ks,
                     y=mean.tolist(),
                     low=low.tolist() if banded else None,
@@ -88,7 +89,7 @@ class KbcSection:
         )
         return Picture(
             name="kbc_variance",
-            alt="Line chart: mean variance of the chosen numbers at each k, published GPT-4 arms dashed, the scripted "
+            alt="Line chart: mean variance of the chosen numbers at each k, published GPT-4 arms dashed, the "
             "conditions of this run solid with bootstrap intervals. The numbers are in the table below.",
             png=png(figure),
         )
@@ -100,7 +101,9 @@ class KbcSection:
         for condition in self._conditions:
             episodes = self._variance[condition.name]
             cells = [interval_cell(bootstrap_mean([e.get(k) for e in episodes]), 0) for k in ks]
-            rows.append(TableRow(name=condition.title, below=f"scripted, n = {len(episodes)}", cells=cells))
+            rows.append(
+                TableRow(name=condition.title, below=f"{self._who[condition.name]}, n = {len(episodes)}", cells=cells)
+            )
         for arm in arms:
             known = {k: (m, b) for k, m, b in zip(arm.k, arm.mean, arm.band, strict=True)}
             cells = [_published(*known[k]) if k in known else NOTHING for k in ks]
@@ -116,13 +119,14 @@ class KbcSection:
         )
 
 
-def _as_published(condition: Condition) -> bool:
+def as_published(condition: Condition) -> bool:
     """Whether a condition's variances are on the published scale."""
     settings = condition.settings
     return (settings["low"], settings["high"], settings["session"]) == (0, 100, "nested")
 
 
-def _published_curves(arms: Sequence[VarianceArm]) -> list[Curve]:
+def published_curves(arms: Sequence[VarianceArm]) -> list[Curve]:
+    """The arms of the paper's main figure, dashed."""
     return [
         Curve(
             label=f"published: {arm.title} ({arm.runs} runs)",

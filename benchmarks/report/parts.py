@@ -43,12 +43,14 @@ class TableRow:
         below: more about it, smaller.
         cells: its cells.
         published: whether its numbers are somebody else's.
+        bad: whether its numbers do not count.
     """
 
     name: str
     cells: Sequence[Cell]
     below: str = ""
     published: bool = False
+    bad: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +133,7 @@ class Section:
         tables: the tables.
         excerpts: pieces of conversations.
         metrics: all other measures, or `None`.
+        invalid: the titles of conditions whose numbers do not count, each with the reason.
     """
 
     name: str
@@ -141,6 +144,7 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     excerpts: list[Excerpt] = field(default_factory=list)
     metrics: Table | None = None
+    invalid: list[tuple[str, str]] = field(default_factory=list)
 
 
 def fixed(value: float, decimals: int = 1) -> str:

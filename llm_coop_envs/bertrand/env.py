@@ -72,7 +72,7 @@ class BertrandEnv(ScenarioEnv):
 
     Args:
         preset: `"calvano"`, `"team_up"`, `"team_up_linear"`, `"fish"`, `"fish_1"`, `"fish_3_2"` or `"fish_10"`.
-        render_mode: `"ansi"` for a text picture, or `None`.
+        render_mode: `"human"`, `"rgb_array"`, `"ansi"`, or `None`.
         max_cycles: truncate after exactly this many steps.
         record: keep `events` of the running episode.
         **fields_given: fields of `BertrandSettings`; they win over the preset's.
@@ -83,8 +83,8 @@ class BertrandEnv(ScenarioEnv):
 
     metadata: dict[str, Any] = {
         "name": "bertrand_v0",
-        "render_modes": ["ansi"],
-        "render_fps": 4,
+        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_fps": 10,
         "is_parallelizable": True,
     }
     settings_type = BertrandSettings
@@ -200,14 +200,7 @@ class BertrandEnv(ScenarioEnv):
         self._pricing = False
         self._rewards += settled.rewards
         if self.record:
-            self.emit(
-                "round",
-                prices=list(result.prices),
-                demand=list(result.demand),
-                profits=list(result.profits),
-                together=result.together,
-                forced=forced,
-            )
+            self.emit("round", **_round_data(result), forced=forced)
 
     def _settle_grid(self, key: tuple[int, ...]) -> _Settled:
         """Settle a round of grid indices, from memory if this combination was played before."""
@@ -313,6 +306,15 @@ class BertrandEnv(ScenarioEnv):
             "initial_prices": None if self._prior is None else list(self._prior),
         }
 
+    def recap(self) -> list[Event]:
+        """The rounds that the history remembers."""
+        kept = self._history.outcomes
+        first = self._history.played - len(kept) + 1
+        return [
+            {"type": "round", "step": self.cycles, "round": number, **_round_data(result)}
+            for number, result in enumerate(kept, first)
+        ]
+
     def _snapshot(self) -> dict[str, Any]:
         return {
             "played": self._history.played,
@@ -332,3 +334,12 @@ class BertrandEnv(ScenarioEnv):
         self._history.restore(data["played"], prices, lambda p: self._settle(p).outcome)
         last = prices[-1] if prices else self._prior
         self._latest = None if last is None else self._settle(last)
+
+
+def _round_data(result: Outcome) -> dict[str, Any]:
+    return {
+        "prices": list(result.prices),
+        "demand": list(result.demand),
+        "profits": list(result.profits),
+        "together": result.together,
+    }

@@ -82,6 +82,11 @@ class History:
             others(prices, firm),
         )
 
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The remembered rounds, oldest first."""
+        return tuple(self._outcomes)
+
     def prices(self) -> list[list[float]]:
         """The remembered prices, oldest first: all that `restore` needs."""
         return [list(o.prices) for o in self._outcomes]

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from gymnasium import logger, spaces
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.easel import GRAPHICAL, Easel, check_pygame
 from llm_coop_envs.core.game import TALK, Game
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
@@ -26,6 +27,9 @@ from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+
+if TYPE_CHECKING:
+    from llm_coop_envs.render.scenes import AnyScene
 
 # Longer than any text the shipped wordings make; only a bound for the observation space.
 MAX_TEXT_LENGTH = 10_000_000
@@ -39,7 +43,8 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
 
     Args:
         preset: a named set of settings, see the settings' `presets`.
-        render_mode: `"ansi"` for a text picture, or `None`.
+        render_mode: `"human"` for a window that shows every step, `"rgb_array"` for pictures as arrays, `"ansi"` for a
+            text picture, or `None`. The first two need the extra `render`, and record the episode's events.
         max_cycles: truncate after exactly this many steps; `None` leaves the end to the scenario.
         record: keep `events` of the running episode.
         **fields_given: settings by name; they win over the preset's.
@@ -74,11 +79,16 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             isinstance(max_cycles, bool) or not isinstance(max_cycles, int) or max_cycles < 1
         ):
             raise SettingsError("max_cycles", max_cycles, "must be None or a whole number, 1 or more")
+        graphical = render_mode in GRAPHICAL
+        if graphical:
+            check_pygame(str(render_mode))
         self.render_mode = render_mode
         settings = self.settings_type.build(preset, **fields_given)
         self.phases = (TALK, *self.act_phases) if settings.talk else tuple(self.act_phases)
         self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
-        self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record)
+        self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
+        self._watched = render_mode == "human"
+        self._easel: Easel | None = None
         self._index = {name: i for i, name in enumerate(self.possible_agents)}
         self._observation_spaces: dict[str, spaces.Dict] = {}
         self._action_spaces: dict[str, spaces.Dict] = {}
@@ -228,22 +238,53 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         phases[self.phases.index(self.phase)] = 1.0
         return np.concatenate([phases, self.turn, self._alive, self._state_vector()], dtype=np.float64)
 
-    def render(self) -> str | None:
-        """The situation as text (`render_mode="ansi"`).
+    def scene(self) -> AnyScene:
+        """The present situation as plain data, from which pictures are drawn; see `llm_coop_envs.render.scenes`.
+
+        What it knows of earlier rounds is complete if the episode was recorded, else what the players remember.
 
         Raises:
             ResetNeeded: before the first `reset`.
+            SceneError: the scenario has no picture.
+        """
+        if not self._started:
+            raise ResetNeeded("scene() was called before reset(); call reset() first")
+        return self._easel_at_hand().scene()
+
+    def render(self) -> NDArray[np.uint8] | str | None:
+        """The situation, as `render_mode` says: an (height, width, 3) array, text, or shown in the window (`None`).
+
+        With `render_mode="human"` every `reset` and `step` shows itself; there is no need to call this.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+            WindowError: there is no display for a window.
         """
         if self.render_mode is None:
             logger.warn("render() was called on an environment made without render_mode; nothing is drawn")
             return None
         if not self._started:
             raise ResetNeeded("render() was called before reset(); call reset() first")
+        if self.render_mode == "rgb_array":
+            return self._easel_at_hand().frame()
+        if self.render_mode == "human":
+            self._show()
+            return None
         doing = "over" if self.over else self.phase
         return f"{self.metadata['name']}, round {self.round}, step {self.cycles}: {doing}\n{self._picture()}"
 
     def close(self) -> None:
-        """Release nothing: there is no window. May be called any number of times."""
+        """Close the window, if there is one. May be called any number of times."""
+        if self._easel is not None:
+            self._easel.close()
+
+    def _show(self) -> None:
+        self._easel_at_hand().show()
+
+    def _easel_at_hand(self) -> Easel:
+        if self._easel is None:
+            self._easel = Easel(self, self.metadata["render_fps"])
+        return self._easel
 
     # Snapshots.
 

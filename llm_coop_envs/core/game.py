@@ -92,6 +92,7 @@ class Game(ABC):
     _feature_bounds: tuple[Any, Any]
     _state_bounds: tuple[Any, Any]
     _horizon: int | None
+    _watched: bool
     _started: bool
     _np_random: np.random.Generator | None
     _rewards: NDArray[np.float64]
@@ -116,6 +117,7 @@ class Game(ABC):
         self.record = record
         # parallel_api_test assigns env.max_cycles, which must not lengthen the episode: hence a private name.
         self._horizon = max_cycles
+        self._watched = False
         self.feature_names = ()
         self._feature_bounds = (-np.inf, np.inf)
         self._state_bounds = (np.zeros(0), np.zeros(0))
@@ -275,15 +277,10 @@ class Game(ABC):
         self.agents = self.possible_agents[:]
         self._begin(options or {})
         if self.record:
-            self.emit(
-                "start",
-                scenario=self.name,
-                settings=self.settings.to_json(),
-                seed=seed,
-                agents=self.possible_agents[:],
-                **self._start_event(),
-            )
+            self.emit("start", seed=seed, **self.opening())
         self._proceed()
+        if self._watched:
+            self._show()
 
     def advance(
         self,
@@ -333,6 +330,27 @@ class Game(ABC):
             names = self.possible_agents
             self.agents = [names[i] for i in np.flatnonzero(self._alive).tolist()]
         self._departed = False
+        if self._watched:
+            self._show()
+
+    # For pictures.
+
+    def opening(self) -> Event:
+        """What the `start` event of the running episode says, the seed apart."""
+        return {
+            "scenario": self.name,
+            "settings": self.settings.to_json(),
+            "agents": self.possible_agents[:],
+            **self._start_event(),
+        }
+
+    def recap(self) -> list[Event]:
+        """Events that stand for what is still known of the past: for a picture of a game that was not recorded."""
+        return []
+
+    @abstractmethod
+    def _show(self) -> None:
+        """Show the situation; called after `begin` and `advance` while somebody watches."""
 
     # For the scenarios.
 

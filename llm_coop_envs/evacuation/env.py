@@ -66,8 +66,8 @@ class EvacuationEnv(ScenarioEnv):
 
     **State.** Per person row, column, declared exit, whether overtaken; then the round, all scaled to [0, 1].
 
-    **Events.** `start`: room, positions, traits; `round`: who got out by which cell, positions, headings, who
-    re-planned, overtaken and disabled people.
+    **Events.** `start`: room, positions, traits; `opening` when a round begins: who got out by which cell at its
+    beginning, who re-plans, overtaken and disabled people; `round` when it is over: the same, positions, headings.
 
     `reset(options={"positions": [[row, column], ...]})` starts from given cells.
 
@@ -77,8 +77,8 @@ class EvacuationEnv(ScenarioEnv):
 
     metadata: dict[str, Any] = {
         "name": "evacuation_v0",
-        "render_modes": ["ansi"],
-        "render_fps": 4,
+        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_fps": 20,
         "is_parallelizable": True,
     }
     settings_type = EvacuationSettings
@@ -165,6 +165,14 @@ class EvacuationEnv(ScenarioEnv):
         if self._disabled:
             self._rewards[disabled] += settings.reward_lost
             self.leave(disabled)
+        if self.record:
+            self.emit(
+                "opening",
+                escaped=[list(pair) for pair in self._out],
+                planners=crowd.planners.tolist(),
+                overtaken=np.flatnonzero(crowd.overtaken).tolist(),
+                disabled=self._disabled,
+            )
         return None
 
     def _open_talks(self) -> Stage:
@@ -302,6 +310,36 @@ class EvacuationEnv(ScenarioEnv):
             "shown": [list(persona) for persona in self._slot_maker.personas],
             "attributes": attributes,
         }
+
+    def recap(self) -> list[Event]:
+        """How things stand now, as one event of type `recap`, which no record holds."""
+        crowd, room = self._crowd, self._room
+        positions, stood = (np.column_stack(room.row_col(cells)).tolist() for cells in (crowd.cells, crowd.from_cells))
+        gone = np.flatnonzero(~crowd.inside)
+        disabled = self._disabled_so_far()
+        recap = {
+            "type": "recap",
+            "step": self.cycles,
+            "round": self.round,
+            "escaped": [],
+            "disabled": disabled,
+            "gone": np.setdiff1d(gone, disabled).tolist(),
+            "out": list(self._out_by_exit),
+            "positions": positions,
+            "stood": stood,
+            "headings": crowd.heading.tolist(),
+            "planners": crowd.planners.tolist(),
+            "overtaken": np.flatnonzero(crowd.overtaken).tolist(),
+        }
+        return [recap]
+
+    def _disabled_so_far(self) -> list[int]:
+        crowd = self._crowd
+        if crowd.attributes is None:
+            return []
+        spent = crowd.counts == crowd.attributes.count_limit
+        lost: list[int] = np.flatnonzero(spent & ~crowd.inside).tolist()
+        return lost
 
     def _snapshot(self) -> dict[str, Any]:
         return {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.game import TALK, Over, Stage
+from llm_coop_envs.core.game import TALK, Event, Over, Stage
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
@@ -65,7 +65,7 @@ class KBCEnv(ScenarioEnv):
 
     metadata: dict[str, Any] = {
         "name": "kbc_v0",
-        "render_modes": ["ansi"],
+        "render_modes": ["human", "rgb_array", "ansi"],
         "render_fps": 10,
         "is_parallelizable": True,
     }
@@ -153,20 +153,27 @@ class KBCEnv(ScenarioEnv):
                 announced = tuple(tidy(x) for x in np.round(settled.group_numbers, DECIMALS).tolist())
                 self._group_numbers = (*self._group_numbers, announced)[-last:]
         if self.record:
-            self._record(numbers, settled)
+            self.emit("round", **self._round_data(numbers, settled))
 
-    def _record(self, numbers: NDArray[Any], settled: Settled) -> None:
+    def _round_data(self, numbers: NDArray[Any], settled: Settled) -> dict[str, Any]:
         groups, winning = settled.group_numbers, settled.winning_groups
-        self.emit(
-            "round",
-            choices=numbers.tolist(),
-            mean=settled.mean,
-            target=settled.target,
-            winners=np.flatnonzero(settled.winners).tolist(),
-            prize=settled.prize,
-            group_numbers=None if groups is None else groups.tolist(),
-            winning_groups=None if winning is None else np.flatnonzero(winning).tolist(),
-        )
+        return {
+            "choices": numbers.tolist(),
+            "mean": settled.mean,
+            "target": settled.target,
+            "winners": np.flatnonzero(settled.winners).tolist(),
+            "prize": settled.prize,
+            "group_numbers": None if groups is None else groups.tolist(),
+            "winning_groups": None if winning is None else np.flatnonzero(winning).tolist(),
+        }
+
+    def recap(self) -> list[Event]:
+        """The last decision; earlier ones are not kept."""
+        if self._numbers is None:
+            return []
+        made = self.settings.first_round + self.made - 1
+        data = self._round_data(self._numbers, settle(self._numbers, self.settings))
+        return [{"type": "round", "step": self.cycles, "round": made, **data}]
 
     def _fallback(self, who: Indices) -> NDArray[Any]:
         return np.zeros(len(who), dtype=np.int64)

@@ -11,9 +11,29 @@ from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.game import Game
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 
 Numeric = Any
+
+
+def numeric_names(game: Game) -> tuple[str, ...]:
+    """The names of the columns of `numeric_rows`: the features; `turn` and one column per phase if there are more."""
+    phases = game.phases if len(game.phases) > 1 else ()
+    return (*game.feature_names, *(("turn", *(f"phase_{phase}" for phase in phases)) if phases else ()))
+
+
+def numeric_rows(game: Game) -> NDArray[np.float32]:
+    """What each player sees in numbers now, (players, columns); a fresh array."""
+    rows = game.features()
+    if len(game.phases) == 1:
+        return rows
+    width = rows.shape[1]
+    wide = np.zeros((game.n_players, width + 1 + len(game.phases)), dtype=np.float32)
+    wide[:, :width] = rows
+    wide[game.on_turn, width] = 1
+    wide[:, width + 1 + game.phases.index(game.phase)] = 1
+    return wide
 
 
 class NumericView(BaseParallelWrapper[str, Any, Any]):
@@ -50,14 +70,10 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         self.mask_in_obs = mask_in_obs
         self._game = env
         self._n_choices = int(space.n)
-        self._width = len(env.feature_names)
-        names = list(env.feature_names)
-        self._phased = len(env.phases) > 1
-        if self._phased:
-            names += ["turn", *(f"phase_{phase}" for phase in env.phases)]
-        self.feature_names = tuple(names)
-        low, high = (np.broadcast_to(bound, (self._width,)) for bound in env.feature_bounds)
-        extra = len(names) - self._width
+        self.feature_names = numeric_names(env)
+        width = len(env.feature_names)
+        low, high = (np.broadcast_to(bound, (width,)) for bound in env.feature_bounds)
+        extra = len(self.feature_names) - width
         self._low = np.concatenate([low, np.zeros(extra)]).astype(np.float32)
         self._high = np.concatenate([high, np.ones(extra)]).astype(np.float32)
         self._observation_spaces: dict[str, spaces.Space[Any]] = {}
@@ -137,13 +153,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         self, names: list[str], present: NDArray[np.intp] | None
     ) -> tuple[dict[str, Numeric], dict[str, dict[str, Any]]]:
         game = self._game
-        rows = game.features()
-        if self._phased:
-            wide = np.zeros((game.n_players, len(self.feature_names)), dtype=np.float32)
-            wide[:, : self._width] = rows
-            wide[game.on_turn, self._width] = 1
-            wide[:, self._width + 1 + game.phases.index(game.phase)] = 1
-            rows = wide
+        rows = numeric_rows(game)
         masks = game.masks()
         if masks is None:
             raise AssertionError("the constructor made sure that choices are discrete")

@@ -32,7 +32,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         SettingsError: there is no such seat, or a seat is left without a policy.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"]}
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         observation, info = self._mine()
         return observation, reward, terminated, truncated, info
 
-    def render(self) -> str | None:
-        """The whole environment as text."""
+    def render(self) -> Any:
+        """The whole environment, as the render mode it was made with says."""
         return self.env.render()
 
     def close(self) -> None:

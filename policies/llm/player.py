@@ -7,6 +7,8 @@ model is reached, belong to a run, and change nothing in what is asked.
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,6 +31,9 @@ PRESET = "team_up"
 NO_PRESET = "none"
 ENDPOINT_FIELDS = tuple(one.name for one in dataclasses.fields(Endpoint) if one.name != "model")
 
+# Names under which providers take keys; what stands under them is never accepted from a study or a command line.
+_SECRET = re.compile(r"api[-_]?key$|^authorization$|secret$|password$|(access|auth|bearer)[-_]?token$", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _NESTED: Mapping[str, type[Limits] | type[Retry]] = {"limits": Limits, "retry": Retry}
 
 
@@ -66,8 +71,8 @@ def settle(argument: str, options: Mapping[str, Any]) -> tuple[str, dict[str, An
     Raises:
         SettingsError: no model is named, or two are, or an option holds what looks like a key.
     """
-    for name, text in _texts("", options):
-        if scrub(text) != text:
+    for name, inner, text in _texts("", "", options):
+        if scrub(text) != text or _SECRET.search(inner):
             # The value is not shown: it would end up in logs, and in the run's folder.
             raise SettingsError(
                 name, HIDDEN, "looks like a key; keys stay in environment variables, and key_env names the variable"
@@ -106,6 +111,10 @@ def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
         SettingsError: a field is unknown or impossible.
     """
     given = dict(fields)
+    variable = given.get("key_env")
+    if isinstance(variable, str) and not _VARIABLE.fullmatch(variable) and variable not in os.environ:
+        # Whoever puts a key where its variable's name belongs must not find it in a log or in the run's folder.
+        raise SettingsError("key_env", HIDDEN, "must name an environment variable that is set; never the key itself")
     for name, kind in _NESTED.items():
         value = given.get(name)
         if isinstance(value, Mapping):
@@ -113,6 +122,9 @@ def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
             unknown = [key for key in value if key not in known]
             if unknown:
                 raise SettingsError(name, unknown[0], f"is not known here; there are {', '.join(known)}")
+            value = dict(value)
+            if "most" in value and isinstance(value["most"], int):
+                value.setdefault("start", max(1, min(Limits().start, value["most"])))
             given[name] = kind(**value)
         elif value is not None and not isinstance(value, kind):
             raise SettingsError(name, value, "must be a mapping of names to values")
@@ -162,13 +174,13 @@ class _Nobody:
         raise NotImplementedError
 
 
-def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """All texts in options, each with the name of its option."""
+def _texts(name: str, inner: str, value: Any) -> Iterator[tuple[str, str, str]]:
+    """All texts in options: the name of the option, the name nearest to the text, and the text."""
     if isinstance(value, str):
-        yield name, value
+        yield name, inner, value
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            yield from _texts(name or str(key), one)
+            yield from _texts(name or str(key), str(key), one)
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from _texts(name, one)
+            yield from _texts(name, inner, one)

@@ -67,3 +67,11 @@ def test_the_price_paths_and_levels():
 @pytest.mark.parametrize("read", [load.escape_table, load.variance_arms, load.price_paths])
 def test_every_value_names_its_source(read):
     assert all("Wu et al. 2024" in item.source for item in read())
+
+
+def test_the_answer_to_a_price_cut():
+    found = load.impulse_response()
+    assert (found.nash, found.joint) == (1.472927, 1.924981)
+    assert found.deviator == (1.792, 1.505, 1.56, 1.579, 1.639, 1.693, 1.733, 1.762, 1.777, 1.785)
+    assert found.rival == (1.795, 1.795, 1.551, 1.592, 1.638, 1.694, 1.737, 1.765, 1.78)
+    assert "Figure 4" in found.source

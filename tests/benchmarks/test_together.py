@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from models import SHORT, answering, play, study_with_model
+from model_studies import SHORT, answering, play, study_with_model
 from small import contents, events_in
 
 from llm_coop_envs.benchmarks.asking import Asking

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.render.figures import Curve, Level, draw_curves
-from llm_coop_envs.render.figures_style import PALETTE, png
+from llm_coop_envs.render.figures import Curve, Dots, Level, Panel, Shade, draw_curves, draw_panels
+from llm_coop_envs.render.figures_style import FORMATS, PALETTE, picture, png
 
 CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
 
@@ -91,3 +91,44 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 def test_saving_needs_no_file():
     buffer = io.BytesIO(png(draw()))
     assert buffer.getbuffer().nbytes > 1000
+
+
+def test_panels_share_one_legend():
+    left = Panel(title="left", note="seed 1", curves=[CURVE], dots=[Dots(label="target", x=[1], y=[2])])
+    right = Panel(title="right", curves=[CURVE], x_ticks=[0, 2], tick_labels=["a", "b"])
+    figure = draw_panels([[left, right], [None, left]], legend_columns=2)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["left", "right", "", "left"]
+    assert not figure.axes[2].axison
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "target"]
+    assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["a", "b"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["seed 1"]
+
+
+def test_dots_with_values_have_a_bar_of_whole_numbers():
+    dots = Dots(label="", x=[0, 1], y=[0, 1], values=[1.0, 3.0], scale=(1.0, 3.0))
+    figure = draw_panels([[Panel(title="a", dots=[dots])]], bar="round")
+    panel, bar = figure.axes
+    assert panel.collections[0].get_clim() == (1.0, 3.0)
+    png(figure)
+    assert bar.get_ylabel() == "round"
+    assert all(tick == int(tick) for tick in bar.get_yticks())
+
+
+def test_shades_are_as_strong_as_their_share():
+    shades = [Shade(x=(0, 1), y=(6, 8), share=0.5), Shade(x=(1, 2), y=(6, 8))]
+    (axes,) = draw(CURVE, shades=shades).axes
+    weak, strong = axes.collections[:2]
+    assert weak.get_alpha() * 2 == strong.get_alpha()
+
+
+def test_texts_are_data_not_formulas():
+    png(draw_curves([CURVE], title="$100 for $x_{", x_label="$", y_label="$$"))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_gives_the_same_bytes_again(form):
+    first = picture(draw(), form)
+    assert first == picture(draw(), form)
+    assert first[:4] in (b"\x89PNG", b"%PDF", b"<?xm")
+    assert b"<dc:date" not in first
+    assert b"CreationDate" not in first

@@ -162,3 +162,40 @@ def test_a_table_is_trained_and_kept(call, tmp_path):
     assert "converged; cycle" in out
     table = load_table(str(tmp_path / "own.npz"))
     assert (table.seed, table.number, table.settings.market.grid_points) == (3, 0, 4)
+
+
+def test_the_printed_numbers_are_compared_one_by_one(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "SESSIONS", 3)
+    code, out = call("published", tmp_path)
+    # Three of the thousand sessions cannot give the printed means.
+    assert code == 1
+    lines = out.splitlines()
+    assert len(lines) == 53
+    assert lines[1].split() == ["converged", "sessions", "1000", "3.00", "differs"]
+    assert lines[-1].endswith("of 51 published numbers come out")
+    row = json.loads((tmp_path / "docked" / "representative" / "run.json").read_text())
+    assert (row["docked"], row["settings"]["ties"]) == (True, "random")
+
+
+def test_everything_is_reproduced_and_recorded(call, tmp_path, monkeypatch):
+    quick = learners({"grid_points": 4}, beta=0.005, window=500)
+    variants = [
+        ("representative", Variant(name="representative", settings=quick, published={"gain": 0.5}), 2),
+        ("delta", Variant(name="delta 0.9", settings=quick), 3),
+    ]
+    monkeypatch.setattr(command, "SESSIONS", 1)
+    monkeypatch.setattr(command, "reproduced_variants", lambda: variants)
+    code, out = call("reproduce", tmp_path, "--seed", 3)
+    assert code == 0
+    assert out.endswith(f"written to {tmp_path / 'recorded.json'}\n")
+    record = json.loads((tmp_path / "recorded.json").read_text())
+    assert record["seed"] == 3
+    assert len(record["docked"]) == 51
+    assert {study: list(rows) for study, rows in record["studies"].items()} == {
+        "representative": ["representative"],
+        "delta": ["delta 0.9"],
+    }
+    assert record["studies"]["delta"]["delta 0.9"]["sessions"] == 3
+    assert set(record["answers"]) == {"docked", "representative"}
+    # Again: everything is there.
+    assert call("reproduce", tmp_path, "--seed", 3) == (0, out)

@@ -1,0 +1,111 @@
+"""The algorithms of stable-baselines3 as they are used here, and their networks as plain numbers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
+from llm_coop_envs.baselines.deep.network import LOGITS, VALUES, Network
+from llm_coop_envs.baselines.deep.settings import DQN, MASKABLE_PPO, TrainSettings
+from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
+from llm_coop_envs.errors import MissingExtra, SettingsError
+
+try:
+    import stable_baselines3  # pyright: ignore[reportMissingImports]
+    import torch  # pyright: ignore[reportMissingImports]
+    from sb3_contrib import MaskablePPO  # pyright: ignore[reportMissingImports]
+    from torch import nn  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise MissingExtra("training", "rl") from error
+
+
+class SharedDQN(stable_baselines3.DQN):
+    """DQN in which every row explores by itself.
+
+    The original draws once for all rows, so that either all players try something or none does: nobody would ever
+    see what one player's deviation alone brings.
+    """
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """The best choices, some replaced by drawn ones unless `deterministic`."""
+        space: Any = self.action_space
+        choices, state = self.policy.predict(observation, state, episode_start, True)
+        if not deterministic and choices.ndim:
+            lost = np.random.random(len(choices)) < self.exploration_rate
+            choices = np.where(lost, np.random.randint(int(space.n), size=len(choices)), choices)
+        return choices, state
+
+
+def make_rows(settings: TrainSettings) -> SharedVecEnv:
+    """The environment to train on."""
+    return SharedVecEnv(
+        settings.environment,
+        copies=settings.copies or 1,
+        seed=settings.seed,
+        reward_scale=settings.reward_scale or 1.0,
+        potential=settings.potential,
+        discount=float(settings.hyper.get("gamma", 0.99)),
+    )
+
+
+def make_model(settings: TrainSettings, env: SharedVecEnv) -> Any:
+    """A fresh learner.
+
+    Raises:
+        SettingsError: an argument of the algorithm is unknown or impossible.
+    """
+    kinds: dict[str, Any] = {DQN: SharedDQN, MASKABLE_PPO: MaskablePPO}
+    given = dict(settings.hyper)
+    if settings.algo == DQN:
+        given["replay_buffer_class"] = PresentReplayBuffer
+    elif settings.algo == MASKABLE_PPO:
+        given["rollout_buffer_class"] = DecidedRolloutBuffer
+    kind = kinds.get(settings.algo or "", stable_baselines3.PPO)
+    try:
+        with warnings.catch_warnings():
+            # A last mini-batch that is smaller than the others does no harm.
+            warnings.filterwarnings("ignore", "You have specified a mini-batch size", UserWarning)
+            return kind("MlpPolicy", env, seed=settings.seed, device="cpu", **given)
+    except (TypeError, ValueError, AssertionError) as error:
+        why = f"{settings.algo} refuses them ({error})"
+        raise SettingsError("hyper", dict(settings.hyper), why) from error
+
+
+def export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Network:
+    """The network that decides, as plain numbers.
+
+    Raises:
+        SettingsError: it is not a plain chain of layers.
+    """
+    if settings.algo == DQN:
+        parts, output = list(model.policy.q_net.q_net), VALUES
+    else:
+        parts, output = [*model.policy.mlp_extractor.policy_net, model.policy.action_net], LOGITS
+    linear = [part for part in parts if isinstance(part, nn.Linear)]
+    between = {type(part) for part in parts if not isinstance(part, nn.Linear)}
+    known = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+    if len(between) > 1 or not between <= set(known):
+        raise SettingsError("hyper", dict(settings.hyper), "only networks of layers with tanh or ReLU can be kept")
+    return Network(
+        scenario=settings.env,
+        features=model.env.unwrapped.rows.names,
+        layers=tuple((_plain(part.weight), _plain(part.bias)) for part in linear),
+        activation=known[between.pop()] if between else "tanh",
+        output=output,
+        about=about,
+    )
+
+
+def _plain(parameter: torch.Tensor) -> NDArray[np.float32]:
+    plain: NDArray[np.float32] = parameter.detach().cpu().numpy().astype(np.float32)
+    return plain

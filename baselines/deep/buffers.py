@@ -1,0 +1,80 @@
+"""Buffers that leave out what nobody decided: rows off turn, and rows whose player has left.
+
+Such rows are stepped along, because a batch has a fixed size, but their choices do not matter: they would only make
+batches longer and advantages smaller. Returns and advantages are computed over all steps before anything is left out,
+so what a choice led to is counted whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.errors import MissingExtra
+
+try:
+    from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.buffers import ReplayBuffer  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise MissingExtra("training", "rl") from error
+
+_PARTS = ("observations", "actions", "values", "log_probs", "advantages", "returns", "action_masks")
+
+
+class DecidedRolloutBuffer(MaskableRolloutBuffer):
+    """A rollout buffer of MaskablePPO that gives out only rows with more than one legal choice."""
+
+    generator_ready: bool
+
+    def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
+        """Mini-batches in random order."""
+        if not self.full:
+            raise AssertionError("the rollout is not complete")
+        if not self.generator_ready:
+            for part in _PARTS:
+                setattr(self, part, self.swap_and_flatten(getattr(self, part)))
+            self.generator_ready = True
+        decided = np.flatnonzero(self.action_masks.sum(axis=1) > 1)
+        if not len(decided):
+            return
+        order = np.random.permutation(decided)
+        # The last batch takes in a small rest: advantages are normalised per batch, and a batch of one has no spread.
+        size = batch_size or len(order)
+        pieces = max(1, round(len(order) / size))
+        for batch in np.array_split(order, pieces):
+            yield self._get_samples(batch)
+
+
+class PresentReplayBuffer(ReplayBuffer):
+    """A replay buffer of DQN that does not take in rows whose player had left."""
+
+    pos: int
+    full: bool
+
+    def __init__(self, buffer_size: int, *args: Any, n_envs: int = 1, **kwargs: Any) -> None:
+        # Rows come and go, so transitions are kept one by one and not row by row.
+        super().__init__(buffer_size, *args, n_envs=1, **kwargs)
+
+    def add(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        done: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Take in one step of all rows."""
+        kept = [row for row, info in enumerate(infos) if "vacant" not in info][-self.buffer_size :]
+        places = (self.pos + np.arange(len(kept))) % self.buffer_size
+        self.observations[places, 0] = obs[kept]
+        self.next_observations[places, 0] = next_obs[kept]
+        self.actions[places, 0] = np.asarray(action)[kept].reshape(len(kept), self.action_dim)
+        self.rewards[places, 0] = reward[kept]
+        self.dones[places, 0] = done[kept]
+        self.timeouts[places, 0] = [infos[row].get("TimeLimit.truncated", False) for row in kept]
+        self.full = self.full or self.pos + len(kept) >= self.buffer_size
+        self.pos = (self.pos + len(kept)) % self.buffer_size

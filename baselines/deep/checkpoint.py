@@ -1,0 +1,117 @@
+"""A training at rest: everything that is needed to go on as if it had never stopped, in one file of plain arrays.
+
+Kept are the learner's weights and its optimiser, the transitions of DQN, every random stream (also the global ones of
+NumPy and torch, which stable-baselines3 draws from), and the environments in the middle of their episodes. A file that
+is read executes nothing: it holds numbers and JSON.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.deep.files import pack_arrays, write_whole
+from llm_coop_envs.core.snapshot import generator_from, generator_state
+from llm_coop_envs.errors import RunError
+
+FORMAT = 1
+_COUNTS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "exploration_rate")
+_REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+def save_checkpoint(path: Path, model: Any) -> None:
+    """Write down a learner between two rollouts.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    numpy_state = np.random.get_state(legacy=False)
+    arrays: dict[str, NDArray[Any]] = {
+        "last_obs": model._last_obs,
+        "last_starts": np.asarray(model._last_episode_starts),
+        "torch": torch.get_rng_state().numpy(),
+        "numpy": numpy_state["state"]["key"],
+    }
+    for name, value in model.policy.state_dict().items():
+        arrays[f"policy/{name}"] = value.cpu().numpy()
+    for index, parts in model.policy.optimizer.state_dict()["state"].items():
+        for name, value in parts.items():
+            arrays[f"optimizer/{index}/{name}"] = value.cpu().numpy()
+    state = {
+        "format": FORMAT,
+        "counts": {name: getattr(model, name) for name in _COUNTS if hasattr(model, name)},
+        "numpy": {name: numpy_state[name] for name in ("has_gauss", "gauss")} | {"pos": numpy_state["state"]["pos"]},
+        "choices": generator_state(model.action_space.np_random),
+        "rows": model.env.unwrapped.rows.get_state(),
+    }
+    replay = getattr(model, "replay_buffer", None)
+    if replay is not None:
+        filled = replay.buffer_size if replay.full else replay.pos
+        state["replay"] = {"pos": replay.pos, "full": replay.full}
+        arrays |= {f"replay/{name}": getattr(replay, name)[:filled] for name in _REPLAY}
+    arrays["state"] = np.array(json.dumps(state))
+    with write_whole(path) as file:
+        file.write(pack_arrays(arrays, level=1))
+
+
+def load_checkpoint(path: Path, model: Any) -> None:
+    """Put a fresh learner of the same settings where the saved one was.
+
+    Raises:
+        RunError: the file is damaged, or belongs to other settings.
+    """
+    try:
+        # From memory: given a damaged file, NumPy leaves it open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+        state = json.loads(str(arrays["state"]))
+        if state["format"] != FORMAT:
+            raise RunError(f"{path}: has format {state['format']!r}, this version reads format {FORMAT}")
+        _restore(model, arrays, state)
+    except (KeyError, TypeError, ValueError, RuntimeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, RunError):
+            raise
+        why = getattr(error, "strerror", None) or str(error).split("\n")[0]
+        raise RunError(f"{path}: cannot be continued ({why}); train again into another folder with -o") from error
+
+
+def _restore(model: Any, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
+    model.policy.load_state_dict(
+        {name: torch.as_tensor(arrays[f"policy/{name}"]) for name in model.policy.state_dict()}
+    )
+    moments: dict[int, dict[str, torch.Tensor]] = {}
+    for name, value in arrays.items():
+        if name.startswith("optimizer/"):
+            _, index, part = name.split("/")
+            moments.setdefault(int(index), {})[part] = torch.as_tensor(value)
+    optimizer = model.policy.optimizer
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+    if "replay" in state:
+        replay = model.replay_buffer
+        for name in _REPLAY:
+            saved = arrays[f"replay/{name}"]
+            getattr(replay, name)[: len(saved)] = saved
+        replay.pos, replay.full = state["replay"]["pos"], state["replay"]["full"]
+    model.env.unwrapped.rows.set_state(state["rows"])
+    model._last_obs = arrays["last_obs"]
+    model._last_episode_starts = arrays["last_starts"]
+    for name, value in state["counts"].items():
+        setattr(model, name, value)
+    model.action_space._np_random = generator_from(state["choices"])
+    # Last, because making the learner drew from them.
+    torch.set_rng_state(torch.as_tensor(arrays["torch"]))
+    np.random.set_state(
+        {
+            "bit_generator": "MT19937",
+            "state": {"key": arrays["numpy"], "pos": state["numpy"]["pos"]},
+            "has_gauss": state["numpy"]["has_gauss"],
+            "gauss": state["numpy"]["gauss"],
+        }
+    )

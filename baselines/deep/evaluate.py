@@ -1,0 +1,65 @@
+"""How a policy plays: whole episodes with one network in all seats, measured as all episodes are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.deep.choices import Choices
+from llm_coop_envs.baselines.deep.network import Network, columns
+from llm_coop_envs.baselines.deep.settings import SAMPLE
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.game import TALK
+from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
+
+Row = dict[str, Any]
+
+
+def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) -> Row:
+    """One episode on the array view, without texts.
+
+    Args:
+        network: in all seats.
+        env: made with `record=True`.
+        seed: the environment's; the network's own draws come from `SeedSequence([seed, 1])`.
+        play: `"sample"` or `"best"`.
+
+    Returns:
+        `seed`, `return_mean` (the players' mean sum of rewards) and the scenario's measures.
+    """
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 1])))
+    choices = Choices(env)
+    wanted = columns(network, numeric_names(env))
+    total = np.zeros(env.n_players)
+    outputs = np.zeros(env.n_players, dtype=np.int64)
+    env.begin(seed)
+    while not env.over:
+        if env.phase != TALK:
+            who = env.on_turn
+            seen = numeric_rows(env)[who][:, wanted]
+            masks = env.masks()
+            legal = np.ones((len(who), choices.n), dtype=np.bool_) if masks is None else masks[who] > 0
+            outputs[who] = network.sample(seen, legal, rng) if play == SAMPLE else network.best(seen, legal)
+        env.advance(choices.values(outputs))
+        total += env.rewards
+    metrics = importlib.import_module(f"llm_coop_envs.{network.scenario}.metrics")
+    measured: Row = metrics.episode_metrics(env.events)
+    return {"seed": seed, "return_mean": float(total.mean()), **measured}
+
+
+def evaluate(network: Network, env: ScenarioEnv, seeds: Sequence[int], *, play: str) -> list[Row]:
+    """Episodes with each of the seeds, see `play_episode`."""
+    return [play_episode(network, env, seed, play=play) for seed in seeds]
+
+
+def means(rows: Sequence[Row]) -> dict[str, float]:
+    """The means of all numbers in the rows, over the episodes that have them."""
+    found: dict[str, float] = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
+        if name != "seed" and values:
+            found[name] = float(np.mean(values))
+    return found

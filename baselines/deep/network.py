@@ -1,0 +1,169 @@
+"""Small networks as plain numbers: forward in NumPy, kept in one file that is read without executing anything.
+
+The file is an `.npz` (arrays only, no pickle): `w0`, `b0`, `w1`, ... the layers' weights, and `meta`, a JSON text that
+says what the network was trained on and how.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.deep.files import pack_arrays
+from llm_coop_envs.errors import RunError
+
+FORMAT = 1
+SUFFIX = ".npz"
+#: What the last layer gives: logarithms of chances up to a constant, or values of choices.
+LOGITS, VALUES = "logits", "values"
+
+_ACTIVATIONS: Mapping[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, np.float32(0)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A trained network.
+
+    Attributes:
+        scenario: the scenario's name, e.g. `kbc`.
+        features: the columns it reads, in order.
+        layers: weights (outputs, inputs) and biases of each layer.
+        activation: between layers, `"tanh"` or `"relu"`.
+        output: `"logits"` or `"values"`.
+        about: everything else that is known of its training; JSON data.
+    """
+
+    scenario: str
+    features: tuple[str, ...]
+    layers: tuple[tuple[NDArray[np.float32], NDArray[np.float32]], ...]
+    activation: str
+    output: str
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_choices(self) -> int:
+        """How many outputs there are."""
+        return len(self.layers[-1][1])
+
+    def outputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The last layer's outputs, (rows, choices)."""
+        act = _ACTIVATIONS[self.activation]
+        x = np.asarray(observations, dtype=np.float32)
+        for weights, bias in self.layers[:-1]:
+            x = act(x @ weights.T + bias)
+        weights, bias = self.layers[-1]
+        outputs: NDArray[np.float32] = x @ weights.T + bias
+        return outputs
+
+    def best(self, observations: NDArray[np.float32], masks: NDArray[Any]) -> NDArray[np.int64]:
+        """The legal choice with the highest output for each row, the first one on ties."""
+        choices: NDArray[np.int64] = np.where(masks, self.outputs(observations), -np.inf).argmax(axis=1)
+        return choices
+
+    def sample(
+        self, observations: NDArray[np.float32], masks: NDArray[Any], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """A legal choice for each row, drawn with the network's chances; one uniform number per row is consumed.
+
+        A network of values has no chances: its best choice is taken.
+        """
+        if self.output == VALUES:
+            return self.best(observations, masks)
+        logits = np.where(masks, self.outputs(observations).astype(np.float64), -np.inf)
+        chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+        edges = chances.cumsum(axis=1)
+        draws = rng.random(len(edges)) * edges[:, -1]
+        choices: NDArray[np.int64] = (draws[:, None] >= edges).sum(axis=1)
+        return choices
+
+    def to_bytes(self) -> bytes:
+        """The file's content; the same network gives the same bytes."""
+        meta = {
+            "format": FORMAT,
+            "scenario": self.scenario,
+            "features": list(self.features),
+            "activation": self.activation,
+            "output": self.output,
+            "about": self.about,
+        }
+        arrays: dict[str, NDArray[Any]] = {"meta": np.array(json.dumps(meta, sort_keys=True))}
+        for k, (weights, bias) in enumerate(self.layers):
+            arrays |= {f"w{k}": weights, f"b{k}": bias}
+        return pack_arrays(arrays)
+
+
+def read_network(path: Path) -> Network:
+    """The network in a file.
+
+    Raises:
+        RunError: it cannot be read, or is no network of this package.
+    """
+    try:
+        # From memory: given a damaged file, NumPy leaves it open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+        meta = json.loads(str(arrays["meta"]))
+        if meta["format"] != FORMAT:
+            raise RunError(
+                f"{path}: has format {meta['format']!r}, this version of llm-coop-envs reads format {FORMAT}; "
+                "use the version that wrote it, or train again"
+            )
+        count = sum(name.startswith("w") for name in arrays)
+        network = Network(
+            scenario=str(meta["scenario"]),
+            features=tuple(map(str, meta["features"])),
+            layers=tuple((arrays[f"w{k}"], arrays[f"b{k}"]) for k in range(count)),
+            activation=str(meta["activation"]),
+            output=str(meta["output"]),
+            about=dict(meta["about"]),
+        )
+        _check(network)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise RunError(
+            f"{path}: is no trained policy of llm-coop-envs ({error}); give a folder made by 'llm-coop train', "
+            f"or a {SUFFIX} file in its folder 'policies'"
+        ) from error
+    return network
+
+
+def _check(network: Network) -> None:
+    """Whether the layers fit together.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if network.activation not in _ACTIVATIONS or network.output not in (LOGITS, VALUES) or not network.layers:
+        raise ValueError("its description is not understood")
+    width = len(network.features)
+    for weights, bias in network.layers:
+        if weights.ndim != 2 or weights.shape != (len(bias), width) or weights.dtype != np.float32:
+            raise ValueError("its layers do not fit together")
+        if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+            raise ValueError("its weights are not finite numbers")
+        width = len(bias)
+
+
+def columns(network: Network, names: Sequence[str]) -> list[int]:
+    """Where the features that a network reads stand among `names`.
+
+    Raises:
+        ValueError: one is not there; the message is its name.
+    """
+    at = {name: k for k, name in enumerate(names)}
+    missing = [name for name in network.features if name not in at]
+    if missing:
+        raise ValueError(missing[0])
+    return [at[name] for name in network.features]

@@ -1,0 +1,238 @@
+"""Several copies of an environment as one batch of rows, for learners that share one network between all players.
+
+Row `copy * players + player` is one player of one copy. Everything happens on the environments' array view; NumPy is
+all that is needed. What a row sees is what the numeric view shows (`wrappers.NumericView`), with three additions that
+a batch of fixed size needs:
+
+* An episode that ends is followed by the next one at once: a row then shows the first observation of the new episode,
+  and `Step.last` holds the one the old episode ended with.
+* A player who leaves while others go on ends its row's episode then. Until the copy's next episode the row is vacant:
+  it shows zeros, earns nothing, may only choose 0, which is ignored, and is marked in `Step.vacant`. A vacant row
+  ends once more with its copy's episode, so that nothing learned of the vacant time reaches into the next episode.
+* Talk steps, in which nobody has anything to choose, are played silently in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.deep.choices import POINTS, Choices
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.game import TALK
+from llm_coop_envs.errors import ResetNeeded, SettingsError
+from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of all rows brought.
+
+    Attributes:
+        rewards: unscaled, per row.
+        done: whose episode ended.
+        truncated: whose episode was cut by a clock (a part of `done`).
+        vacant: whose player had left before this step.
+        last: the last observations of the episodes that ended, per row; zeros elsewhere.
+        returns: per row, the sum of the rewards of the episode so far, this step included.
+        lengths: per row, how many steps of the episode the player was there.
+    """
+
+    rewards: NDArray[np.float64]
+    done: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    vacant: NDArray[np.bool_]
+    last: NDArray[np.float32]
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+
+
+def episode_seed(seed: int, copy: int, episode: int) -> int:
+    """The environment's seed of one episode of one copy: 64 bits, the same wherever and whenever it is played."""
+    return int(np.random.SeedSequence(seed, spawn_key=(copy, episode)).generate_state(1, np.uint64)[0])
+
+
+class SharedRows:
+    """The rows; see the module.
+
+    Args:
+        make: makes one environment; called once per copy.
+        copies: how many environments are played side by side.
+        seed: of all episodes: the e-th of copy k is played with `episode_seed(seed, k, e)`.
+        points: see `Choices`.
+
+    Attributes:
+        width: numbers in an observation.
+        n_rows: how many rows there are.
+        names: the observations' columns.
+        observations: what every row sees now.
+        masks: what every row may choose now, boolean.
+        decides: for which rows it matters what they choose now.
+
+    Raises:
+        SettingsError: `copies` or `seed` is not possible.
+    """
+
+    def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int, points: int = POINTS) -> None:
+        if isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
+            raise SettingsError("copies", copies, "must be a whole number, 1 or more")
+        self.games = [make() for _ in range(copies)]
+        first = self.games[0]
+        self.names = numeric_names(first)
+        self.choices = Choices(first, points)
+        self.players = first.n_players
+        self.width = len(self.names)
+        self.n_rows = copies * self.players
+        low, high = (np.broadcast_to(bound, (len(first.feature_names),)) for bound in first.feature_bounds)
+        flags = self.width - len(low)
+        # Vacant rows show zeros, which must lie inside as well.
+        self.low = np.minimum(np.concatenate([low, np.zeros(flags)]), 0).astype(np.float32)
+        self.high = np.maximum(np.concatenate([high, np.ones(flags)]), 0).astype(np.float32)
+        self.observations = np.zeros((self.n_rows, self.width), dtype=np.float32)
+        self.masks = np.zeros((self.n_rows, self.choices.n), dtype=np.bool_)
+        self.decides = np.zeros(self.n_rows, dtype=np.bool_)
+        self._returns = np.zeros(self.n_rows)
+        self._lengths = np.zeros(self.n_rows, dtype=np.int64)
+        self._silence = np.zeros(self.players, dtype=np.int64)
+        self._begun = False
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Start counting episodes anew, from the next `reset` on.
+
+        Raises:
+            SettingsError: it is no whole number, 0 or more.
+        """
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise SettingsError("seed", seed, "must be a whole number, 0 or more")
+        self._seed = int(seed)
+        self._episodes = [0] * len(self.games)
+
+    def reset(self) -> NDArray[np.float32]:
+        """Begin the next episode of every copy; what every row sees."""
+        for copy in range(len(self.games)):
+            self._begin(copy)
+        self._begun = True
+        seen: NDArray[np.float32] = self.observations.copy()
+        return seen
+
+    def step(self, outputs: NDArray[np.integer[Any]]) -> Step:
+        """Play one step of every copy.
+
+        Args:
+            outputs: one choice per row, as a network numbers them. Those of vacant rows and of players off turn are
+                ignored; what is illegal is replaced by the environment.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if not self._begun:
+            raise ResetNeeded("the rows were not begun; call reset() first")
+        chosen = np.asarray(outputs).reshape(len(self.games), self.players)
+        rewards = np.zeros(self.n_rows)
+        done = np.zeros(self.n_rows, dtype=np.bool_)
+        truncated = np.zeros(self.n_rows, dtype=np.bool_)
+        vacant = np.zeros(self.n_rows, dtype=np.bool_)
+        last = np.zeros((self.n_rows, self.width), dtype=np.float32)
+        # Copies begin anew below, so what they brought in the finished episode is kept first.
+        returns, lengths = self._returns, self._lengths
+        for copy, game in enumerate(self.games):
+            rows = self._rows(copy)
+            present = game.alive
+            outputs = self.choices.values(chosen[copy])
+            playing = present
+            while True:
+                game.advance(outputs)
+                rewards[rows] += game.rewards
+                still = game.alive
+                ended = playing & (~still | game.over)
+                if ended.any():
+                    last[rows][ended] = numeric_rows(game)[ended]
+                    done[rows] |= ended
+                playing = still
+                if game.over or game.phase != TALK:
+                    break
+                # In talk there is nothing to choose.
+                outputs = self._silence
+            vacant[rows] = ~present
+            returns[rows] += rewards[rows]
+            lengths[rows] += present
+            if game.over:
+                done[rows] = True
+                truncated[rows] = game.alive & game.truncated
+            else:
+                self._show(copy)
+        step = Step(rewards, done, truncated, vacant, last, returns.copy(), lengths.copy())
+        for copy, game in enumerate(self.games):
+            if game.over:
+                self._begin(copy)
+        return step
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on from here, as JSON data.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if not self._begun:
+            raise ResetNeeded("the rows were not begun; call reset() first")
+        return {
+            "seed": self._seed,
+            "episodes": list(self._episodes),
+            "returns": self._returns.tolist(),
+            "lengths": self._lengths.tolist(),
+            "games": [game.get_state() for game in self.games],
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on where `get_state` was called.
+
+        Raises:
+            SnapshotError: the state belongs to another environment.
+            SettingsError: it is of another number of copies.
+        """
+        if len(state["games"]) != len(self.games):
+            raise SettingsError("copies", len(self.games), f"the saved state has {len(state['games'])} copies")
+        for game, saved in zip(self.games, state["games"], strict=True):
+            game.set_state(saved)
+        self._seed = state["seed"]
+        self._episodes = list(state["episodes"])
+        self._returns = np.array(state["returns"])
+        self._lengths = np.array(state["lengths"], dtype=np.int64)
+        self._begun = True
+        for copy in range(len(self.games)):
+            self._show(copy)
+
+    def _rows(self, copy: int) -> slice:
+        return slice(copy * self.players, (copy + 1) * self.players)
+
+    def _begin(self, copy: int) -> None:
+        game, rows = self.games[copy], self._rows(copy)
+        self._returns[rows] = 0.0
+        self._lengths[rows] = 0
+        game.begin(episode_seed(self._seed, copy, self._episodes[copy]))
+        self._episodes[copy] += 1
+        while not game.over and game.phase == TALK:
+            game.advance(self._silence)
+        if game.over:
+            raise SettingsError("max_cycles", game.cycles, "the episode ends before anybody is asked to choose")
+        self._show(copy)
+
+    def _show(self, copy: int) -> None:
+        game, rows = self.games[copy], self._rows(copy)
+        alive = game.alive
+        turn = game.turn.astype(np.bool_)
+        seen = numeric_rows(game)
+        seen[~alive] = 0.0
+        self.observations[rows] = seen
+        masks = game.masks()
+        if masks is None:
+            self.masks[rows] = turn[:, None]
+            self.masks[rows, 0] = True
+        else:
+            self.masks[rows] = masks
+        self.decides[rows] = turn & (self.masks[rows].sum(axis=1) > 1)

@@ -1,0 +1,180 @@
+"""Training with stable-baselines3: one network for all players, with evaluations, checkpoints, logs and resume.
+
+`train(settings, folder)` begins a training or goes on with the one in the folder. Stopped at any moment and started
+again, it ends with the weights it would have had without the stop (with the same number of steps).
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.baselines.deep.algorithms import export, make_model, make_rows
+from llm_coop_envs.baselines.deep.checkpoint import load_checkpoint, save_checkpoint
+from llm_coop_envs.baselines.deep.evaluate import Row, evaluate, means
+from llm_coop_envs.baselines.deep.files import write_whole
+from llm_coop_envs.baselines.deep.folder import (
+    CHECKPOINT,
+    EVALUATIONS,
+    LOGS,
+    MODEL,
+    POLICIES,
+    POLICY,
+    Folder,
+    open_folder,
+    versions,
+)
+from llm_coop_envs.baselines.deep.network import SUFFIX
+from llm_coop_envs.baselines.deep.settings import SAMPLE, TrainSettings
+from llm_coop_envs.errors import MissingExtra
+
+try:
+    import torch  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.callbacks import BaseCallback  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.logger import configure  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise MissingExtra("training", "rl") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What is told after each evaluation.
+
+    Attributes:
+        done: steps so far.
+        total: steps in all.
+        means: the evaluated episodes' measures, on average.
+        seconds: since this session began.
+    """
+
+    done: int
+    total: int
+    means: dict[str, float]
+    seconds: float
+
+
+Tell = Callable[[Progress], None]
+
+
+def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell | None = None) -> Folder:
+    """Train, or go on training.
+
+    Args:
+        settings: what and how.
+        path: the folder; made if it is not there.
+        command: what was typed, for the record.
+        tell: called after each evaluation.
+
+    Raises:
+        RunError: the folder holds something else, is damaged, or cannot be written.
+        SettingsError: the algorithm refuses its arguments.
+    """
+    folder = open_folder(path, settings)
+    if folder.done >= settings.steps:
+        return folder
+    # Networks this small are slower with more threads, and one thread gives the same sums everywhere.
+    torch.set_num_threads(1)
+    env = make_rows(settings)
+    model = make_model(settings, env)
+    if folder.done:
+        load_checkpoint(path / CHECKPOINT, model)
+    begun = time.perf_counter()
+    session = {"from": folder.done, "to": folder.done, "seconds": 0.0, "command": command, "versions": versions()}
+    sessions = [*folder.manifest["sessions"], session]
+    folder.write(settings=settings.to_json(), sessions=sessions)
+    formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
+    model.set_logger(configure(str(path / LOGS / str(len(sessions))), formats))
+    keeper = _Keeper(folder, settings, tell, begun)
+    try:
+        model.learn(settings.steps - folder.done, callback=keeper, reset_num_timesteps=not folder.done)
+        keeper.keep()
+        model.save(path / MODEL)
+    finally:
+        for output in model.logger.output_formats:
+            output.close()
+        env.close()
+    return folder
+
+
+class _Keeper(BaseCallback):
+    """Evaluates and keeps everything at the start of the first rollout after each `every` steps."""
+
+    def __init__(self, folder: Folder, settings: TrainSettings, tell: Tell | None, begun: float) -> None:
+        super().__init__()
+        self._folder, self._settings, self._tell, self._begun = folder, settings, tell, begun
+        self._env = settings.environment(record=True)
+        self._due = self._next(folder.done)
+
+    def _next(self, done: int) -> int:
+        every = int(self._settings.every or 1)
+        return (done // every + 1) * every
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        # Between two rollouts nothing is half done: what was collected has been learned.
+        done = self.model.num_timesteps
+        if done >= self._due:
+            self.keep()
+        learner: Any = self.model
+        if hasattr(learner, "ent_coef"):
+            bonus = float(self._settings.hyper.get("ent_coef", 0.0))
+            learner.ent_coef = bonus * max(0.0, 1.0 - done / self._settings.steps)
+
+    def keep(self) -> None:
+        """Evaluate, and write down policy, checkpoint and manifest, in this order."""
+        done, path, settings = self.model.num_timesteps, self._folder.path, self._settings
+        self._due = self._next(done)
+        network = export(self.model, settings, self._about(done))
+        rows = evaluate(network, self._env, range(settings.episodes), play=settings.play or SAMPLE)
+        self._log(rows, done)
+        for target in (path / POLICIES / f"{done:012d}{SUFFIX}", path / POLICY):
+            with write_whole(target) as file:
+                file.write(network.to_bytes())
+        save_checkpoint(path / CHECKPOINT, self.model)
+        seconds = time.perf_counter() - self._begun
+        sessions = self._folder.manifest["sessions"]
+        sessions[-1] |= {"to": done, "seconds": round(seconds, 1)}
+        self._folder.write(done=done, sessions=sessions)
+        if self._tell is not None:
+            self._tell(Progress(done=done, total=settings.steps, means=means(rows), seconds=seconds))
+
+    def _about(self, done: int) -> dict[str, Any]:
+        settings = self._settings
+        shown = settings.to_json()
+        del shown["every"], shown["episodes"]
+        return {"training": shown, "done": done, "play": settings.play, "versions": versions()}
+
+    def _log(self, rows: list[Row], done: int) -> None:
+        for name, value in means(rows).items():
+            self.model.logger.record(f"evaluation/{name}", value)
+        self.model.logger.dump(done)
+        path = self._folder.path / EVALUATIONS
+        kept = read_rows(path)
+        # A session that was cut off may have evaluated here already.
+        kept = [row for row in kept if int(row["step"]) < done]
+        with write_whole(path) as file:
+            file.write(_csv([*kept, *({"step": done, **row} for row in rows)]))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of an evaluations file; none if it is not there."""
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _csv(rows: list[Row]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()

@@ -1,0 +1,256 @@
+"""What a report says of the language models that answered: which, how well, at what cost, and whether it counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llm_coop_envs.benchmarks.registry import Row
+from llm_coop_envs.benchmarks.report.parts import NOTHING, Cell, Table, TableRow
+from llm_coop_envs.benchmarks.runfolder import Run
+from llm_coop_envs.benchmarks.study import Condition
+from llm_coop_envs.benchmarks.tables import EpisodeTables
+
+INVALID_ABOVE = 0.05
+# How the scripted server, and the scripted answers inside the process, name themselves.
+_SCRIPTED_MODEL = "scripted"
+_ADDED = (
+    *("asked", "requests", "answered", "repaired", "retried", "fallbacks", "unreadable", "refused", "truncated"),
+    *("answers", "prompt_tokens", "completion_tokens", "estimated", "cost", "unpriced"),
+)
+
+
+def is_scripted(model: str) -> bool:
+    """Whether a model, as its server reports it, is the scripted server."""
+    return model.partition(":")[0] == _SCRIPTED_MODEL
+
+
+@dataclass(kw_only=True)
+class AnswersPart:
+    """The part of a page about the models.
+
+    Attributes:
+        models: a sentence on each model that answered.
+        scripted: whether all of them are scripted servers.
+        invalid: why each invalid condition is one, by its name.
+        threshold: the share above which it is.
+        tables: the tables.
+    """
+
+    models: list[str] = field(default_factory=list)
+    scripted: bool = False
+    invalid: dict[str, str] = field(default_factory=dict)
+    threshold: str = ""
+    tables: list[Table] = field(default_factory=list)
+
+
+class AnswersSection:
+    """Gathers what became of the answers.
+
+    Args:
+        conditions: the study's.
+        threshold: the share of fallbacks, or of unreadable answers, above which a condition is invalid.
+    """
+
+    def __init__(self, conditions: Sequence[Condition], threshold: float = INVALID_ABOVE) -> None:
+        self._conditions = conditions
+        self._threshold = threshold
+        self._models: Counter[str] = Counter()
+        self._rows: dict[str, list[Row]] = {}
+        self._models_of: dict[str, Counter[str]] = {}
+
+    def add(self, episode: EpisodeTables) -> None:
+        """Take what is needed of an episode."""
+        if not episode.answers:
+            return
+        name = episode.condition.name
+        self._rows.setdefault(name, []).extend(episode.answers)
+        self._models.update(episode.models)
+        self._models_of.setdefault(name, Counter()).update(episode.models)
+
+    def scripted(self, condition: str) -> bool:
+        """Whether all answers of a condition came from a scripted server."""
+        models = self._models_of.get(condition)
+        return bool(models) and all(is_scripted(model) for model in models or ())
+
+    def part(self, run: Run) -> AnswersPart | None:
+        """The part of the page; `None` if no model answered."""
+        if not self._rows:
+            return None
+        told = [
+            f"{model} ({_count(count, 'answer')}{', not a language model' if is_scripted(model) else ''})"
+            for model, count in sorted(self._models.items())
+        ]
+        shown = [condition for condition in self._conditions if condition.name in self._rows]
+        return AnswersPart(
+            models=told,
+            scripted=all(is_scripted(model) for model in self._models),
+            invalid={c.name: why for c in shown if (why := self._why(c.name))},
+            threshold=f"{self._threshold:.0%}" if self._threshold >= 0.01 else f"{self._threshold:.1%}",
+            tables=[self._table(shown), self._calls(shown), _prompts(run), _sessions(run)],
+        )
+
+    def _why(self, condition: str) -> str:
+        """Why a condition is invalid; empty if it is not."""
+        whole = [("of all decisions", _sums(self._rows[condition]))]
+        calls = sorted({row["call"] for row in self._rows[condition]})
+        parts = [(f"of '{call}'", _sums(r for r in self._rows[condition] if r["call"] == call)) for call in calls]
+        for what, sums in (*whole, *parts):
+            if _passes(sums["fallbacks"], sums["asked"], self._threshold):
+                share = _share(sums["fallbacks"], sums["asked"])
+                return f"{share} {what} were taken by a fallback, because no answer could be read"
+        for what, sums in (*whole, *parts):
+            if _passes(sums["unreadable"], sums["requests"], self._threshold):
+                return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({what[3:]}) were unreadable"
+        return ""
+
+    def _table(self, shown: Sequence[Condition]) -> Table:
+        rows = [(c.title, c.spec.title, self._rows[c.name], bool(self._why(c.name))) for c in shown]
+        if len(rows) > 1:
+            rows.append(("all", "", [row for c in shown for row in self._rows[c.name]], False))
+        return Table(
+            title="What became of the answers",
+            head=["condition", "decisions", *_OUTCOMES, "tokens", "cost"],
+            rows=[
+                TableRow(name=name, below=below, cells=_cells(_sums(found)), bad=bad)
+                for name, below, found, bad in rows
+            ],
+            notes=[
+                "Every decision ends in one of four ways: the first answer could be read; the model was asked what it "
+                "meant; it was asked again; or nothing could be read and a fallback stands in (the environment's "
+                "choice, silence, or nothing remembered).",
+                "Tokens are those of the questions, below them those of the answers.",
+                "Cost is that of the answers on this page, at the prices known when they arrived. Questions that "
+                "failed on the way are in the sessions' table.",
+            ],
+        )
+
+    def _calls(self, shown: Sequence[Condition]) -> Table:
+        rows = []
+        for condition in shown:
+            found = self._rows[condition.name]
+            for policy, call in sorted({(row["policy"], row["call"]) for row in found}):
+                sums = _sums(row for row in found if (row["policy"], row["call"]) == (policy, call))
+                cells = [Cell(text=str(int(sums[name]))) for name in ("unreadable", "refused", "truncated")]
+                rows.append(
+                    TableRow(
+                        name=call,
+                        below=f"{condition.spec.title}, {condition.title}; {policy}",
+                        cells=[*_cells(sums)[:5], *cells],
+                    )
+                )
+        return Table(
+            title="By question",
+            head=["question", "decisions", *_OUTCOMES, "unreadable", "refused", "cut off"],
+            rows=rows,
+            notes=["Unreadable, refused and cut off are answers; several may belong to one decision."],
+        )
+
+
+_OUTCOMES = ("at once", "repaired", "asked again", "fallback")
+
+
+def _passes(part: float, whole: float, threshold: float) -> bool:
+    return whole > 0 and part / whole > threshold
+
+
+def _sums(rows: Any) -> dict[str, float]:
+    sums = dict.fromkeys(_ADDED, 0.0)
+    for row in rows:
+        for name in _ADDED:
+            sums[name] += row.get(name) or 0
+    return sums
+
+
+def _cells(sums: Mapping[str, float]) -> list[Cell]:
+    asked = sums["asked"]
+    cells = [Cell(text=f"{asked:,.0f}")]
+    for name in ("answered", "repaired", "retried", "fallbacks"):
+        count = sums[name]
+        cells.append(Cell(text=f"{count:,.0f}", below=_share(count, asked) if count and asked else ""))
+    about = " (some estimated)" if sums["estimated"] else ""
+    cells += [
+        Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{about}"),
+        Cell(text=money(sums["cost"], sums["unpriced"], sums["answers"])),
+    ]
+    return cells
+
+
+def money(cost: float, unpriced: float, answers: float) -> str:
+    """US dollars, or that the price is not known."""
+    if answers and unpriced == answers:
+        return "price unknown"
+    shown = f"${cost:.2f}" if cost >= 100 else f"${cost:.4f}"
+    return f"{shown} and {unpriced:.0f} answers of unknown price" if unpriced else shown
+
+
+def _share(part: float, whole: float) -> str:
+    share = part / whole
+    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}" if share >= 0.001 else "under 0.1%"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _prompts(run: Run) -> Table:
+    rows = []
+    for one in run.manifest.get("models", []):
+        settings, pack = one["settings"], one["pack"]
+        personas = ", ".join(settings["personas"]) or "none"
+        rows.append(
+            TableRow(
+                name=one["policy"],
+                below=", ".join(f"{key} = {value}" for key, value in one["options"].items()),
+                cells=[
+                    Cell(text=f"{pack['name']}, version {pack['version']}", below=pack["digest"]),
+                    Cell(text=settings["answers"]),
+                    Cell(text=personas),
+                    Cell(text=one["token_counter"]),
+                ],
+            )
+        )
+    return Table(
+        title="How they were asked",
+        head=["policy", "prompt pack and its hash", "answers", "personas", "tokens counted by"],
+        rows=rows,
+        notes=["All settings, model parameters included, are in the run's run.json, under 'models'."],
+    )
+
+
+def _sessions(run: Run) -> Table:
+    rows = []
+    for session in run.manifest["sessions"]:
+        asking = session.get("asking")
+        if asking is None:
+            continue
+        counters = session.get("asked", {}).get("counters")
+        where = ", ".join(one["base_url"] or one["model"] for one in asking["endpoints"])
+        where = f"replay of {asking['replay']}" if asking["replay"] else where
+        if counters is None:
+            rows.append(TableRow(name=session["started"], below=where, cells=[NOTHING] * 6))
+            continue
+        errors = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counters["errors"].items())
+        maybe = f"up to ${counters['maybe_cost']:.4f} in vain" if counters["maybe_cost"] else ""
+        rows.append(
+            TableRow(
+                name=session["started"],
+                below=where,
+                cells=[
+                    Cell(text=f"{counters['calls']:,}"),
+                    Cell(text=f"{counters['answers']:,}"),
+                    Cell(text=f"{counters['replayed'] + counters['cached']:,}"),
+                    Cell(text=f"{counters['retries']:,}", below=errors),
+                    Cell(text=f"{counters['prompt_tokens'] + counters['completion_tokens']:,}"),
+                    Cell(text=money(counters["cost"], counters["unpriced"], counters["answers"]), below=maybe),
+                ],
+            )
+        )
+    return Table(
+        title="Sessions",
+        head=["begun", "calls", "answers", "from journal or cache", "repeated", "tokens", "cost"],
+        rows=rows,
+        notes=["A session without numbers was killed; its answers are in the journal all the same."],
+    )

@@ -1,0 +1,32 @@
+"""A person as a player of a study: the policy `human`, at the terminal of the process that plays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.policies.human.terminal import TerminalHuman
+from llm_coop_envs.policies.llm.chat import Chat
+
+LABEL = "human"
+
+
+def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
+    """Refuse arguments and options: there are none.
+
+    Raises:
+        SettingsError: there is one.
+    """
+    if argument:
+        raise SettingsError("policy", f"human:{argument}", "a person has no variants; write 'human'")
+    if options:
+        name = next(iter(options))
+        raise SettingsError(name, options[name], "is no option; 'human' has none")
+
+
+def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
+    """Seat a person at the terminal."""
+    check(scenario, argument, options)
+    return TerminalHuman()

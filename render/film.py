@@ -1,0 +1,153 @@
+"""From pictures to a film: MP4 or GIF, written by ffmpeg, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.core.settings import check_choice, check_int, check_number
+from llm_coop_envs.errors import MissingExtra, SceneError, SettingsError
+
+Picture = NDArray[np.uint8]
+
+FORMS = (".mp4", ".gif")
+#: Sides of films; more is refused, because players and ffmpeg do.
+SMALLEST, LARGEST = 64, 8192
+
+
+@dataclass(frozen=True, kw_only=True)
+class Film:
+    """How a film is made.
+
+    Attributes:
+        fps: pictures per second.
+        per: a picture for each `"step"`, or for each `"round"`.
+        width: of the picture, in pixels.
+        height: likewise.
+        scale: how much larger everything in it is drawn; the picture keeps its size.
+        colour: in rooms, what people's colours mean: `"persona"` or `"target"`.
+        hold: for how many seconds the last picture stays.
+    """
+
+    fps: float = 12.0
+    per: str = "step"
+    width: int = 1000
+    height: int = 680
+    scale: float = 1.0
+    colour: str = "target"
+    hold: float = 1.5
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_number(self, "fps", 0.0, 240.0, above=True)
+        check_choice(self, "per", ("step", "round"))
+        check_int(self, "width", SMALLEST, LARGEST)
+        check_int(self, "height", SMALLEST, LARGEST)
+        check_number(self, "scale", 0.25, 8.0)
+        check_choice(self, "colour", ("persona", "target"))
+        check_number(self, "hold", 0.0, 60.0)
+
+
+def form_of(path: Path) -> str:
+    """A film's format, by its file's ending.
+
+    Raises:
+        SettingsError: it is none.
+    """
+    form = path.suffix.lower()
+    if form not in FORMS:
+        raise SettingsError("out", str(path), "must end in .mp4 or .gif")
+    return form
+
+
+def need_ffmpeg() -> Any:
+    """The library that brings ffmpeg.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise MissingExtra("making films", "film") from error
+    return imageio_ffmpeg
+
+
+def write_film(pictures: Iterable[Picture], path: Path, form: str, film: Film) -> int:
+    """Write pictures as a film.
+
+    Args:
+        pictures: (height, width, 3), all of one size; sides are cut to even numbers, as the format wants.
+        path: where; the file's name need not end as its format does.
+        form: `".mp4"` or `".gif"`.
+        film: pictures per second, and how long the last one stays.
+
+    Returns:
+        How many pictures were written, the last one's repetitions not counted.
+
+    Raises:
+        SceneError: there were no pictures, or ffmpeg failed.
+        MissingExtra: the extra `film` is not installed.
+    """
+    library = need_ffmpeg()
+    # Known before ffmpeg is asked, whose messages are long.
+    path.touch()
+    rest = iter(pictures)
+    first = next(rest, None)
+    if first is None:
+        raise SceneError("there is nothing to film")
+    count = 0
+    last = first
+    with _writer(library, first.shape, path, form, film.fps) as send:
+        for picture in _chained(first, rest):
+            send(_even(picture))
+            last = picture
+            count += 1
+        for _ in range(round(film.hold * film.fps)):
+            send(_even(last))
+    return count
+
+
+@contextlib.contextmanager
+def _writer(library: Any, shape: Sequence[int], path: Path, form: str, fps: float) -> Iterator[Any]:
+    height, width = (side - side % 2 for side in shape[:2])
+    if form == ".gif":
+        # Colours chosen from the whole film; one pass, because ffmpeg keeps the small pictures while it looks at them.
+        choose = "[0:v]split[a][b];[a]palettegen=stats_mode=full[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
+        options = {"codec": "gif", "pix_fmt_out": "pal8", "output_params": ["-filter_complex", choose, "-f", "gif"]}
+    else:
+        same = ["-f", "mp4", "-movflags", "+faststart", "-preset", "medium", "-crf", "20", "-threads", "1"]
+        quiet = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
+        options = {"codec": "libx264", "pix_fmt_out": "yuv420p", "output_params": [*same, *quiet]}
+    writer = library.write_frames(
+        str(path), (width, height), fps=fps, quality=None, macro_block_size=1, ffmpeg_log_level="error", **options
+    )
+    try:
+        writer.send(None)
+        yield writer.send
+        writer.close()
+    except (OSError, RuntimeError) as error:
+        writer.close()
+        raise SceneError(f"the film could not be written ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    """The last line that ffmpeg said."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def _chained(first: Picture, rest: Iterator[Picture]) -> Iterator[Picture]:
+    yield first
+    yield from rest
+
+
+def _even(picture: Picture) -> Picture:
+    height, width = (side - side % 2 for side in picture.shape[:2])
+    return np.ascontiguousarray(picture[:height, :width])

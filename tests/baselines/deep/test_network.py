@@ -1,0 +1,171 @@
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from llm_coop_envs.baselines.deep.choices import Choices
+from llm_coop_envs.baselines.deep.network import LOGITS, VALUES, Network, columns, read_network
+from llm_coop_envs.errors import RunError
+
+
+def small(output=LOGITS, activation="tanh", **about):
+    rng = np.random.default_rng(0)
+
+    def layer(rows, width):
+        return rng.normal(size=(rows, width)).astype(np.float32), rng.normal(size=rows).astype(np.float32)
+
+    return Network(
+        scenario="kbc",
+        features=("a", "b", "c"),
+        layers=(layer(4, 3), layer(5, 4)),
+        activation=activation,
+        output=output,
+        about=about,
+    )
+
+
+@pytest.mark.parametrize(("activation", "function"), [("tanh", np.tanh), ("relu", lambda x: x * (x > 0))])
+def test_outputs_are_those_of_the_layers(activation, function):
+    network = small(activation=activation)
+    (w0, b0), (w1, b1) = network.layers
+    x = np.array([0.5, -1.0, 2.0], dtype=np.float32)
+    expected = w1 @ function(w0 @ x + b0) + b1
+    assert np.allclose(network.outputs(x[None])[0], expected, atol=1e-6)
+    assert network.n_choices == 5
+
+
+def test_best_is_the_best_legal_choice():
+    network = small()
+    x = np.random.default_rng(1).normal(size=(50, 3)).astype(np.float32)
+    masks = np.random.default_rng(2).random((50, 5)) < 0.5
+    masks[:, 2] = True
+    outputs = network.outputs(x)
+    for row, choice in enumerate(network.best(x, masks)):
+        legal = np.flatnonzero(masks[row])
+        assert choice in legal
+        assert outputs[row, choice] == outputs[row, legal].max()
+
+
+def test_samples_follow_the_chances_of_legal_choices():
+    network = small()
+    x = np.repeat(np.array([[0.1, 0.2, 0.3]], dtype=np.float32), 20_000, axis=0)
+    masks = np.ones((len(x), 5), dtype=bool)
+    masks[:, 3] = False
+    drawn = network.sample(x, masks, np.random.default_rng(0))
+    logits = network.outputs(x[:1])[0].astype(float)
+    chances = np.where(masks[0], np.exp(logits), 0)
+    chances /= chances.sum()
+    shares = np.bincount(drawn, minlength=5) / len(x)
+    assert shares[3] == 0
+    assert np.abs(shares - chances).max() < 4 * 0.5 / np.sqrt(len(x))
+    assert np.array_equal(drawn, network.sample(x, masks, np.random.default_rng(0)))
+
+
+def test_sampling_survives_extreme_outputs():
+    weights = np.array([[1000.0], [-1000.0]], dtype=np.float32)
+    network = Network(
+        scenario="kbc", features=("a",), layers=((weights, np.zeros(2, np.float32)),), activation="tanh", output=LOGITS
+    )
+    drawn = network.sample(np.ones((100, 1), np.float32), np.ones((100, 2), bool), np.random.default_rng(0))
+    assert (drawn == 0).all()
+    only = np.array([[False, True]] * 100)
+    assert (network.sample(np.ones((100, 1), np.float32), only, np.random.default_rng(0)) == 1).all()
+
+
+def test_values_have_no_chances():
+    network = small(VALUES)
+    x = np.random.default_rng(1).normal(size=(9, 3)).astype(np.float32)
+    masks = np.ones((9, 5), dtype=bool)
+    assert np.array_equal(network.sample(x, masks, np.random.default_rng(0)), network.best(x, masks))
+
+
+def test_a_file_is_read_back_as_it_was_and_the_same_bytes_come_again(tmp_path):
+    network = small(play="best", steps=3)
+    path = tmp_path / "net.npz"
+    path.write_bytes(network.to_bytes())
+    again = read_network(path)
+    assert again.to_bytes() == network.to_bytes() == small(steps=3, play="best").to_bytes()
+    assert (again.features, again.about) == (network.features, network.about)
+    x = np.ones((2, 3), dtype=np.float32)
+    assert np.array_equal(again.outputs(x), network.outputs(x))
+
+
+def damaged(tmp_path, change):
+    """A file whose parts were changed after it was written."""
+    path = tmp_path / "net.npz"
+    path.write_bytes(small().to_bytes())
+    with np.load(path) as data:
+        arrays = {name: data[name] for name in data.files}
+    change(arrays)
+    np.savez(path, **arrays)
+    return path
+
+
+def set_meta(**changes):
+    def change(arrays):
+        arrays["meta"] = np.array(json.dumps({**json.loads(str(arrays["meta"])), **changes}))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda arrays: arrays.pop("b1"), "no trained policy"),
+        (lambda arrays: arrays.pop("meta"), "no trained policy"),
+        (lambda arrays: arrays.update(w0=arrays["w0"][:, :2]), "do not fit"),
+        (lambda arrays: arrays.update(w0=arrays["w0"].astype(float)), "do not fit"),
+        (lambda arrays: arrays.update(b1=np.full(5, np.nan, np.float32)), "not finite"),
+        (set_meta(activation="exec"), "not understood"),
+        (set_meta(output="exec"), "not understood"),
+        (set_meta(format=2), "reads format 1"),
+    ],
+)
+def test_damaged_files_are_sentences(tmp_path, change, words):
+    with pytest.raises(RunError, match=words):
+        read_network(damaged(tmp_path, change))
+
+
+def test_other_files_are_sentences(tmp_path):
+    (tmp_path / "text").write_text("hello")
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.writestr("data", "{}")
+    (tmp_path / "cut.npz").write_bytes(small().to_bytes()[:200])
+    for name in ("text", "model.zip", "cut.npz"):
+        with pytest.raises(RunError, match="no trained policy"):
+            read_network(tmp_path / name)
+    with pytest.raises(RunError, match="No such file"):
+        read_network(tmp_path / "nosuch.npz")
+
+
+def test_pickles_are_not_executed(tmp_path):
+    path = damaged(tmp_path, lambda arrays: arrays.update(w0=np.array([{"any": "object"}], dtype=object)))
+    with pytest.raises(RunError, match="no trained policy"):
+        read_network(path)
+
+
+def test_columns_by_name():
+    assert columns(small(), ["c", "x", "a", "b"]) == [2, 3, 0]
+    with pytest.raises(ValueError, match=r"^c$"):
+        columns(small(), ["a", "b"])
+
+
+def test_choices_on_grids():
+    from llm_coop_envs import bertrand_v0, kbc_v0
+
+    discrete = Choices(kbc_v0.parallel_env(players=3))
+    assert discrete.n == 101
+    assert discrete.values(np.array([3, 4, 5])).tolist() == [3, 4, 5]
+    assert discrete.value(1, 7) == 7
+    real = Choices(kbc_v0.parallel_env(preset="large_scale", players=3), points=11)
+    assert real.values(np.array([0, 5, 10])).tolist() == [0.0, 50.0, 100.0]
+    env = bertrand_v0.parallel_env(preset="team_up")
+    prices = Choices(env)
+    assert prices.n == env.settings.grid_points
+    grid = env.settings.grids[1]
+    assert prices.value(1, 4) == pytest.approx(grid[4])
+    # The floor is the cost, and no price of the grid is below it or above the cap.
+    low = Choices(bertrand_v0.parallel_env(preset="team_up", grid_margin=3.0))
+    assert min(low.value(0, k) for k in range(low.n)) == env.settings.floors[0] == 2.0
+    assert all(env.choice_space.contains(np.array([low.value(0, k)])) for k in range(low.n))

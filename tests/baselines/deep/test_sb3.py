@@ -1,0 +1,401 @@
+"""What needs stable-baselines3: `make test-rl` installs it and runs these."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from configurations import SMALL_ROOM
+
+pytest.importorskip("sb3_contrib")
+
+import torch
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecMonitor
+
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+from llm_coop_envs.baselines.deep import train as training
+from llm_coop_envs.baselines.deep.algorithms import SharedDQN, export, make_model, make_rows
+from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
+from llm_coop_envs.baselines.deep.folder import read_manifest
+from llm_coop_envs.baselines.deep.network import read_network
+from llm_coop_envs.baselines.deep.rows import SharedRows
+from llm_coop_envs.baselines.deep.settings import TrainSettings
+from llm_coop_envs.baselines.deep.train import read_rows, train
+from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
+from llm_coop_envs.errors import RunError, SettingsError
+
+ROOM = {**SMALL_ROOM, "control": "exit", "talk": False}
+
+# What stable-baselines3 and torch warn about on import or use is not ours to mend.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+
+def make_room():
+    return evacuation_v0.parallel_env(**ROOM)
+
+
+def make_market():
+    return bertrand_v0.parallel_env(preset="calvano", rounds=6)
+
+
+def weights(model):
+    return {name: value.clone() for name, value in model.policy.state_dict().items()}
+
+
+def same(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+# The environment.
+
+
+def test_steps_are_those_of_the_rows():
+    env, rows = SharedVecEnv(make_room, copies=2, seed=4, reward_scale=0.5), SharedRows(make_room, copies=2, seed=4)
+    assert np.array_equal(env.reset(), rows.reset())
+    rng = np.random.default_rng(0)
+    ended = 0
+    for _ in range(80):
+        assert np.array_equal(np.stack(env.env_method("action_masks")), rows.masks)
+        outputs = rng.integers(3, size=env.num_envs)
+        seen, rewards, done, infos = env.step(outputs)
+        step = rows.step(outputs)
+        assert np.array_equal(seen, rows.observations)
+        assert np.array_equal(rewards, (0.5 * step.rewards).astype(np.float32))
+        assert np.array_equal(done, step.done)
+        for row, info in enumerate(infos):
+            assert ("vacant" in info) == step.vacant[row]
+            assert ("terminal_observation" in info) == (done[row] and not step.vacant[row])
+            if "terminal_observation" in info:
+                ended += 1
+                assert np.array_equal(info["terminal_observation"], step.last[row])
+                assert info["TimeLimit.truncated"] is False
+                assert info["episode"]["r"] == step.returns[row]
+                assert info["episode"]["l"] == step.lengths[row]
+    assert ended >= 12
+
+
+def test_time_outs_are_marked():
+    env = SharedVecEnv(make_market, copies=1, seed=0)
+    env.reset()
+    for k in range(1, 13):
+        seen, _, done, infos = env.step(np.array([k % 15, 3]))
+        assert done.tolist() == [k % 6 == 0] * 2
+        if done.all():
+            assert all(info["TimeLimit.truncated"] for info in infos)
+            assert not np.array_equal(infos[0]["terminal_observation"], seen[0])
+
+
+def test_the_potential_adds_up_to_nothing():
+    plain = SharedVecEnv(make_room, copies=1, seed=0)
+    shaped = SharedVecEnv(make_room, copies=1, seed=0, potential=("nearest_distance", -2.0), discount=1.0)
+    first = plain.reset()
+    shaped.reset()
+    start = -2.0 * first[:, plain.rows.names.index("nearest_distance")]
+    added = np.zeros(12)
+    for _ in range(100):
+        outputs = np.arange(12) % 3
+        _, one, done, _ = plain.step(outputs)
+        _, two, _, _ = shaped.step(outputs)
+        added += two - one
+        if done.all():
+            break
+    # From the beginning to a true end a potential gives back what it began with.
+    assert np.allclose(added, -start, atol=1e-5)
+    with pytest.raises(SettingsError, match="no column"):
+        SharedVecEnv(make_room, copies=1, potential=("nosuch", 1.0))
+
+
+def test_the_potential_of_a_time_out_is_that_of_the_last_observation():
+    env = SharedVecEnv(make_market, copies=1, seed=0, potential=("own_price", 1.0), discount=0.5)
+    plain = SharedVecEnv(make_market, copies=1, seed=0)
+    seen = env.reset()
+    plain.reset()
+    column = env.rows.names.index("own_price")
+    for k in range(6):
+        before = seen[:, column]
+        _, base, _, _ = plain.step(np.array([k, 14 - k]))
+        seen, rewards, done, infos = env.step(np.array([k, 14 - k]))
+        after = np.array([i["terminal_observation"][column] for i in infos]) if done.all() else seen[:, column]
+        assert np.allclose(rewards - base, 0.5 * after - before, atol=1e-5)
+
+
+def test_what_libraries_ask_of_it():
+    env = SharedVecEnv(make_room, copies=2, seed=0)
+    assert is_masking_supported(env)
+    assert env.env_is_wrapped(VecMonitor) == [False] * 24
+    assert env.get_attr("reward_scale", [0, 1]) == [1.0, 1.0]
+    env.set_attr("reward_scale", 2.0)
+    assert env.reward_scale == 2.0
+    assert len(env.env_method("action_masks", indices=[3])) == 1
+    for wrong in (
+        lambda: env.get_attr("nosuch"),
+        lambda: env.env_method("nosuch"),
+        lambda: env.set_attr("reward_scale", 1.0, indices=[0]),
+    ):
+        with pytest.raises(AttributeError):
+            wrong()
+    env.reset()
+    assert get_action_masks(env).shape == (24, 3)
+    env.close()
+    monitored = VecMonitor(SharedVecEnv(make_market, copies=1))
+    monitored.reset()
+    assert monitored.step(np.zeros(2, dtype=int))[0].shape == (2, 4)
+
+
+@pytest.mark.parametrize("kind", [PPO, MaskablePPO])
+def test_the_seed_of_the_algorithm_decides_everything(kind):
+    def learned(seed):
+        # The environment's own seed does not matter: stable-baselines3 seeds it.
+        env = SharedVecEnv(make_room, copies=2, seed=seed + 50)
+        return weights(kind("MlpPolicy", env, n_steps=16, batch_size=64, n_epochs=1, seed=seed).learn(1500))
+
+    assert same(learned(3), learned(3))
+    assert not same(learned(3), learned(4))
+
+
+def test_maskable_ppo_never_chooses_what_it_may_not():
+    env = SharedVecEnv(lambda: evacuation_v0.parallel_env(**{**SMALL_ROOM, "talk": False}), copies=2, seed=0)
+    original, wrong = env.step_async, []
+
+    def watched(actions):
+        wrong.append(int((~env.rows.masks[np.arange(24), actions]).sum()))
+        original(actions)
+
+    env.step_async = watched
+    MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=64, n_epochs=1, seed=0).learn(3000)
+    assert len(wrong) >= 120
+    assert sum(wrong) == 0
+
+
+# The buffers.
+
+
+def test_rollouts_give_out_what_was_decided_and_nothing_else():
+    env = SharedVecEnv(lambda: evacuation_v0.parallel_env(**{**SMALL_ROOM, "talk": False}), copies=2, seed=0)
+    model = MaskablePPO(
+        "MlpPolicy", env, n_steps=64, n_epochs=1, seed=0, rollout_buffer_class=DecidedRolloutBuffer, batch_size=50
+    )
+    model.learn(64 * 24)
+    buffer = model.rollout_buffer
+    decided = buffer.action_masks.sum(axis=1) > 1
+    assert 0 < decided.sum() < decided.size
+    batches = list(buffer.get(50))
+    given = np.concatenate([batch.returns.numpy() for batch in batches])
+    assert sorted(given) == sorted(buffer.returns[decided].flatten())
+    assert all(len(batch.returns) >= 25 for batch in batches)
+    assert all((batch.action_masks.sum(dim=1) > 1).all() for batch in batches)
+    buffer.action_masks[:] = 0
+    assert list(buffer.get(50)) == []
+
+
+def test_transitions_of_those_who_left_are_not_kept():
+    env = SharedVecEnv(make_room, copies=2, seed=0)
+    buffer = PresentReplayBuffer(1000, env.observation_space, env.action_space, n_envs=env.num_envs)
+    seen, kept = env.reset(), []
+    for _ in range(60):
+        after, rewards, done, infos = env.step(np.zeros(env.num_envs, dtype=int))
+        buffer.add(seen, after, np.zeros(env.num_envs, dtype=int), rewards, done, infos)
+        kept += [(*seen[row], rewards[row]) for row, info in enumerate(infos) if "vacant" not in info]
+        seen = after
+    assert len(kept) < 60 * env.num_envs
+    filled = 1000 if buffer.full else buffer.pos
+    assert filled == min(len(kept), 1000)
+    stored = {(*o, r) for o, r in zip(buffer.observations[:filled, 0], buffer.rewards[:filled, 0], strict=True)}
+    assert stored == set(kept[-1000:])
+    assert buffer.sample(32).observations.shape == (32, len(env.rows.names))
+
+
+def test_every_row_of_dqn_explores_by_itself():
+    env = SharedVecEnv(make_room, copies=20, seed=0)
+    model = SharedDQN("MlpPolicy", env, seed=0)
+    seen = env.reset()
+    best, _ = model.predict(seen, deterministic=True)
+    model.exploration_rate = 0.5
+    np.random.seed(0)
+    other = [float((model.predict(seen)[0] != best).mean()) for _ in range(20)]
+    # Two thirds of the explored choices differ from the best of three.
+    assert all(0.15 < share < 0.55 for share in other)
+    model.exploration_rate = 0.0
+    assert np.array_equal(model.predict(seen)[0], best)
+
+
+# Networks as plain numbers.
+
+PLANS = {
+    "kbc-ppo": {"env": "kbc", "settings": {"talk": False, "players": 5}, "steps": 1500},
+    "bertrand-ppo": {
+        "env": "bertrand",
+        "settings": {"talk": False, "rounds": 30},
+        "steps": 1500,
+        "hyper": {"n_steps": 32},
+    },
+    "bertrand-dqn": {
+        "env": "bertrand",
+        "algo": "dqn",
+        "preset": "calvano",
+        "settings": {"rounds": 30},
+        "steps": 1500,
+        "hyper": {"learning_starts": 200, "buffer_size": 700},
+    },
+    "evacuation": {"env": "evacuation", "settings": ROOM, "steps": 2500, "copies": 2},
+    "evacuation-move-dqn": {
+        "env": "evacuation",
+        "algo": "dqn",
+        "settings": {**SMALL_ROOM},
+        "steps": 1500,
+        "copies": 2,
+        "hyper": {"learning_starts": 200},
+    },
+}
+
+
+def plan(name, **changes):
+    return TrainSettings(**{"episodes": 1, "seed": 3, "every": 700, **PLANS[name], **changes})
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_kept_network_is_the_learner(name):
+    settings = plan(name)
+    env = make_rows(settings)
+    model = make_model(settings, env)
+    model.learn(settings.steps)
+    network = export(model, settings, {})
+    rng = np.random.default_rng(0)
+    seen = rng.uniform(-1, 1, size=(500, len(env.rows.names))).astype(np.float32)
+    masks = rng.random((500, env.rows.choices.n)) < 0.6
+    masks[:, 0] = True
+    with torch.no_grad():
+        if settings.algo == "dqn":
+            expected = model.q_net(torch.as_tensor(seen)).numpy()
+        else:
+            latent = model.policy.mlp_extractor.forward_actor(torch.as_tensor(seen))
+            expected = model.policy.action_net(latent).numpy()
+    assert np.allclose(network.outputs(seen), expected, rtol=1e-4, atol=1e-5)
+    free = np.ones_like(masks)
+    assert np.array_equal(network.best(seen, free), model.predict(seen, deterministic=True)[0])
+    if settings.algo == "maskable_ppo":
+        chosen = model.predict(seen, deterministic=True, action_masks=masks)[0]
+        assert np.array_equal(network.best(seen, masks), chosen)
+
+
+def test_networks_that_cannot_be_kept_are_refused():
+    settings = plan("kbc-ppo", hyper={"policy_kwargs": {"activation_fn": torch.nn.ELU}, "n_steps": 8})
+    with pytest.raises(SettingsError, match=r"tanh or ReLU"):
+        export(make_model(settings, make_rows(settings)), settings, {})
+
+
+# Whole trainings.
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, name, monkeypatch):
+    settings = plan(name)
+    whole = train(settings, tmp_path / "whole")
+    keep = training._Keeper.keep
+
+    def stop_after(self):
+        keep(self)
+        raise Stopped
+
+    monkeypatch.setattr(training._Keeper, "keep", stop_after)
+    with pytest.raises(Stopped):
+        train(settings, tmp_path / "parts")
+    assert read_manifest(tmp_path / "parts")["done"] < settings.steps
+    monkeypatch.setattr(training._Keeper, "keep", keep)
+    parts = train(settings, tmp_path / "parts")
+    assert parts.done == whole.done
+    assert len(parts.manifest["sessions"]) == 2
+    one, two = (read_network(tmp_path / folder / "policy.npz") for folder in ("whole", "parts"))
+    assert one.to_bytes() == two.to_bytes()
+    rows = [read_rows(tmp_path / folder / "evaluations.csv") for folder in ("whole", "parts")]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) >= 2
+
+
+def test_what_a_folder_holds(tmp_path):
+    told = []
+    made = train(plan("kbc-ppo"), tmp_path / "run", command="llm-coop train ...", tell=told.append)
+    held = {p.name for p in (tmp_path / "run").iterdir()}
+    assert held == {
+        "train.json",
+        "checkpoint.npz",
+        "policy.npz",
+        "policies",
+        "evaluations.csv",
+        "logs",
+        "model.zip",
+    }
+    manifest = json.loads((tmp_path / "run" / "train.json").read_text())
+    assert manifest["done"] == made.done >= 1500
+    assert manifest["sessions"][0]["command"] == "llm-coop train ..."
+    assert manifest["sessions"][0]["versions"]["torch"] == torch.__version__
+    assert [p.done for p in told] == sorted({int(r["step"]) for r in read_rows(tmp_path / "run" / "evaluations.csv")})
+    with (tmp_path / "run" / "logs" / "1" / "progress.csv").open() as file:
+        logged = list(csv.DictReader(file))
+    assert any(row.get("evaluation/mean_last") for row in logged)
+    assert len(list((tmp_path / "run" / "policies").iterdir())) == len(told)
+    assert PPO.load(tmp_path / "run" / "model.zip").predict(np.zeros((1, 8), np.float32))[0].shape == (1,)
+    # Again, it is done already.
+    again = train(plan("kbc-ppo"), tmp_path / "run")
+    assert again.manifest == manifest
+    with pytest.raises(RunError, match="begun for 1500 steps"):
+        train(plan("kbc-ppo", steps=1499), tmp_path / "run")
+
+
+def test_it_can_be_trained_on_for_longer(tmp_path):
+    first = train(plan("kbc-ppo"), tmp_path)
+    done = first.done
+    more = train(plan("kbc-ppo", steps=3000), tmp_path)
+    assert more.done >= 3000 > done
+    assert more.manifest["settings"]["steps"] == 3000
+
+
+def test_logs_without_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.setattr(training.importlib.util, "find_spec", lambda _: None)
+    train(plan("kbc-ppo", steps=200, hyper={"n_steps": 4}), tmp_path)
+    assert [p.name for p in (tmp_path / "logs" / "1").iterdir()] == ["progress.csv"]
+
+
+def test_checkpoints_that_do_not_fit_are_sentences(tmp_path):
+    train(plan("kbc-ppo", steps=300, hyper={"n_steps": 4}), tmp_path / "run")
+    path = tmp_path / "run" / "checkpoint.npz"
+    longer = plan("kbc-ppo", steps=900, hyper={"n_steps": 4})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1000])
+    with pytest.raises(RunError, match="cannot be continued"):
+        train(longer, tmp_path / "run")
+    path.unlink()
+    with pytest.raises(RunError, match="cannot be continued"):
+        train(longer, tmp_path / "run")
+    other = train(plan("kbc-ppo", steps=300, settings={"talk": False, "players": 6}), tmp_path / "other")
+    path.write_bytes((other.path / "checkpoint.npz").read_bytes())
+    with pytest.raises(RunError, match="cannot be continued"):
+        train(longer, tmp_path / "run")
+
+
+def test_arguments_the_algorithm_refuses(tmp_path):
+    with pytest.raises(SettingsError, match="ppo refuses"):
+        train(plan("kbc-ppo", hyper={"nosuch": 1}), tmp_path / "a")
+    with pytest.raises(SettingsError, match="dqn refuses"):
+        train(plan("bertrand-dqn", hyper={"n_steps": "many"}), tmp_path / "b")
+
+
+def test_kbc_is_learned():
+    settings = TrainSettings(env="kbc", settings={"talk": False, "players": 4, "high": 10}, steps=60_000, seed=0)
+    model = make_model(settings, make_rows(settings))
+    network = export(model, settings, {})
+    from llm_coop_envs.baselines.deep.evaluate import evaluate, means
+
+    env = kbc_v0.parallel_env(record=True, talk=False, players=4, high=10)
+    before = means(evaluate(network, env, range(20), play="sample"))["mean_last"]
+    model.learn(settings.steps)
+    after = means(evaluate(export(model, settings, {}), env, range(20), play="sample"))["mean_last"]
+    assert before > 4
+    assert after < 1.5
