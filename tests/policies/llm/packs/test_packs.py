@@ -71,7 +71,7 @@ def test_three_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 1,
+            "version": 2,
             "digest": pack.digest,
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest)
