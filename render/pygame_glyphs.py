@@ -204,7 +204,7 @@ class Face:
             self._size, drawn = self._bitmap_size()
         if drawn > 2 * size + 4:
             # A font of bitmaps draws at its own size, whatever it is asked for.
-            self.scale = size * 1.2 / drawn
+            self.scale = size * 1.12 / drawn
         # Some fonts draw higher lines than they say.
         self._height = round(self._font("").render("Ág", True, (0, 0, 0)).get_height() * self.scale)
         self._lacking = self._picture(_LACKING)
