@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import threading
@@ -100,7 +101,7 @@ def plan_game(
         LlmCoopError: something is impossible; the sentence says what.
     """
     found = find_scenario(scenario)
-    agents = found.environment(**({} if preset is None else {"preset": preset}), **dict(settings or {})).possible_agents
+    agents = found.environment(preset=preset, **dict(settings or {})).possible_agents
     if isinstance(seats, int):
         if not 1 <= seats <= len(agents):
             raise SettingsError("seats", seats, f"must be between 1 and {len(agents)}, the number of players")
@@ -121,8 +122,8 @@ def plan_game(
     if settings:
         condition["settings"] = dict(settings)
     condition |= {"policies": policies, "seeds": [seed]}
-    told = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
-    text = yaml.safe_dump({**told, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
+    study: dict[str, Any] = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
+    text = yaml.safe_dump({**study, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
     return Game(study=parse_study(text, "the game"), seats=tuple(mine))
 
 
@@ -209,7 +210,8 @@ async def _play(
         )
     except PlayerLeft as gone:
         left = str(gone)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        # Ctrl-C while everybody thinks ends the event loop, which then cancels what runs in it.
         left = "Ctrl-C was pressed"
     events = list(env.events)
     if left:
