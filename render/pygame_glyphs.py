@@ -252,8 +252,8 @@ class Face:
         if font is None:
             font = self._fonts[script] = pygame.font.Font(self._file, self._size)
             if script in _SCRIPTS.values():
-                # Without text shaping in this build of SDL the letters stay apart, which can still be read.
-                with contextlib.suppress(pygame.error):
+                # Without text shaping (another SDL, another pygame) letters stay apart, which can still be read.
+                with contextlib.suppress(pygame.error, AttributeError):
                     font.set_script(script)
                     font.set_direction(pygame.DIRECTION_RTL if script in _RTL_SCRIPTS else pygame.DIRECTION_LTR)
         return font
