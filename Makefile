@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN := runs/team_up-demo
 PROJECT := pyproject.toml
 
-.PHONY: demo test lint docked published clean
+.PHONY: demo test test-rl lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -15,6 +15,10 @@ demo: $(VENV)/.study
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q
+
+# What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
+test-rl: $(VENV)/.rl
+	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/benchmarks/test_train_commands.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -29,6 +33,10 @@ docked: $(VENV)/.dev
 # All 1,000 of their sessions; every number they print of them must come out.
 published: $(VENV)/.dev
 	$(BIN)/python -m llm_coop_envs.baselines.q_learning published runs/q_learning
+
+# The README's pictures, from scripted runs.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m llm_coop_envs.benchmarks.readme_pictures
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -46,3 +54,10 @@ $(VENV)/.study: $(PROJECT) | $(BIN)/python
 $(VENV)/.dev: $(PROJECT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@ $(VENV)/.study
+
+# On Linux pip takes the large CUDA build of torch unless TORCH names another, or pip is given PyTorch's CPU index.
+TORCH ?= torch
+$(VENV)/.rl: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[rl,dev]"
+	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study import Study
 from llm_coop_envs.core.settings import check_int, plain
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.llm.budget import Budget
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 
@@ -51,6 +52,10 @@ class Asking:
         if self.replay is not None and self.cache is not None:
             raise SettingsError("cache", str(self.cache), "is not used in a replay, which asks nobody; leave it out")
 
+        if self.sample is not None and self.cache is None:
+            raise SettingsError(
+                "sample", self.sample, "says which shared answer to take; it needs a cache, --cache DIR"
+            )
         if self.replay is not None and self.part is not None:
             raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
 
@@ -72,6 +77,20 @@ class Asking:
         # In a replay they are made all the same, so that mistakes are found.
         made = [endpoint_of(model, given) for model, given in fields.items()]
         return [] if self.replay is not None else made
+
+    def check(self, endpoints: list[Endpoint]) -> None:
+        """Find out, before anything is written, whether models can be asked: keys, libraries, prices; or the journal.
+
+        Raises:
+            LlmCoopError: they cannot.
+        """
+        from llm_coop_envs.policies.llm.assemble import check_chat
+        from llm_coop_envs.policies.llm.journal_read import journal_files
+
+        if self.replay is None:
+            asyncio.run(check_chat(endpoints, self.budget, self.prices))
+        elif not journal_files(self.replay):
+            raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
 
     def open(
         self, folder: Path, endpoints: list[Endpoint], notify: Callable[[str], None]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,62 +52,69 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def evaluate(
-    scenario: str,
-    policies: Sequence[str],
-    settings: Mapping[str, Any],
-    seeds: Sequence[int],
-    options: Mapping[str, Any] | None = None,
-    tell: Callable[[], None] = lambda: None,
-) -> list[Evaluation]:
-    """Play every policy in all seats with every seed.
+@dataclass(frozen=True, kw_only=True)
+class Contest:
+    """Policies that play the same seeds of one scenario, each in all seats.
 
-    Args:
+    Attributes:
         scenario: its name.
-        policies: as in studies.
         settings: of the scenario, by name; `preset` may be among them.
-        seeds: the environment's.
+        policies: as in studies; afterwards their full names.
         options: of the first policy.
-        tell: called after each episode.
 
     Raises:
         LlmCoopError: there is no such scenario or policy, or a setting is impossible.
     """
-    found = find_scenario(scenario)
-    given = [options or {}, *[{}] * (len(policies) - 1)]
-    names = [full_name(scenario, name) for name in policies]
-    for name, own in zip(names, given, strict=True):
-        if name.partition(":")[0] == "llm":
-            raise SettingsError("policy", name, "asks a language model; play it with 'llm-coop run'")
-        check_policy(scenario, name, own)
-    env = found.environment(record=True, **settings)
-    results = []
-    for name, own in zip(names, given, strict=True):
-        rows = []
-        for seed in seeds:
-            totals = play(env, make_policy(scenario, name, own), seed=seed)
-            total = float(np.mean(list(totals.values())))
-            rows.append({"seed": seed, "return_mean": total, **found.episode_metrics(env.events)})
-            tell()
-        results.append(Evaluation(policy=name, rows=tuple(rows)))
-    return results
+
+    scenario: str
+    settings: Mapping[str, Any]
+    policies: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find out, before anything starts, whether all can play."""
+        find_scenario(self.scenario).environment(**self.settings)
+        names = tuple(full_name(self.scenario, name) for name in self.policies)
+        object.__setattr__(self, "policies", names)
+        for name, own in zip(names, self._options(), strict=True):
+            if name.partition(":")[0] == "llm":
+                raise SettingsError("policy", name, "asks a language model; play it with 'llm-coop run'")
+            check_policy(self.scenario, name, own)
+
+    def play(self, seeds: Sequence[int], tell: Callable[[], None] = lambda: None) -> list[Evaluation]:
+        """Play every policy with every seed.
+
+        Args:
+            seeds: the environment's.
+            tell: called after each episode.
+
+        Raises:
+            LlmCoopError: a policy finds that it cannot play these settings.
+        """
+        found = find_scenario(self.scenario)
+        env = found.environment(record=True, **self.settings)
+        results = []
+        for name, own in zip(self.policies, self._options(), strict=True):
+            rows = []
+            for seed in seeds:
+                totals = play(env, make_policy(self.scenario, name, own), seed=seed)
+                total = float(np.mean(list(totals.values())))
+                rows.append({"seed": seed, "return_mean": total, **found.episode_metrics(env.events)})
+                tell()
+            results.append(Evaluation(policy=name, rows=tuple(rows)))
+        return results
+
+    def _options(self) -> list[Mapping[str, Any]]:
+        return [self.options, *[{}] * (len(self.policies) - 1)]
 
 
-def to_json(
-    results: Sequence[Evaluation], scenario: str, settings: Mapping[str, Any], options: Mapping[str, Any], command: str
-) -> dict[str, Any]:
+def to_json(contest: Contest, results: Sequence[Evaluation], command: str) -> dict[str, Any]:
     """Everything as plain data, with the versions."""
-    found = versions()
-    for name in ("torch", "stable-baselines3"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return {
-        "scenario": scenario,
-        "settings": dict(settings),
-        "options": dict(options),
+        "scenario": contest.scenario,
+        "settings": dict(contest.settings),
+        "options": dict(contest.options),
         "command": command,
-        "versions": found,
+        "versions": versions(),
         "policies": [{"policy": one.policy, "episodes": list(one.rows)} for one in results],
     }

@@ -199,6 +199,20 @@ def described_models(study: Study) -> list[dict[str, Any]]:
     return found
 
 
+def check_same(run: Run, study: Study) -> None:
+    """Refuse to continue a run as another study.
+
+    Raises:
+        RunError: the run's conditions, settings, policies or seeds are others.
+    """
+    if run.manifest["digest"] != study.digest:
+        raise RunError(
+            f"{run.folder}: holds a run of '{run.manifest['study']}' with other conditions, settings, policies or "
+            "seeds; choose another folder with -o, or continue it with the study, --policy, --seat and --seed "
+            "that it was begun with"
+        )
+
+
 def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) -> Run:
     """Begin a run in a folder, or continue the one that is there.
 
@@ -212,12 +226,7 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) 
     """
     if (folder / MANIFEST).is_file():
         run = open_run(folder)
-        if run.manifest["digest"] != study.digest:
-            raise RunError(
-                f"{folder}: holds a run of '{run.manifest['study']}' with other conditions, settings, policies or "
-                "seeds; choose another folder with -o, or continue it with the study, --policy, --seat and --seed "
-                "that it was begun with"
-            )
+        check_same(run, study)
         _check_words(run, models)
         return run
     try:
@@ -269,12 +278,17 @@ def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
             )
 
 
-def new_folder(name: str, parent: Path = Path("runs")) -> Path:
-    """Make the folder `runs/<name>-<n>` with the smallest free n, for a study of that name.
+def new_folder(study: Study | str, parent: Path = Path("runs")) -> Path:
+    """Make the folder `runs/<study>-<n>` with the smallest free n.
+
+    Args:
+        study: the study, or its name.
+        parent: where.
 
     Raises:
         RunError: it cannot be made.
     """
+    name = study if isinstance(study, str) else study.name
     number = 1
     while True:
         folder = parent / f"{name}-{number}"

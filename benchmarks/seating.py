@@ -90,13 +90,26 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
         mine.sort(key=lambda one: (one[0] not in agents, one[0] == EVERYONE))
         rows = [(pattern, (_player(condition, one, pattern),)) for pattern, one in mine]
         below = condition.seats if everyone is None else ((EVERYONE, (_player(condition, everyone, "--policy"),)),)
-        conditions.append(replace(condition, seats=(*rows, *below)))
+        conditions.append(replace(condition, seats=_needed((*rows, *below), agents)))
     for pattern, _ in seats:
         if pattern not in used:
             raise StudyError(f"--seat {pattern}: no condition of '{study.name}' has such a seat")
     given = [] if everyone is None else [f"--policy {everyone}"]
     given += [f"--seat {pattern}={one}" for pattern, one in seats]
     return replace(study, conditions=tuple(conditions), given=tuple(given))
+
+
+def _needed(
+    seats: Sequence[tuple[str, tuple[Player, ...]]], agents: Sequence[str]
+) -> tuple[tuple[str, tuple[Player, ...]], ...]:
+    """Seats without those that nobody is left for."""
+    left, kept = set(agents), []
+    for pattern, players in seats:
+        mine = {agent for agent in left if fits(pattern, agent)}
+        if mine:
+            kept.append((pattern, players))
+        left -= mine
+    return tuple(kept)
 
 
 def _player(condition: Condition, given: Given, where: str) -> Player:

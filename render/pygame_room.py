@@ -326,6 +326,7 @@ def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, frame: Frame, chosen: 
     said = [one for one in scene.said[::-1] if not one.text.isspace() and one.text]
     if chosen is not None:
         said = [one for one in said if one.speaker == chosen or one.heard_by(chosen)]
+        said.sort(key=lambda one: one.speaker != chosen)
     if not said:
         return
     # Bubbles stay where they are while people move on: they stand where the words were spoken.

@@ -4,7 +4,7 @@
     from llm_coop_envs.baselines.deep.train import train            # needs the extra `rl`
     train(TrainSettings(env="evacuation", settings={"control": "exit", "talk": False}), Path("runs/ppo"))
 
-The same as `llm-coop train`. `rows` plays several copies of an environment as one batch (NumPy only), `vecenv` makes it an
-environment of stable-baselines3. A trained policy is a file of plain numbers (`network`) that plays in any seat
+The same as `llm-coop train`. `rows` plays several copies of an environment as one batch (NumPy only), `vecenv` makes
+it an environment of stable-baselines3. A trained policy is a file of plain numbers (`network`) that plays in any seat
 (`player`) without torch; `shipped` are those that come with the package.
 """

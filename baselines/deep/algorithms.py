@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
 from llm_coop_envs.errors import MissingExtra, SettingsError
 
 try:
-    import stable_baselines3
-    import torch
-    from sb3_contrib import MaskablePPO
-    from torch import nn
+    import stable_baselines3  # pyright: ignore[reportMissingImports]
+    import torch  # pyright: ignore[reportMissingImports]
+    from sb3_contrib import MaskablePPO  # pyright: ignore[reportMissingImports]
+    from torch import nn  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise MissingExtra("training", "rl") from error
 
@@ -37,10 +38,11 @@ class SharedDQN(stable_baselines3.DQN):
         deterministic: bool = False,
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
         """The best choices, some replaced by drawn ones unless `deterministic`."""
+        space: Any = self.action_space
         choices, state = self.policy.predict(observation, state, episode_start, True)
         if not deterministic and choices.ndim:
             lost = np.random.random(len(choices)) < self.exploration_rate
-            choices = np.where(lost, np.random.randint(int(self.action_space.n), size=len(choices)), choices)  # type: ignore[attr-defined]
+            choices = np.where(lost, np.random.randint(int(space.n), size=len(choices)), choices)
         return choices, state
 
 
@@ -70,7 +72,10 @@ def make_model(settings: TrainSettings, env: SharedVecEnv) -> Any:
         given["rollout_buffer_class"] = DecidedRolloutBuffer
     kind = kinds.get(settings.algo or "", stable_baselines3.PPO)
     try:
-        return kind("MlpPolicy", env, seed=settings.seed, device="cpu", **given)
+        with warnings.catch_warnings():
+            # A last mini-batch that is smaller than the others does no harm.
+            warnings.filterwarnings("ignore", "You have specified a mini-batch size", UserWarning)
+            return kind("MlpPolicy", env, seed=settings.seed, device="cpu", **given)
     except (TypeError, ValueError, AssertionError) as error:
         why = f"{settings.algo} refuses them ({error})"
         raise SettingsError("hyper", dict(settings.hyper), why) from error
@@ -102,4 +107,5 @@ def export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Networ
 
 
 def _plain(parameter: torch.Tensor) -> NDArray[np.float32]:
-    return parameter.detach().cpu().numpy().astype(np.float32)
+    plain: NDArray[np.float32] = parameter.detach().cpu().numpy().astype(np.float32)
+    return plain

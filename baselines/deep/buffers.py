@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from llm_coop_envs.errors import MissingExtra
 
 try:
-    from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer, MaskableRolloutBufferSamples
-    from stable_baselines3.common.buffers import ReplayBuffer
+    from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.buffers import ReplayBuffer  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise MissingExtra("training", "rl") from error
 
@@ -27,13 +27,15 @@ _PARTS = ("observations", "actions", "values", "log_probs", "advantages", "retur
 class DecidedRolloutBuffer(MaskableRolloutBuffer):
     """A rollout buffer of MaskablePPO that gives out only rows with more than one legal choice."""
 
-    def get(self, batch_size: int | None = None) -> Generator[MaskableRolloutBufferSamples, None, None]:
+    generator_ready: bool
+
+    def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
         """Mini-batches in random order."""
         if not self.full:
             raise AssertionError("the rollout is not complete")
         if not self.generator_ready:
             for part in _PARTS:
-                self.__dict__[part] = self.swap_and_flatten(self.__dict__[part])
+                setattr(self, part, self.swap_and_flatten(getattr(self, part)))
             self.generator_ready = True
         decided = np.flatnonzero(self.action_masks.sum(axis=1) > 1)
         if not len(decided):
@@ -48,6 +50,9 @@ class DecidedRolloutBuffer(MaskableRolloutBuffer):
 
 class PresentReplayBuffer(ReplayBuffer):
     """A replay buffer of DQN that does not take in rows whose player had left."""
+
+    pos: int
+    full: bool
 
     def __init__(self, buffer_size: int, *args: Any, n_envs: int = 1, **kwargs: Any) -> None:
         # Rows come and go, so transitions are kept one by one and not row by row.

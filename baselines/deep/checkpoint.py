@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.deep.files import write_whole
+from llm_coop_envs.baselines.deep.files import pack_arrays, write_whole
 from llm_coop_envs.core.snapshot import generator_from, generator_state
-from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.errors import RunError
 
 FORMAT = 1
 _COUNTS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "exploration_rate")
@@ -58,7 +58,7 @@ def save_checkpoint(path: Path, model: Any) -> None:
         arrays |= {f"replay/{name}": getattr(replay, name)[:filled] for name in _REPLAY}
     arrays["state"] = np.array(json.dumps(state))
     with write_whole(path) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        file.write(pack_arrays(arrays, level=1))
 
 
 def load_checkpoint(path: Path, model: Any) -> None:
@@ -76,7 +76,7 @@ def load_checkpoint(path: Path, model: Any) -> None:
             raise RunError(f"{path}: has format {state['format']!r}, this version reads format {FORMAT}")
         _restore(model, arrays, state)
     except (KeyError, TypeError, ValueError, RuntimeError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, LlmCoopError):
+        if isinstance(error, RunError):
             raise
         why = getattr(error, "strerror", None) or str(error).split("\n")[0]
         raise RunError(f"{path}: cannot be continued ({why}); train again into another folder with -o") from error

@@ -1,11 +1,11 @@
 """The folder of a training, which says what is in it and how far it is.
 
-    train.json        what is trained, with which versions, in which sessions
-    checkpoint.npz    everything needed to go on
-    policy.npz        the latest policy; `policies/` holds one for each evaluation
-    evaluations.csv   one row per evaluated episode
-    logs/1/, ...      what stable-baselines3 logs, per session (CSV, and TensorBoard where it is installed)
-    model.zip         the finished learner, as stable-baselines3 saves it
+train.json        what is trained, with which versions, in which sessions
+checkpoint.npz    everything needed to go on
+policy.npz        the latest policy; `policies/` holds one for each evaluation
+evaluations.csv   one row per evaluated episode
+logs/1/, ...      what stable-baselines3 logs, per session (CSV, and TensorBoard where it is installed)
+model.zip         the finished learner, as stable-baselines3 saves it
 """
 
 from __future__ import annotations
@@ -72,8 +72,10 @@ def open_folder(path: Path, settings: TrainSettings) -> Folder:
                 f"{path}: holds a training with {there}; give the same settings to continue it, or another folder "
                 "with -o"
             )
-        if settings.steps < folder.done:
-            raise RunError(f"{path}: is {folder.done} steps far already; give more --steps, or another folder with -o")
+        if settings.steps < held["steps"]:
+            raise RunError(
+                f"{path}: was begun for {held['steps']} steps; give as many or more, or another folder with -o"
+            )
         return folder
     try:
         held_names = sorted(p.name for p in path.iterdir() if not p.name.startswith(".")) if path.exists() else []

@@ -1,7 +1,7 @@
 """Small networks as plain numbers: forward in NumPy, kept in one file that is read without executing anything.
 
-The file is an `.npz` (arrays only, no pickle): `w0`, `b0`, `w1`, ... the layers' weights, and `meta`, a JSON text that says
-what the network was trained on and how.
+The file is an `.npz` (arrays only, no pickle): `w0`, `b0`, `w1`, ... the layers' weights, and `meta`, a JSON text that
+says what the network was trained on and how.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.baselines.deep.files import pack_arrays
 from llm_coop_envs.errors import RunError
 
 FORMAT = 1
@@ -24,7 +25,10 @@ SUFFIX = ".npz"
 #: What the last layer gives: logarithms of chances up to a constant, or values of choices.
 LOGITS, VALUES = "logits", "values"
 
-_ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
+_ACTIVATIONS: Mapping[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, np.float32(0)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +63,13 @@ class Network:
         for weights, bias in self.layers[:-1]:
             x = act(x @ weights.T + bias)
         weights, bias = self.layers[-1]
-        return x @ weights.T + bias
+        outputs: NDArray[np.float32] = x @ weights.T + bias
+        return outputs
 
     def best(self, observations: NDArray[np.float32], masks: NDArray[Any]) -> NDArray[np.int64]:
         """The legal choice with the highest output for each row, the first one on ties."""
-        return np.where(masks, self.outputs(observations), -np.inf).argmax(axis=1)
+        choices: NDArray[np.int64] = np.where(masks, self.outputs(observations), -np.inf).argmax(axis=1)
+        return choices
 
     def sample(
         self, observations: NDArray[np.float32], masks: NDArray[Any], rng: np.random.Generator
@@ -78,7 +84,8 @@ class Network:
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         edges = chances.cumsum(axis=1)
         draws = rng.random(len(edges)) * edges[:, -1]
-        return (draws[:, None] >= edges).sum(axis=1)
+        choices: NDArray[np.int64] = (draws[:, None] >= edges).sum(axis=1)
+        return choices
 
     def to_bytes(self) -> bytes:
         """The file's content; the same network gives the same bytes."""
@@ -93,14 +100,7 @@ class Network:
         arrays: dict[str, NDArray[Any]] = {"meta": np.array(json.dumps(meta, sort_keys=True))}
         for k, (weights, bias) in enumerate(self.layers):
             arrays |= {f"w{k}": weights, f"b{k}": bias}
-        buffer = io.BytesIO()
-        # np.savez stamps the time of day into the archive; written by hand the bytes depend on the content alone.
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, array in arrays.items():
-                part = io.BytesIO()
-                np.lib.format.write_array(part, array, allow_pickle=False)
-                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getvalue(), zipfile.ZIP_DEFLATED)
-        return buffer.getvalue()
+        return pack_arrays(arrays)
 
 
 def read_network(path: Path) -> Network:

@@ -99,11 +99,13 @@ class NetworkPolicy(Policy):
         trained = [name for name in self.network.features if name != _TURN and not name.startswith(_PHASE)]
         if trained != list(known):
             odd = sorted({*trained} ^ {*known}) or trained
-            raise SettingsError("policy", "sb3", f"it was trained with other settings, which change what it sees ({odd[0]})")
+            raise SettingsError(
+                "policy", "sb3", f"it was trained with other settings, which change what it sees ({odd[0]})"
+            )
         exits = sum(name.startswith("heading_") for name in known)
         if self.network.n_choices != (exits if self._walks else self._choices.n):
-            why = f"it was trained with other settings: it has {self.network.n_choices} choices, here are {self._choices.n}"
-            raise SettingsError("policy", "sb3", why)
+            counts = f"it has {self.network.n_choices} choices, here are {self._choices.n}"
+            raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Answer all requests at once."""

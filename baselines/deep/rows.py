@@ -117,7 +117,8 @@ class SharedRows:
         for copy in range(len(self.games)):
             self._begin(copy)
         self._begun = True
-        return self.observations.copy()
+        seen: NDArray[np.float32] = self.observations.copy()
+        return seen
 
     def step(self, outputs: NDArray[np.integer[Any]]) -> Step:
         """Play one step of every copy.

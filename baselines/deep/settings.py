@@ -147,7 +147,7 @@ class TrainSettings:
             return 1.0 / float(settings.unit)
         if self.env == "bertrand" and settings.reward == "profit":
             gaps = [j - n for j, n in zip(settings.marks.joint_profit, settings.marks.nash_profit, strict=True)]
-            return len(gaps) / sum(gaps)
+            return float(len(gaps) / sum(gaps))
         return 0.1 if self.env == "evacuation" else 1.0
 
     def _default_hyper(self) -> dict[str, Any]:

@@ -17,6 +17,19 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob(f"*{SUFFIX}"))}
 
 
+def trained_lines() -> dict[str, str]:
+    """One line about each shipped policy, by the name it plays under."""
+    lines = {}
+    for name, path in shipped().items():
+        about = read_network(path).about
+        training = about["training"]
+        where = [training["env"], *([training["preset"]] if training["preset"] else [])]
+        where += [f"{field}={value}" for field, value in training["settings"].items()]
+        how = f"{about['done']:,} steps, seed {training['seed']}"
+        lines[f"sb3:{name}"] = f"{training['algo']} on {', '.join(where)}; {how}"
+    return lines
+
+
 def find_network(argument: str) -> Network:
     """A network by a shipped policy's name, a training folder or a file.
 

@@ -1,14 +1,14 @@
 """Training with stable-baselines3: one network for all players, with evaluations, checkpoints, logs and resume.
 
-`train(settings, folder)` begins a training or goes on with the one in the folder. Stopped at any moment and started again,
-it ends with the weights it would have had without the stop (with the same number of steps).
+`train(settings, folder)` begins a training or goes on with the one in the folder. Stopped at any moment and started
+again, it ends with the weights it would have had without the stop (with the same number of steps).
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import importlib.util
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ from llm_coop_envs.baselines.deep.folder import (
     open_folder,
     versions,
 )
-from llm_coop_envs.baselines.deep.network import SUFFIX, Network
-from llm_coop_envs.baselines.deep.settings import MEASURE, SAMPLE, TrainSettings
+from llm_coop_envs.baselines.deep.network import SUFFIX
+from llm_coop_envs.baselines.deep.settings import SAMPLE, TrainSettings
 from llm_coop_envs.errors import MissingExtra
 
 try:
-    import torch
-    from stable_baselines3.common.callbacks import BaseCallback
-    from stable_baselines3.common.logger import configure
+    import torch  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.callbacks import BaseCallback  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.logger import configure  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise MissingExtra("training", "rl") from error
 
@@ -123,9 +123,10 @@ class _Keeper(BaseCallback):
         done = self.model.num_timesteps
         if done >= self._due:
             self.keep()
-        if hasattr(self.model, "ent_coef"):
+        learner: Any = self.model
+        if hasattr(learner, "ent_coef"):
             bonus = float(self._settings.hyper.get("ent_coef", 0.0))
-            self.model.ent_coef = bonus * max(0.0, 1.0 - done / self._settings.steps)
+            learner.ent_coef = bonus * max(0.0, 1.0 - done / self._settings.steps)
 
     def keep(self) -> None:
         """Evaluate, and write down policy, checkpoint and manifest, in this order."""
@@ -177,8 +178,3 @@ def _csv(rows: list[Row]) -> bytes:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().encode()
-
-
-def measure(network: Network) -> str:
-    """The measure that tells best how well a network plays."""
-    return MEASURE[network.scenario]

@@ -1,8 +1,8 @@
 """The rows as an environment of stable-baselines3: one network learns from all players of all copies.
 
 Differences from putting SuperSuit around the numeric view: seeds work (`seed=` of the algorithm), time-outs are told
-apart from true ends (`TimeLimit.truncated`, with the `terminal_observation` to bootstrap from), masks reach MaskablePPO,
-and players may leave.
+apart from true ends (`TimeLimit.truncated`, with the `terminal_observation` to bootstrap from), masks reach
+MaskablePPO, and players may leave.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import MissingExtra, SettingsError
 
 try:
-    from stable_baselines3.common.vec_env import VecEnv
+    from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise MissingExtra("SharedVecEnv", "rl") from error
 
@@ -48,6 +48,8 @@ class SharedVecEnv(VecEnv):
         rows: the rows.
     """
 
+    reset_infos: list[dict[str, Any]]
+
     def __init__(
         self,
         make: Callable[[], ScenarioEnv],
@@ -61,7 +63,8 @@ class SharedVecEnv(VecEnv):
     ) -> None:
         self.rows = SharedRows(make, copies=copies, seed=seed, points=points)
         self.reward_scale = reward_scale
-        self._column, self._factor = (None, 0.0) if potential is None else (self._find(potential[0]), potential[1])
+        self._column = None if potential is None else self._find(potential[0])
+        self._factor = 0.0 if potential is None else potential[1]
         self._discount = discount
         self._outputs: NDArray[Any] = np.zeros(self.rows.n_rows, dtype=np.int64)
         self._started = time.time()
@@ -94,7 +97,9 @@ class SharedVecEnv(VecEnv):
         """Play the step."""
         before = self._potential(self.rows.observations)
         step = self.rows.step(self._outputs)
-        after = np.where(step.done, self._potential(step.last) * step.truncated, self._potential(self.rows.observations))
+        after = np.where(
+            step.done, self._potential(step.last) * step.truncated, self._potential(self.rows.observations)
+        )
         rewards = step.rewards * self.reward_scale + self._discount * after - before
         return self.rows.observations.copy(), rewards.astype(np.float32), step.done, self._infos(step)
 
@@ -123,7 +128,8 @@ class SharedVecEnv(VecEnv):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """What every row may choose now."""
-        return self.rows.masks.copy()
+        masks: NDArray[np.bool_] = self.rows.masks.copy()
+        return masks
 
     def close(self) -> None:
         """Close the environments."""

@@ -143,7 +143,8 @@ def contest_lines(table: StoredTable) -> list[str]:
     return [
         f"{learning.preset}, last round without exploration: mean number {end['number']:.2f}, winning number "
         f"{end['target']:.2f}, equilibrium {fixed_point(learning.contest):g}",
-        f"  winners {end['winners']:.0%}; players who could have got more by another number alone {end['gainers']:.0%}",
+        f"  winners {end['winners']:.0%}; players who would have got more by another number alone "
+        f"{end['better_alone']:.0%}, at least as much {end['as_good_alone']:.0%}",
     ]
 
 

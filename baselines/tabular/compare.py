@@ -71,7 +71,8 @@ def compare(table: StoredTable, seeds: Sequence[int], rule: str = RULE, **change
 
     Yields:
         One row per seed: for the table and for the rule `mean_round` (of all people; one after the last round for
-        those who never got out), `escaped`, `last_round` and `balance` of the exits.
+        those who never got out), `escaped`, also by exit, `last_round`, `balance` of the exits, and `waiting`,
+        as in the evacuation's metrics.
 
     Raises:
         SettingsError: the table is of another scenario, or there is no such rule.
@@ -80,6 +81,8 @@ def compare(table: StoredTable, seeds: Sequence[int], rule: str = RULE, **change
     if table.scenario != "evacuation":
         raise SettingsError("table", table.scenario, "must be a table of evacuation to be compared with a rule there")
     env = evacuation_v0.parallel_env(**{**table.learning.given(), **changes}, record=True)
+    exits = [f"escaped_{name}" for name in env.settings.room.exit_names]
+    measures = ("escaped", *exits, "last_round", "balance", "waiting")
     players = {"table": EvacuationTablePlayer(table, "table"), "rule": factory()}
     for seed in seeds:
         row: Row = {"seed": seed}
@@ -87,7 +90,7 @@ def compare(table: StoredTable, seeds: Sequence[int], rule: str = RULE, **change
             play(env, player, seed=seed)
             found = episode_metrics(env.events)
             row[f"{name}_mean_round"] = mean_round(env.events)
-            row |= {f"{name}_{measure}": found[measure] for measure in ("escaped", "last_round", "balance")}
+            row |= {f"{name}_{measure}": found[measure] for measure in measures}
         yield row
 
 

@@ -76,7 +76,7 @@ def draw(rows: Sequence[Row], learning: Learning, seed: int, reference: tuple[st
         title = "Evacuation, {}: Q-learners with a shared table"
     axes.plot(episodes, [row[shown] for row in rows], color=_BLUE, marker="o", markersize=3, label="Q-learners")
     name, value = reference
-    axes.axhline(value, color=_GREY, linestyle="--", linewidth=1, label=f"{name}: {value:.3g}")
+    axes.axhline(value, color=_GREY, linestyle="--", linewidth=1, label=f"{name}: {round(value, 2):g}")
     axes.legend(frameon=False, loc="upper right")
     axes.set_ylabel(label)
     axes.set_title(title.format(learning.preset), loc="left", fontsize=11)

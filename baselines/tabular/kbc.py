@@ -122,8 +122,7 @@ class KBCLearner:
 
         Returns:
             `number`: the mean number named; `target`: the winning number; `distance`: how far the mean number is from
-            the equilibrium; `winners`: share of players who won; `gainers`: share of players who could have won more
-            by naming another number alone.
+            the equilibrium; `winners`: share of players who won; `better_alone`, `as_good_alone`: as `alternatives`.
         """
         env = self._env
         rng = np.random.default_rng([seed])
@@ -136,12 +135,14 @@ class KBCLearner:
             env.advance(self._submitted(chosen))
         named = self.numbers[chosen]
         settled = settle(named, env.settings)
+        better, as_good = alternatives(named, self.numbers, env.settings)
         return {
             "number": float(named.mean()),
             "target": settled.target,
             "distance": abs(float(named.mean()) - fixed_point(env.settings)),
             "winners": float(settled.winners.mean()),
-            "gainers": gainers(named, self.numbers, env.settings),
+            "better_alone": better,
+            "as_good_alone": as_good,
         }
 
     def _submitted(self, chosen: NDArray[np.int64]) -> NDArray[Any]:
@@ -166,27 +167,34 @@ def numbers_of(contest: KBCSettings, points: int) -> NDArray[Any]:
     return np.linspace(float(contest.low), float(contest.high), points)
 
 
-def gainers(named: NDArray[Any], numbers: NDArray[Any], contest: KBCSettings) -> float:
-    """The share of players who would have got more by naming another number alone.
+def alternatives(named: NDArray[Any], numbers: NDArray[Any], contest: KBCSettings) -> tuple[float, float]:
+    """How many players another number would have suited, while all others stay at theirs.
 
-    Nobody at 0 means that no player regrets its number: the numbers are a Nash equilibrium of one round.
+    Nobody in the first share means that the numbers are a Nash equilibrium of one round, nobody in the second that they
+    are a strict one. The first says little where all winners are paid: there all naming the same number is always an
+    equilibrium, since everybody wins.
 
     Args:
         named: what everybody named.
         numbers: the numbers that can be named.
         contest: the contest.
+
+    Returns:
+        The share of players who would have got more by another number, and of those who would have got at least as
+        much.
     """
     before = settle(named, contest).rewards
-    better = 0
-    # In one group players who named the same number are in the same place, so one of them stands for all.
-    alike = np.unique(named, return_index=True, return_counts=True)[1:]
+    better = as_good = 0
+    # Without groups players who named the same number are in the same place, so one of them stands for all.
+    players, counts = np.unique(named, return_index=True, return_counts=True)[1:]
     if contest.groups is not None:
-        alike = np.arange(len(named)), np.ones(len(named), dtype=np.int64)
-    for player, count in zip(*(part.tolist() for part in alike), strict=True):
+        players, counts = np.arange(len(named)), np.ones(len(named), dtype=np.int64)
+    for player, count in zip(players.tolist(), counts.tolist(), strict=True):
         changed = named.copy()
-        for number in numbers:
+        best = -np.inf
+        for number in numbers[numbers != named[player]]:
             changed[player] = number
-            if settle(changed, contest).rewards[player] > before[player]:
-                better += count
-                break
-    return better / len(named)
+            best = max(best, float(settle(changed, contest).rewards[player]))
+        better += count * (best > before[player])
+        as_good += count * (best >= before[player])
+    return better / len(named), as_good / len(named)

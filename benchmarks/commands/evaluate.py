@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 
 from llm_coop_envs.benchmarks.commands.common import sentences
 from llm_coop_envs.benchmarks.commands.pairs import read_pairs
@@ -19,7 +17,9 @@ from llm_coop_envs.benchmarks.statistics import LEVEL, Interval
 
 @sentences
 def evaluate_command(
-    policy: Annotated[str, typer.Argument(help="A policy as in studies: nearest_exit, sb3:evacuation, sb3:FOLDER, ...")],
+    policy: Annotated[
+        str, typer.Argument(help="A policy as in studies: nearest_exit, sb3:evacuation, sb3:FOLDER, ...")
+    ],
     env: Annotated[str, typer.Option("--env", help="kbc, bertrand or evacuation.")],
     against: Annotated[
         str | None, typer.Option("--against", help="Another policy, played with the same seeds.")
@@ -36,39 +36,41 @@ def evaluate_command(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Also write all episodes to this JSON file.")] = None,
 ) -> None:
     """Play a policy in all seats, with intervals over the seeds; no language model is asked."""
-    from llm_coop_envs.benchmarks.evaluation import SHOWN, evaluate, to_json
+    from llm_coop_envs.benchmarks.evaluation import SHOWN, Contest, to_json
     from llm_coop_envs.benchmarks.files import write_json
 
     given = {**({} if preset is None else {"preset": preset}), **read_pairs("--set", settings or ())}
     own = read_pairs("--option", options or ())
-    policies = [policy, *([] if against is None else [against])]
+    policies = (policy, *([] if against is None else [against]))
+    contest = Contest(scenario=env, settings=given, policies=policies, options=own)
     seeds = range(first_seed, first_seed + episodes)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("episodes", total=len(policies) * episodes)
-        results = evaluate(env, policies, given, seeds, own, lambda: progress.advance(bar))
-    console = Console()
-    table = Table(box=None, pad_edge=False)
-    for column in ("measure", "policy", *(() if against is None else ("against", "difference"))):
-        table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
-    for role, one in zip(("policy", "against"), results, strict=False):
-        console.print(f"{role:8}{escape(one.policy)}", highlight=False, soft_wrap=True)
+        results = contest.play(seeds, lambda: progress.advance(bar))
+    columns = ["measure", "policy", *([] if against is None else ["against", "difference"])]
+    table = [columns]
     for measure in SHOWN[env]:
         cells = [_cell(one.interval(measure)) for one in results]
         if against is not None:
             cells.append(_cell(results[0].difference(results[1], measure), sign=True))
-        table.add_row(measure, *cells)
-    console.print(table, highlight=False, crop=False)
-    console.print(
+        table.append([measure, *cells])
+    for role, one in zip(columns[1:], results, strict=False):
+        typer.echo(f"{role:8} {one.policy}")
+    widths = [max(len(row[k]) for row in table) for k in range(len(columns))]
+    for row in table:
+        typer.echo("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]))
+    typer.echo(
         f"Means over {episodes} episodes (seeds {seeds[0]} to {seeds[-1]}), with {LEVEL:.0%} bootstrap intervals"
-        + ("; differences seed by seed." if against else "."),
-        highlight=False,
-        soft_wrap=True,
+        + ("; differences seed by seed." if against else ".")
     )
     if out is not None:
-        command = shlex.join(
-            ["llm-coop", "evaluate", policy, "--env", env, *([] if against is None else ["--against", against])]
-        )
-        write_json(out.expanduser(), to_json(results, env, given, own, command))
+        parts = ["llm-coop", "evaluate", policy, "--env", env, *([] if against is None else ["--against", against])]
+        parts += [] if preset is None else ["--preset", preset]
+        for name, pairs in (("--set", settings), ("--option", options)):
+            parts += [part for pair in pairs or () for part in (name, pair)]
+        parts += ["--episodes", str(episodes), "--first-seed", str(first_seed)]
+        write_json(out.expanduser(), to_json(contest, results, shlex.join(parts)))
 
 
 def _cell(interval: Interval | None, *, sign: bool = False) -> str:
@@ -77,4 +79,4 @@ def _cell(interval: Interval | None, *, sign: bool = False) -> str:
     plus = "+" if sign else ""
     if interval.low is None or interval.high is None:
         return f"{interval.mean:{plus}.4g}"
-    return f"{interval.mean:{plus}.4g} \\[{interval.low:{plus}.4g}, {interval.high:{plus}.4g}]"
+    return f"{interval.mean:{plus}.4g} [{interval.low:{plus}.4g}, {interval.high:{plus}.4g}]"

@@ -10,8 +10,9 @@ from llm_coop_envs.benchmarks.commands.common import sentences, two_columns
 
 @sentences
 def list_command() -> None:
-    """Show scenarios, presets, wordings, policies and studies."""
+    """Show scenarios, presets, wordings, policies, trained networks and studies."""
     from llm_coop_envs.benchmarks import comparison
+    from llm_coop_envs.baselines.deep.shipped import trained_lines
     from llm_coop_envs.benchmarks.describe import all_scenarios, first_line, policy_lines
     from llm_coop_envs.benchmarks.study import load_study, shipped_studies
 
@@ -27,6 +28,11 @@ def list_command() -> None:
             table.add_row(f"  {name}", escape(about))
         console.print("  policies (scripted)", highlight=False)
         console.print(table)
+    console.print("\n[bold]Trained networks[/]  (for any seat)")
+    table = two_columns()
+    for name, about in trained_lines().items():
+        table.add_row(f"  {name}", escape(about))
+    console.print(table)
     console.print("\n[bold]Studies[/]")
     table = two_columns()
     for name, path in shipped_studies().items():

@@ -185,13 +185,15 @@ def run_command(
         fail(f"--seed {seed}: {given} is a run, whose seed is fixed; give the study instead to play it with another")
     plan = options.players(study_of(open_run(given)) if continued else load_study(study, seed))
     asking = options.asking()
-    asking.endpoints(plan)
     if out is None and continued and replay is None:
         out = given
+    if plan.models and out is None:
+        asking.check(asking.endpoints(plan))  # before a folder is made; with -o, run_study does it in time
     folder = new_folder(plan.name) if out is None else out.expanduser()
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
-    parts = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)]), *options.again()]
+    start = ["llm-coop", "run", study, *([] if seed is None else ["--seed", str(seed)])]
+    parts = [*start, *options.again()]
     again = scrub(shlex.join([*parts, "-o", str(folder)]))
     console = Console(stderr=True)
     watcher = RichWatcher(console)
@@ -219,9 +221,12 @@ def run_command(
         )
         return
     if not outcome.complete:
-        why = "Stopped" if outcome.why is None else outcome.why[0].upper() + outcome.why[1:]
         there = f"{outcome.finished} of {outcome.run.total} episodes are in {folder}"
-        note(f"{why}{': ' if outcome.why is None else '. '}{there}; continue with: {again}")
+        if outcome.why is None:
+            note(f"Stopped: {there}; continue with: {again}")
+        else:
+            more = shlex.join([*start, *options.with_more().again(), "-o", str(folder)])
+            note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {there}; for example: {scrub(more)}")
         raise typer.Exit(EXIT_INTERRUPTED)
     note(f"Done: {outcome.played} episodes in {clock(outcome.seconds)}; all {outcome.run.total} are in {folder}.")
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

@@ -85,7 +85,6 @@ class RunOptions:
         }
         limits = {
             "most": self.in_flight,
-            "start": None if self.in_flight is None else min(8, self.in_flight),
             "requests_per_minute": self.requests_per_minute,
             "tokens_per_minute": self.tokens_per_minute,
         }
@@ -101,6 +100,11 @@ class RunOptions:
             sample=self.sample,
             at_once=self.at_once,
         )
+
+    def with_more(self) -> RunOptions:
+        """The same with twice the budget."""
+        given = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
+        return dataclasses.replace(self, **{name: 2 * value for name, value in given.items() if value is not None})
 
     def again(self) -> list[str]:
         """The options as arguments, for the record and for a session that continues; no key is among them."""

@@ -33,7 +33,9 @@ def train_command(
         int, typer.Option("--steps", min=1, help="How long; one player in one step of one copy counts 1.")
     ] = 100_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything.")] = 0,
-    copies: Annotated[int | None, typer.Option("--copies", min=1, help="Environments side by side. [default: 8]")] = None,
+    copies: Annotated[
+        int | None, typer.Option("--copies", min=1, help="Environments side by side. [default: 8]")
+    ] = None,
     hyper: Annotated[
         list[str] | None, typer.Option("--hyper", help="An argument of the algorithm, as name=value; may be repeated.")
     ] = None,
@@ -71,7 +73,10 @@ def train_command(
     from llm_coop_envs.baselines.deep.train import Progress, train
 
     if plan.env == "evacuation" and plan.algo != MASKABLE_PPO:
-        note(f"{plan.algo} knows no masks: what it may not do is replaced by the environment ({MASKABLE_PPO} knows them).")
+        note(
+            f"{plan.algo} knows no masks: what may not be done is replaced by the environment; {MASKABLE_PPO} knows "
+            "them."
+        )
     folder = out.expanduser()
     parts = _command(plan.to_json(), preset, settings, hyper, shaping, play, every, episodes)
     again = shlex.join([*parts, "-o", str(folder)])

@@ -15,6 +15,9 @@ MARKETS: Mapping[str, str] = {
 }
 """The presets whose markets are compared, and their names in reports."""
 
+DEEP: Mapping[str, str] = {"bertrand_dqn": "DQN, trained before", "bertrand_ppo": "PPO, trained before"}
+"""Shipped trained networks by name, and their titles."""
+
 Q_LEARNING = "q_learning"
 SESSIONS = 50
 EPISODES = 10
@@ -83,9 +86,13 @@ def _scripted(name: str, title: str, *, talk: bool = False) -> Arm:
 
 
 def own_arms() -> list[Arm]:
-    """The arms that need nothing but this package and the compiler."""
+    """The arms that need nothing but this package and the compiler; deep learners if the package has trained ones."""
+    from llm_coop_envs.baselines.deep.shipped import shipped
+
+    trained = [name for name in DEEP if name in shipped()]
     return [
         Arm(name=Q_LEARNING, title="Q-learning", policy="", episodes=SESSIONS, rounds=0),
+        *(Arm(name=name, title=DEEP[name], policy=f"sb3:{name}") for name in trained),
         _scripted("best_reply", "myopic best reply"),
         _scripted("win_continue_lose_reverse", "win-continue, lose-reverse"),
         _scripted("tit_for_tat", "tit-for-tat"),

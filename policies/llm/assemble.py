@@ -104,6 +104,19 @@ async def open_chat(
         await chat.aclose()
 
 
+async def check_chat(endpoints: Sequence[Endpoint], budget: Budget, prices: Path | None = None) -> None:
+    """Find out, before anything is written, whether a chat could be opened: keys, libraries, prices.
+
+    Raises:
+        SettingsError: as `open_chat`.
+        PriceError: the file of prices cannot be used.
+        MissingExtra: a library is not installed.
+    """
+    _check(endpoints, budget, _found(endpoints, Prices.load(prices)))
+    for endpoint in endpoints:
+        await endpoint.connect().aclose()
+
+
 class LiveChat:
     """A chat that asks models; made by `open_chat`.
 
@@ -141,7 +154,7 @@ class LiveChat:
         generator: random.Random,
     ) -> LiveChat:
         """Open journal and clients; see `open_chat`."""
-        found = {endpoint.model: prices.of(endpoint.model, own_server=_is_own(endpoint)) for endpoint in endpoints}
+        found = _found(endpoints, prices)
         _check(endpoints, budget, found)
         clients: list[ChatClient] = []
         try:
@@ -315,6 +328,11 @@ def _check(endpoints: Sequence[Endpoint], budget: Budget, prices: dict[str, Pric
                     f"the price of {model} is not known, so dollars cannot be counted; give its price with --prices, "
                     "or use --max-calls or --max-tokens instead",
                 )
+
+
+def _found(endpoints: Sequence[Endpoint], prices: Prices) -> dict[str, Price | None]:
+    """The models' prices; `None` where it is not known."""
+    return {endpoint.model: prices.of(endpoint.model, own_server=_is_own(endpoint)) for endpoint in endpoints}
 
 
 def _is_own(endpoint: Endpoint) -> bool:

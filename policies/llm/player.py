@@ -122,6 +122,9 @@ def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
             unknown = [key for key in value if key not in known]
             if unknown:
                 raise SettingsError(name, unknown[0], f"is not known here; there are {', '.join(known)}")
+            value = dict(value)
+            if "most" in value and isinstance(value["most"], int):
+                value.setdefault("start", max(1, min(Limits().start, value["most"])))
             given[name] = kind(**value)
         elif value is not None and not isinstance(value, kind):
             raise SettingsError(name, value, "must be a mapping of names to values")

@@ -33,6 +33,22 @@ conditions:
     policies: shares
     seeds: [0]
 """
+# As little as possible: about 30 questions.
+TINY = """\
+name: tiny
+seed: 1
+conditions:
+  - name: kbc
+    scenario: kbc
+    settings: {players: 3, exchanges: 1}
+    policies: poisson
+    seeds: [0]
+  - name: bertrand
+    scenario: bertrand
+    settings: {rounds: 3, collusion_window: 2, exchanges: 1}
+    policies: price_matching
+    seeds: [0]
+"""
 QUICK = {"retry": {"first_pause": 0.0}, "timeout": 5.0}
 
 
@@ -55,4 +71,4 @@ def play(server, folder, text=SHORT, player="llm:m", **more):
     return run_study(study_with_model(text, player), folder, asking=asking(server, **more))
 
 
-__all__ = ["ALL", "SHORT", "answering", "asking", "play", "study_with_model"]
+__all__ = ["ALL", "SHORT", "TINY", "answering", "asking", "play", "study_with_model"]

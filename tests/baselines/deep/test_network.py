@@ -147,7 +147,7 @@ def test_pickles_are_not_executed(tmp_path):
 
 def test_columns_by_name():
     assert columns(small(), ["c", "x", "a", "b"]) == [2, 3, 0]
-    with pytest.raises(ValueError, match="^c$"):
+    with pytest.raises(ValueError, match=r"^c$"):
         columns(small(), ["a", "b"])
 
 

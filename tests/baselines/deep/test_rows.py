@@ -118,7 +118,7 @@ def compare(make, *, steps, copies=2, seed=5, illegal=False):
 @pytest.mark.parametrize("name", DISCRETE)
 def test_rows_are_what_the_numeric_view_gives(name):
     module, settings = DISCRETE[name]
-    ended, vacant, cut = compare(lambda: module.parallel_env(**settings), steps=60 if "evac" in name else 30)
+    ended, _, cut = compare(lambda: module.parallel_env(**settings), steps=60 if "evac" in name else 30)
     assert ended > 0 or "evacuation" in name
     if name.startswith("bertrand"):
         assert cut == ended > 0

@@ -97,7 +97,7 @@ def test_the_potential_adds_up_to_nothing():
     added = np.zeros(12)
     for _ in range(100):
         outputs = np.arange(12) % 3
-        _, one, done, infos = plain.step(outputs)
+        _, one, done, _ = plain.step(outputs)
         _, two, _, _ = shaped.step(outputs)
         added += two - one
         if done.all():
@@ -345,6 +345,8 @@ def test_what_a_folder_holds(tmp_path):
     # Again, it is done already.
     again = train(plan("kbc-ppo"), tmp_path / "run")
     assert again.manifest == manifest
+    with pytest.raises(RunError, match="begun for 1500 steps"):
+        train(plan("kbc-ppo", steps=1499), tmp_path / "run")
 
 
 def test_it_can_be_trained_on_for_longer(tmp_path):

@@ -3,7 +3,7 @@ import pytest
 
 from llm_coop_envs import evacuation_v0
 from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearner, greedy_episode, mean_round
-from llm_coop_envs.baselines.tabular.kbc import KBCLearner, best_numbers, gainers, states_of
+from llm_coop_envs.baselines.tabular.kbc import KBCLearner, alternatives, best_numbers, states_of
 from llm_coop_envs.baselines.tabular.settings import EvacuationLearning, KBCLearning
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.evacuation.metrics import episode_metrics
@@ -47,7 +47,8 @@ def test_players_learn_the_equilibrium(preset, changes, equilibrium):
     after = taught(learner).point()
     assert abs(before["number"] - equilibrium) > 1 or equilibrium == 10
     assert after["number"] == equilibrium
-    assert after["gainers"] == 0
+    assert after["better_alone"] == 0
+    assert after["as_good_alone"] == 0
     assert after["winners"] == 1
 
 
@@ -76,22 +77,24 @@ def test_equally_good_numbers_are_all_named():
     ("players", "named", "expected"),
     [
         # Two thirds of the mean: with 24 players one who leaves 1 for 0 is farther from the target than the others.
-        (24, [1] * 24, 0.0),
-        (24, [0] * 24, 0.0),
-        (24, [2] * 24, 0.0),
-        (3, [50, 50, 0], 2 / 3),
-        (24, [0] * 23 + [9], 1 / 24),
+        (24, [1] * 24, (0, 0)),
+        (3, [1] * 3, (0, 1)),
+        (24, [0] * 24, (0, 0)),
+        # All win at 2, and whoever alone goes to 1 wins as much.
+        (24, [2] * 24, (0, 1)),
+        (3, [50, 50, 0], (2 / 3, 1)),
+        (24, [0] * 23 + [9], (1 / 24, 1 / 24)),
     ],
 )
-def test_who_could_have_got_more(players, named, expected):
+def test_who_would_have_done_well_elsewhere(players, named, expected):
     settings = KBCSettings.build("two_thirds", players=players)
-    assert gainers(np.array(named), np.arange(101), settings) == pytest.approx(expected)
+    assert alternatives(np.array(named), np.arange(101), settings) == pytest.approx(expected)
 
 
-def test_who_could_have_got_more_in_groups():
+def test_who_would_have_done_well_elsewhere_in_groups():
     settings = KBCSettings.build("two_thirds", players=4, groups=2)
     # Of two groups the lower one wins. Naming 0, either member of the second could have brought it below the first.
-    assert gainers(np.array([10, 10, 15, 15]), np.arange(101), settings) == 0.5
+    assert alternatives(np.array([10, 10, 15, 15]), np.arange(101), settings) == (0.5, 1)
 
 
 def test_people_learn_to_get_out():

@@ -30,7 +30,7 @@ def test_shipped_players_of_the_number_contest_end_in_equilibrium(name, end):
     learner.load(table.arrays)
     found = learner.greedy(1)
     assert found["number"] == end
-    assert found["gainers"] == 0
+    assert found["as_good_alone"] == 0
     assert found["winners"] == 1
 
 

@@ -55,7 +55,16 @@ def test_the_points_of_a_curve(tmp_path):
     assert [row["episode"] for row in curve] == [0, 5, 10, 12]
     assert curve[0]["reward"] is None
     assert all(0 <= row["reward"] <= 10 for row in curve[1:])
-    assert set(curve[0]) == {"episode", "reward", "number", "target", "distance", "winners", "gainers"}
+    assert set(curve[0]) == {
+        "episode",
+        "reward",
+        "number",
+        "target",
+        "distance",
+        "winners",
+        "better_alone",
+        "as_good_alone",
+    }
 
 
 def test_a_folder_keeps_one_run(tmp_path):

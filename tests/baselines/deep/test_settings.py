@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from llm_coop_envs.baselines.deep.folder import open_folder, read_manifest
+from llm_coop_envs.baselines.deep.settings import MEASURE, TrainSettings
+from llm_coop_envs.errors import RunError, SettingsError
+
+
+def test_defaults_by_scenario():
+    kbc, bertrand = TrainSettings(env="kbc"), TrainSettings(env="bertrand", preset="calvano")
+    evacuation = TrainSettings(env="evacuation", preset="no_talk")
+    assert (kbc.algo, bertrand.algo, evacuation.algo) == ("ppo", "ppo", "maskable_ppo")
+    assert kbc.reward_scale == 0.01
+    marks = bertrand.environment().settings.marks
+    assert bertrand.reward_scale == pytest.approx(1 / (marks.joint_profit[0] - marks.nash_profit[0]))
+    assert TrainSettings(env="bertrand", settings={"reward": "normalised"}).reward_scale == 1.0
+    assert bertrand.hyper["gamma"] == 0.95
+    assert (kbc.potential, bertrand.potential) == (None, None)
+    column, factor = evacuation.potential
+    assert column == "nearest_distance"
+    # A cell nearer is worth a round.
+    assert factor == pytest.approx(-0.1 * 32 * 2**0.5)
+    assert TrainSettings(env="evacuation", shaping=False).potential is None
+    dqn = TrainSettings(env="bertrand", algo="dqn")
+    assert (dqn.play, bertrand.play) == ("best", "sample")
+    assert "exploration_fraction" in dqn.hyper
+    assert set(MEASURE) == {"kbc", "bertrand", "evacuation"}
+
+
+def test_json_and_back():
+    settings = TrainSettings(env="evacuation", settings={"control": "exit"}, hyper={"n_steps": 7}, steps=50)
+    again = TrainSettings(**json.loads(json.dumps(settings.to_json())))
+    assert again == settings
+    assert again.hyper["n_steps"] == 7
+    assert again.every == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"env": "evacuate"}, "did you mean 'evacuation'"),
+        ({"env": "kbc", "algo": "pppo"}, "did you mean 'ppo'"),
+        ({"env": "kbc", "algo": "sarsa"}, "known are dqn, maskable_ppo, ppo"),
+        ({"env": "kbc", "preset": "halff"}, "did you mean 'half'"),
+        ({"env": "kbc", "settings": {"playes": 3}}, "did you mean 'players'"),
+        ({"env": "kbc", "settings": {"players": 1}}, "players=1"),
+        ({"env": "kbc", "steps": 0}, "steps=0"),
+        ({"env": "kbc", "seed": -1}, "seed=-1"),
+        ({"env": "kbc", "copies": 0}, "copies=0"),
+        ({"env": "kbc", "every": 0}, "every=0"),
+        ({"env": "kbc", "episodes": 0}, "episodes=0"),
+        ({"env": "kbc", "play": "worst"}, "one of sample, best"),
+        ({"env": "kbc", "reward_scale": 0}, "above 0"),
+        ({"env": "kbc", "shaping": 1}, "true or false"),
+        ({"env": "kbc", "hyper": {"n_steps": 0}}, r"hyper.n_steps=0"),
+    ],
+)
+def test_bad_input(given, words):
+    with pytest.raises(SettingsError, match=words):
+        TrainSettings(**given)
+
+
+def test_folders(tmp_path):
+    settings = TrainSettings(env="kbc", steps=100)
+    folder = open_folder(tmp_path / "run", settings)
+    assert folder.done == 0
+    assert read_manifest(tmp_path / "run") == folder.manifest
+    assert open_folder(tmp_path / "run", TrainSettings(env="kbc", steps=200, episodes=9)).manifest == folder.manifest
+    with pytest.raises(RunError, match="begun for 100 steps"):
+        open_folder(tmp_path / "run", TrainSettings(env="kbc", steps=99))
+    with pytest.raises(RunError, match=r"holds a training with .*env='kbc'"):
+        open_folder(tmp_path / "run", TrainSettings(env="bertrand", steps=100))
+    with pytest.raises(RunError, match=r"settings=\{\}"):
+        open_folder(tmp_path / "run", TrainSettings(env="kbc", steps=100, settings={"players": 3}))
+    with pytest.raises(RunError, match="seed=0"):
+        open_folder(tmp_path / "run", TrainSettings(env="kbc", steps=100, seed=1))
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    settings = TrainSettings(env="kbc")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("x")
+    with pytest.raises(RunError, match=r"holds thesis\.tex"):
+        open_folder(tmp_path / "other", settings)
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(RunError, match="cannot be written"):
+            open_folder(path, settings)
+    with pytest.raises(RunError, match="is no training folder"):
+        read_manifest(tmp_path / "other")
+    for text, words in (
+        ("{", "cannot be read"),
+        ('{"format": 7}', "reads format 1"),
+        ('{"format": 1}', "cannot be read"),
+    ):
+        (tmp_path / "other" / "train.json").write_text(text)
+        with pytest.raises(RunError, match=words):
+            open_folder(tmp_path / "other", settings)
