@@ -246,6 +246,8 @@ class _Session:
                 asyncio.run(self._table.play())
             except asyncio.CancelledError:
                 raise KeyboardInterrupt from None
+            finally:
+                interrupts.listen(None)
             return
         alone = self._workers == 1 or len(tasks) == 1
         asked = interrupts.asked
@@ -376,10 +378,10 @@ class _Interrupts:
     def asked(self) -> bool:
         return self._count > 0
 
-    def listen(self, listener: Callable[[int], None]) -> None:
-        """Tell someone the count of every Ctrl-C from now on, who also obeys the second one."""
+    def listen(self, listener: Callable[[int], None] | None) -> None:
+        """Tell someone the count of every Ctrl-C from now on, who also obeys the second one; `None` for nobody."""
         self._listener = listener
-        if self._count:
+        if self._count and listener is not None:
             listener(self._count)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
