@@ -158,7 +158,7 @@ class ChatRequest:
         of its text in bytes, and the text in UTF-8 (lone surrogates included). Messages, the bulk, are hashed as they
         are because escaping them would cost six times as much as hashing.
         """
-        digest = self._settings_digest().copy()
+        digest: hashlib._Hash = self._settings_digest().copy()
         for message in self.messages:
             text = message.content.encode("utf-8", "surrogatepass")
             digest.update(f"\n{message.role} {len(text)}\n".encode("utf-8", "surrogatepass"))
