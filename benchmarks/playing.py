@@ -101,7 +101,8 @@ def plan_game(
         LlmCoopError: something is impossible; the sentence says what.
     """
     found = find_scenario(scenario)
-    agents = found.environment(preset=preset, **dict(settings or {})).possible_agents
+    given_settings: dict[str, Any] = {**dict(settings or {}), **({} if preset is None else {"preset": preset})}
+    agents = found.environment(**given_settings).possible_agents
     if isinstance(seats, int):
         if not 1 <= seats <= len(agents):
             raise SettingsError("seats", seats, f"must be between 1 and {len(agents)}, the number of players")
@@ -110,8 +111,9 @@ def plan_game(
         mine = list(dict.fromkeys(seats))
         unknown = [name for name in mine if name not in agents]
         if unknown or not mine:
-            told = unknown[0] if unknown else ""
-            raise SettingsError("seat", told, f"is no seat; seats are {agents[0]} to {agents[-1]}")
+            raise SettingsError(
+                "seat", unknown[0] if unknown else "", f"is no seat; seats are {agents[0]} to {agents[-1]}"
+            )
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):
         given = read_player(others or OTHERS[scenario])
@@ -122,8 +124,8 @@ def plan_game(
     if settings:
         condition["settings"] = dict(settings)
     condition |= {"policies": policies, "seeds": [seed]}
-    study: dict[str, Any] = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
-    text = yaml.safe_dump({**study, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
+    told = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
+    text = yaml.safe_dump({**told, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
     return Game(study=parse_study(text, "the game"), seats=tuple(mine))
 
 

@@ -158,12 +158,13 @@ class ChatRequest:
         of its text in bytes, and the text in UTF-8 (lone surrogates included). Messages, the bulk, are hashed as they
         are because escaping them would cost six times as much as hashing.
         """
-        digest: hashlib._Hash = self._settings_digest().copy()
+        digest = self._settings_digest().copy()
         for message in self.messages:
             text = message.content.encode("utf-8", "surrogatepass")
             digest.update(f"\n{message.role} {len(text)}\n".encode("utf-8", "surrogatepass"))
             digest.update(text)
-        return digest.hexdigest()
+        name: str = digest.hexdigest()
+        return name
 
 
 @dataclass(frozen=True, slots=True)
