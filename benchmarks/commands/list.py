@@ -11,8 +11,8 @@ from llm_coop_envs.benchmarks.commands.common import sentences, two_columns
 @sentences
 def list_command() -> None:
     """Show scenarios, presets, wordings, policies, trained networks and studies."""
-    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.baselines.deep.shipped import trained_lines
+    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.describe import all_scenarios, first_line, policy_lines
     from llm_coop_envs.benchmarks.study import load_study, shipped_studies
 
