@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN := runs/team_up-demo
 PROJECT := pyproject.toml
 
-.PHONY: demo test test-rl lint docked published clean
+.PHONY: demo test test-rl lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -33,6 +33,10 @@ docked: $(VENV)/.dev
 # All 1,000 of their sessions; every number they print of them must come out.
 published: $(VENV)/.dev
 	$(BIN)/python -m llm_coop_envs.baselines.q_learning published runs/q_learning
+
+# The README's pictures, from scripted runs.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m llm_coop_envs.benchmarks.readme_pictures
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

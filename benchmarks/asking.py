@@ -52,6 +52,10 @@ class Asking:
         if self.replay is not None and self.cache is not None:
             raise SettingsError("cache", str(self.cache), "is not used in a replay, which asks nobody; leave it out")
 
+        if self.sample is not None and self.cache is None:
+            raise SettingsError(
+                "sample", self.sample, "says which shared answer to take; it needs a cache, --cache DIR"
+            )
         if self.replay is not None and self.part is not None:
             raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
 

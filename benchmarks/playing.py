@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import threading
@@ -100,7 +101,8 @@ def plan_game(
         LlmCoopError: something is impossible; the sentence says what.
     """
     found = find_scenario(scenario)
-    agents = found.environment(**({} if preset is None else {"preset": preset}), **dict(settings or {})).possible_agents
+    given_settings: dict[str, Any] = {**dict(settings or {}), **({} if preset is None else {"preset": preset})}
+    agents = found.environment(**given_settings).possible_agents
     if isinstance(seats, int):
         if not 1 <= seats <= len(agents):
             raise SettingsError("seats", seats, f"must be between 1 and {len(agents)}, the number of players")
@@ -109,8 +111,9 @@ def plan_game(
         mine = list(dict.fromkeys(seats))
         unknown = [name for name in mine if name not in agents]
         if unknown or not mine:
-            told = unknown[0] if unknown else ""
-            raise SettingsError("seat", told, f"is no seat; seats are {agents[0]} to {agents[-1]}")
+            raise SettingsError(
+                "seat", unknown[0] if unknown else "", f"is no seat; seats are {agents[0]} to {agents[-1]}"
+            )
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):
         given = read_player(others or OTHERS[scenario])
@@ -209,7 +212,8 @@ async def _play(
         )
     except PlayerLeft as gone:
         left = str(gone)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        # Ctrl-C while everybody thinks ends the event loop, which then cancels what runs in it.
         left = "Ctrl-C was pressed"
     events = list(env.events)
     if left:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Column
+from rich.text import Text
 
 from llm_coop_envs.benchmarks.runfolder import Run
 
 QUIET_SECONDS = 15.0
+
+
+class _Bars(Progress):
+    """Progress bars with a line of text below."""
+
+    below = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bars, then the line."""
+        yield from super().get_renderables()
+        if self.below:
+            yield Text(self.below, overflow="fold")
 
 
 class RichWatcher:
@@ -24,13 +37,12 @@ class RichWatcher:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._progress = Progress(
+        self._progress = _Bars(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
-            TextColumn("{task.fields[asked]}", table_column=Column(ratio=1, no_wrap=False)),
             console=console,
             transient=True,
         )
@@ -71,7 +83,7 @@ class RichWatcher:
         )
         if all(kind == "scripted" for kind in run.manifest["policies"].values()):
             self._console.print("All players are scripted rules; no language model plays.", highlight=False)
-        self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="", asked="")
+        self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
     def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
         """Count one more."""
@@ -88,8 +100,7 @@ class RichWatcher:
     def asked(self, line: str) -> None:
         """Show what models were asked, and what it cost."""
         self._asked = line
-        if self._bar is not None:
-            self._progress.update(self._bar, asked=escape(line))
+        self._progress.below = line
         self._speak("")
 
     def _speak(self, remaining: str) -> None:
@@ -113,7 +124,8 @@ class RichWatcher:
     def tables(self) -> None:
         """Say that tables are being written."""
         if self._bar is not None:
-            self._progress.update(self._bar, description="Writing tables", left="", asked="")
+            self._progress.update(self._bar, description="Writing tables", left="")
+            self._progress.below = ""
 
 
 def clock(seconds: float) -> str:

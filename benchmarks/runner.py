@@ -33,7 +33,7 @@ from llm_coop_envs.benchmarks.runfolder import (
 )
 from llm_coop_envs.benchmarks.study import Study
 from llm_coop_envs.benchmarks.tables import need_arrow, read_episode, write_tables
-from llm_coop_envs.benchmarks.together import Table
+from llm_coop_envs.benchmarks.together import SideBySide
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 
@@ -160,7 +160,7 @@ class _Session:
         self._asking = asking
         self._endpoints = asking.endpoints(study)
         self._models = described_models(study)
-        self._table: Table | None = None
+        self._table: SideBySide | None = None
         self._claims: Claims | None = None
         self._number = 0
         if asking.part is not None:
@@ -240,7 +240,7 @@ class _Session:
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: _Interrupts, count: _Count) -> None:
         if self._study.models:
-            self._table = Table(run, tasks, self._asking, self._endpoints, self._watcher, count.done, self._claims)
+            self._table = SideBySide(run, tasks, self._asking, self._endpoints, self._watcher, count.done, self._claims)
             interrupts.listen(self._table.interrupt)
             try:
                 asyncio.run(self._table.play())

@@ -33,7 +33,7 @@ class Listener(Protocol):
         """What has been asked, got and paid so far; several times a second."""
 
 
-class Table:
+class SideBySide:
     """Plays episodes side by side.
 
     Args:

@@ -73,7 +73,7 @@ def place(
         free = ~_overlaps(corners, size, taken, gap).any(axis=1)
         if not free.any():
             continue
-        cost = np.arange(len(corners)) + 200.0 * _holds(corners, size, np.array([anchor]), gap)
+        cost = np.arange(len(corners)) + 200.0 * _holds(corners, size, np.array([anchor]), max(gap, reach * 3 // 4))
         if people is not None and len(people):
             cost += 8.0 * _holds(corners, size, people, 0)
         best = int(np.where(free, cost, np.inf).argmin())

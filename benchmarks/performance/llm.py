@@ -19,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.benchmarks.performance.__main__ import spread
+from llm_coop_envs.benchmarks.performance.llm_studies import own_code, server, through_clients
 from llm_coop_envs.policies.llm.assemble import OpenChat, open_chat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint
@@ -34,7 +35,8 @@ from llm_coop_envs.policies.llm.limits import Limits
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
 LINE = "Player {} said: 'I think most of us will go lower than {} this time, so I will as well.' "
 TARGETS = {
-    "own_cpu_us": "150 at most, with rendering, memory, parsing and step",
+    "own_kbc_cpu_us": "150 at most",
+    "own_evacuation_cpu_us": "150 at most",
     "lean_calls_per_s": "2500 at least",
     "lean_to_litellm": "5 at least",
     "one_second_percent": "88 at least",
@@ -100,18 +102,6 @@ async def ask_all(chat: OpenChat, asked: list[tuple[RequestKey, ChatRequest]], i
     await asyncio.gather(*[converse() for _ in range(in_flight)])
 
 
-@contextlib.contextmanager
-def server(latency: float = 0.0) -> Iterator[str]:
-    """The scripted server in another process; gives its base URL."""
-    command = [sys.executable, "-m", "llm_coop_envs.policies.llm.testing", "--latency", str(latency)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-
-
 def timed(
     endpoint: Endpoint, count: int, in_flight: int, connect: Callable[[Endpoint], ChatClient] = Endpoint.connect
 ) -> dict[str, float]:
@@ -134,33 +124,32 @@ def fixed(in_flight: int) -> Limits:
     return Limits(start=in_flight, most=in_flight)
 
 
-def own_code(repeats: int) -> dict[str, Any]:
+def chain(repeats: int) -> dict[str, Any]:
     """CPU of key, hash, queue, budget, journal (compressed and synced) per call, at 256 in flight, nobody asked."""
     endpoint = Endpoint(model="m", base_url="http://127.0.0.1:1/v1", limits=fixed(256))
     count = 10_000
     found = [timed(endpoint, count, 256, lambda _: Immediate()) for _ in range(repeats)]
-    return {"own_cpu_us": spread([1e6 * one["cpu"] / count for one in found])}
+    return {"chain_cpu_us": spread([1e6 * one["cpu"] / count for one in found])}
+
+
+def own(repeats: int) -> dict[str, Any]:
+    """CPU per call of all our code in two studies: prompts, memory, reading, journal, environment, dispatch."""
+    return {f"own_{name}_cpu_us": spread([one.cpu_us for one in rows]) for name, rows in own_code(repeats).items()}
 
 
 def clients(repeats: int) -> dict[str, Any]:
-    """Calls per second and CPU per call through the whole chat, 256 in flight, clients taking turns."""
+    """Calls per second and CPU per call of one study through each client."""
     kinds = ["lean", "openai"] + (["litellm"] if importlib.util.find_spec("litellm") is not None else [])
-    counts = {"lean": 10_000, "openai": 2_000, "litellm": 1_000}
-    rows: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
-    with server() as url:
-        for _ in range(repeats):
-            for kind in kinds:
-                endpoint = Endpoint(model="m", base_url=url, client=kind, limits=fixed(256))
-                rows[kind].append(timed(endpoint, counts[kind], 256))
+    rows = through_clients(kinds, repeats)
     found: dict[str, Any] = {}
     for kind in kinds:
-        found[f"{kind}_calls_per_s"] = spread([counts[kind] / one["wall"] for one in rows[kind]])
-        found[f"{kind}_cpu_ms"] = spread([1e3 * one["cpu"] / counts[kind] for one in rows[kind]])
+        found[f"{kind}_calls_per_s"] = spread([one.per_second for one in rows[kind]])
+        found[f"{kind}_cpu_us"] = spread([one.cpu_us for one in rows[kind]])
     for kind in kinds[1:]:
         pairs = zip(rows["lean"], rows[kind], strict=True)
-        found[f"lean_to_{kind}"] = spread(
-            [(counts["lean"] / lean["wall"]) / (counts[kind] / other["wall"]) for lean, other in pairs]
-        )
+        found[f"lean_to_{kind}"] = spread([lean.per_second / other.per_second for lean, other in pairs])
+        pairs = zip(rows["lean"], rows[kind], strict=True)
+        found[f"lean_to_{kind}_cpu"] = spread([other.cpu_us / lean.cpu_us for lean, other in pairs])
     return found
 
 
@@ -168,7 +157,7 @@ def one_second(repeats: int, kind: str = "lean") -> dict[str, Any]:
     """Share of what 1,024 in flight could do at most with a server that takes a second, in percent."""
     rounds, in_flight = 10, 1024
     found = []
-    with server(latency=1.0) as url:
+    with server("--latency", "1") as url:
         for _ in range(repeats):
             endpoint = Endpoint(model="m", base_url=url, client=kind, limits=fixed(in_flight))
             wall = timed(endpoint, rounds * in_flight, in_flight)["wall"]
@@ -232,7 +221,7 @@ def memory(url: str, count: int) -> None:
 
 def open_requests(count: int = 10_000) -> dict[str, Any]:
     """Memory of a process with so many open requests, and how much of it they take."""
-    with server(latency=30.0) as url:
+    with server("--latency", "30") as url:
         command = [sys.executable, "-m", __spec__.name, "--memory", url, "--count", str(count)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(run.stdout.splitlines()[0])
@@ -253,7 +242,9 @@ def main() -> None:
     """Measure, print, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", choices=["own", "clients", "second", "replay", "open"], help="measure this alone")
+    parser.add_argument(
+        "--only", choices=["own", "chain", "clients", "second", "replay", "open"], help="measure this alone"
+    )
     parser.add_argument("--json", type=Path, help="write the record here")
     parser.add_argument("--memory", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=10_000, help=argparse.SUPPRESS)
@@ -262,7 +253,8 @@ def main() -> None:
         memory(given.memory, given.count)
         return
     parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "own": lambda: own_code(given.repeats),
+        "own": lambda: own(given.repeats),
+        "chain": lambda: chain(given.repeats),
         "clients": lambda: clients(given.repeats),
         "second": lambda: one_second(max(1, given.repeats // 2)),
         "replay": lambda: replay(given.repeats),

@@ -95,8 +95,13 @@ class Branching:
         )
         self._table.begin(self.env.metadata["name"], self.env.settings, self.env.possible_agents, same, name)
 
-    async def play(self, rounds: int) -> Path:
+    async def play(self, rounds: int, forced: Mapping[int, object] | None = None) -> Path:
         """Play the main line on.
+
+        Args:
+            rounds: how many rounds.
+            forced: the choices that firms (by index) are forced to in all of them, to begin from where play would not
+                have led.
 
         Returns:
             The new rounds.
@@ -104,7 +109,7 @@ class Branching:
         Raises:
             RunError: the episode ended before.
         """
-        new = await self._rounds(rounds, {}, 0)
+        new = await self._rounds(rounds, forced or {}, rounds)
         self.path = Path(
             np.concatenate([self.path.prices, new.prices]), np.concatenate([self.path.profits, new.profits])
         )

@@ -163,7 +163,8 @@ class ChatRequest:
             text = message.content.encode("utf-8", "surrogatepass")
             digest.update(f"\n{message.role} {len(text)}\n".encode("utf-8", "surrogatepass"))
             digest.update(text)
-        return digest.hexdigest()
+        name: str = digest.hexdigest()
+        return name
 
 
 @dataclass(frozen=True, slots=True)

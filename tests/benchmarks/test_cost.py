@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from models import SHORT, answering, play, study_with_model
+from model_studies import SHORT, answering, play, study_with_model
 from test_cli import assert_sentence, invoke
 
 from llm_coop_envs.benchmarks.cost import Pace, estimate_cost

@@ -1,5 +1,5 @@
 import pytest
-from models import answering, play
+from model_studies import answering, play
 from test_cli import assert_sentence, invoke
 
 from llm_coop_envs.policies.llm.scripted_answers import scripted_answer

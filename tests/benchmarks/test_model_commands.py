@@ -172,6 +172,7 @@ def test_a_model_in_the_study_file(study_file, server, tmp_path):
         (["--seat", "firm_0"], ["must be SEAT=POLICY"]),
         (["--seat", "player_*=poison"], ["--seat player_*", "condition 'kbc'", "did you mean 'poisson'?"]),
         (["--policy", "llm:m", "--replay", "x", "--part", "a"], ["is not needed in a replay"]),
+        (["--policy", "llm:m", "--sample", "1"], ["it needs a cache"]),
         (["--part", "a"], ["only runs in which a language model plays"]),
         (["--policy", "llm:m", "--budget", "1"], ["price of m is not known", "--prices"]),
         (["--policy", "llm:gpt-4o-mini {base_url: null}", "--key-env", "NO_SUCH_KEY"], ["NO_SUCH_KEY", "is not set"]),

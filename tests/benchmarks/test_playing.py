@@ -77,6 +77,28 @@ def test_whoever_leaves_keeps_what_was_played(tmp_path, scenario):
     assert draw_figures(folder, formats=("png",)).drawn
 
 
+def test_ctrl_c_while_others_think_keeps_what_was_played(tmp_path):
+    class Thinker(Person):
+        async def act(self, requests):
+            if any(request.info["slots"].turns for request in requests):
+                waiting.set()
+                await asyncio.sleep(600)
+            return await super().act(requests)
+
+    waiting = asyncio.Event()
+
+    async def broken_off():
+        game = plan_game("kbc", settings={"players": 3})
+        task = asyncio.create_task(play_game(game, tmp_path / "game", Thinker()))
+        await waiting.wait()
+        task.cancel()
+        return await task
+
+    result = asyncio.run(broken_off())
+    assert (result.kept, result.left) == (True, True)
+    assert open_run(tmp_path / "game").complete
+
+
 def test_without_a_round_nothing_is_kept_and_the_folder_can_be_used_again(tmp_path):
     folder = tmp_path / "game"
     assert not played(folder, Person(leave_after=0), settings={"players": 3}).kept

@@ -90,6 +90,17 @@ def test_after_two_rounds_of_punishment_play_is_back():
     assert sums.change == pytest.approx(nash / joint - 1.0)
 
 
+def test_deviations_may_start_off_the_cycle():
+    game = branching(scripted.make("bertrand/tit_for_tat"))
+    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
+    forced = asyncio.run(game.play(2, {0: 1.6, 1: 1.7}))
+    assert forced.prices.tolist() == [[1.6, 1.7]] * 2
+    (one,) = respond(game, "nash", firms=[0], everywhere=False)
+    assert one.before.tolist() == [1.7, 1.6]
+    assert np.allclose(one.prices[:3], [(nash, 1.6), (1.6, nash), (nash, 1.6)])
+    assert joint not in one.prices
+
+
 def test_nobody_answers_who_always_asks_nash():
     found = respond(branching(Nash()))
     for one in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 import warnings
@@ -110,6 +111,11 @@ class LitellmClient:
 
     async def aclose(self) -> None:
         """Close all connections, those of other litellm clients in this process included."""
+        # Some versions of litellm leave OpenAI's clients open, among those they keep for later.
+        for kept in list(getattr(self._litellm.in_memory_llm_clients_cache, "cache_dict", {}).values()):
+            if isinstance(kept, self._openai.AsyncOpenAI):
+                with contextlib.suppress(Exception):  # it may belong to an event loop that is gone
+                    await kept.close()
         await self._litellm.close_litellm_async_clients()
         self._litellm.in_memory_llm_clients_cache.flush_cache()  # else a later run is given the closed ones
 

@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import contextlib
 
+from llm_coop_envs.policies.llm.scripted_answers import scripted_answer
 from llm_coop_envs.policies.llm.testing.faults import Faults
-from llm_coop_envs.policies.llm.testing.server import ScriptedServer
+from llm_coop_envs.policies.llm.testing.server import ScriptedServer, digest_answer
 
 
 async def serve(server: ScriptedServer) -> None:
@@ -22,12 +23,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument(
+        "--prompts", action="store_true", help="answer the prompts of the shipped packs, by their rules"
+    )
+    parser.add_argument("--remember", type=int, default=0, help="so many answers are kept ready, for measuring clients")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
     parser.add_argument("--seed", type=int, default=0, help="which requests go wrong")
     given = parser.parse_args()
     faults = Faults.evenly(given.faults, seed=given.seed) if given.faults else Faults()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(ScriptedServer(port=given.port, latency=given.latency, faults=faults)))
+        server = ScriptedServer(
+            scripted_answer if given.prompts else digest_answer,
+            port=given.port,
+            latency=given.latency,
+            faults=faults,
+            remember=given.remember,
+        )
+        asyncio.run(serve(server))
 
 
 if __name__ == "__main__":

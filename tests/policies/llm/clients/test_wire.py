@@ -104,7 +104,7 @@ def test_a_missing_finish_reason_is_unknown():
 
 def test_usage_that_is_not_sent_is_estimated_and_said_so():
     found = read(completion(content="x" * 41, reasoning_content="y" * 8), question("z" * 18))
-    assert found.usage == Usage(5 + 5, 11 + 2, reasoning_tokens=2, estimated=True)
+    assert found.usage == Usage(5 + 6, 11 + 2, reasoning_tokens=2, estimated=True)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, "12", []])

@@ -71,7 +71,7 @@ def test_three_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 1,
+            "version": 2,
             "digest": pack.digest,
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest)
@@ -210,8 +210,8 @@ def test_a_pack_may_cover_one_scenario(own):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "kbc/_talk.jinja", "kbc/_nowhere.jinja", "includes kbc/_nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 1", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 1", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 2", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 2", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "[kbc,", "[kcb,", "there is no scenario 'kcb'; did you mean 'kbc'"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
