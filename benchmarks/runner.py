@@ -25,6 +25,7 @@ from llm_coop_envs.benchmarks.runfolder import (
     RUNNING,
     Run,
     check_same,
+    check_words,
     described_models,
     locked,
     make_run,
@@ -176,6 +177,8 @@ class _Session:
         }
         if study.models:
             asking.check(self._endpoints)
+            if asking.replay is not None and (asking.replay / MANIFEST).is_file():
+                check_words(open_run(asking.replay), self._models)
             self._record["asking"] = asking.describe(self._endpoints)
 
     def play(self, folder: Path) -> Outcome:
