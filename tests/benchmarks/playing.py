@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pyarrow.parquet  # noqa: F401  # imported before the fork, as all of the following
 
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.benchmarks.asking import Asking
+from llm_coop_envs.benchmarks.runfolder import described_models, versions
 from llm_coop_envs.benchmarks.runner import run_study
 from llm_coop_envs.benchmarks.seating import read_player, with_players
 from llm_coop_envs.benchmarks.study import parse_study
@@ -19,6 +21,7 @@ from llm_coop_envs.policies.llm.assemble import open_chat as open_chat
 from llm_coop_envs.policies.llm.clients import lean as lean
 
 AT_ONCE = 64
+KBC = "{name: warm, conditions: [{name: kbc, scenario: kbc, policies: poisson, episodes: 1}]}"
 
 
 def session(study, folder, url):
@@ -28,6 +31,11 @@ def session(study, folder, url):
 
 
 def main():
+    # Likewise made before the fork: scenarios with their wordings, the policy with its prompts.
+    for scenario in (bertrand_v0, evacuation_v0, kbc_v0):
+        scenario.parallel_env().reset(seed=0)
+    described_models(with_players(parse_study(KBC, "study.yaml"), read_player("llm:m")))
+    versions()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
