@@ -22,9 +22,9 @@ and infos with `action_mask`, `round`, `flags` (what was mended in the last subm
 may know, as plain values). Every choice, message or missing answer that cannot be used is replaced as described and
 flagged, never an exception.
 
-Arguments besides the settings: `preset`, `render_mode` (`"human"`, `"rgb_array"`, `"ansi"`; [rendering.md](rendering.md)),
-`max_cycles` (truncate after exactly that many steps), `record` (keep `events`). Sources are named where each number
-stands.
+Arguments besides the settings: `preset`, `render_mode` (`"human"`, `"rgb_array"`, `"ansi"`; see
+[rendering.md](rendering.md)), `max_cycles` (truncate after exactly that many steps), `record` (keep `events`). Sources
+are named where each number stands.
 """
 
 

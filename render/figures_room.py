@@ -6,13 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from llm_coop_envs.render.figures_style import FAINT, INK, PALETTE, new_figure, styled
+from llm_coop_envs.render.figures_style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    PURPLE,
+    VERMILION,
+    new_figure,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 UNDECIDED = "#9aa3af"
+# The same as in pictures of scenes, where people have the other colours.
+_EXITS = (GREEN, PURPLE, "#464646", "#aa8c00", BLUE, VERMILION)
 _WALL, _DESK = "#4b5563", "#c8b79b"
 # The exits' colours come with shapes, so that they can be told apart without colour.
 _SHAPES = ("o", "s", "^", "D", "v", "P")
@@ -58,7 +69,7 @@ class Snapshot:
 
 def exit_color(exit_: int) -> str:
     """The colour of an exit and of those who head for it."""
-    return UNDECIDED if exit_ < 0 else PALETTE[exit_ % len(PALETTE)]
+    return UNDECIDED if exit_ < 0 else _EXITS[exit_ % len(_EXITS)]
 
 
 def draw_snapshots(room: Room, rows: Sequence[Sequence[Snapshot]], *, inches: float = 2.9) -> Figure:
@@ -75,7 +86,7 @@ def draw_snapshots(room: Room, rows: Sequence[Sequence[Snapshot]], *, inches: fl
     across = max(len(row) for row in rows)
     high = min(2.0, max(0.4, room.rows / room.cols)) * inches
     with styled():
-        figure = new_figure(inches * across, (high + 0.42) * len(rows) + 0.3)
+        figure = new_figure(inches * across, (high + 0.62) * len(rows) + 0.35)
         grid = figure.subplots(len(rows), across, squeeze=False)
         for place, row in enumerate(rows):
             for axes in grid[place]:
@@ -97,6 +108,7 @@ def _draw(axes: Axes, room: Room, one: Snapshot, inches: float) -> None:
 
     # Points per cell; what is drawn in a cell must not hide the next.
     cell = 72 * inches * 0.94 / max(room.cols, 1)
+    size = max(1.8, 0.82 * cell)
     for row, col, height, width in (
         (0, 0, 1, room.cols),
         (room.rows - 1, 0, 1, room.cols),
@@ -116,7 +128,7 @@ def _draw(axes: Axes, room: Room, one: Snapshot, inches: float) -> None:
         axes.scatter(
             [col for _, col, _ in mine],
             [row for row, _, _ in mine],
-            s=(0.82 * cell) ** 2,
+            s=size**2,
             color=exit_color(exit_),
             marker=_shape(exit_),
             linewidths=0,
@@ -125,7 +137,7 @@ def _draw(axes: Axes, room: Room, one: Snapshot, inches: float) -> None:
     axes.scatter(
         [col for _, col in one.disabled],
         [row for row, _ in one.disabled],
-        s=(0.82 * cell) ** 2,
+        s=size**2,
         color=INK,
         marker="x",
         linewidths=max(0.6, 0.18 * cell),

@@ -6,6 +6,7 @@ Nothing here touches pyplot's global state.
 from __future__ import annotations
 
 import io
+import warnings
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,9 @@ def picture(figure: Figure, form: str) -> bytes:
         form: one of `FORMATS`.
     """
     buffer = io.BytesIO()
-    with styled():
+    with styled(), warnings.catch_warnings():
+        # A character that the font lacks is drawn as a box with its code; that is enough of a warning.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=form, dpi=DPI, metadata=_METADATA[form])
     return buffer.getvalue()
 

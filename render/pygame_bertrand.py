@@ -108,7 +108,7 @@ def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
         if scene.initial_prices is not None and scene.first_round == 1:
             where, y = np.concatenate([[0.0], x]), np.concatenate([[scene.initial_prices[firm]], y])
         if len(y):
-            chart.curve(Curve(x=where, y=y, colour=series(firm), sign=_SIGNS[firm % len(_SIGNS)]))
+            chart.curve(Curve(x=where, y=y, colour=series(firm), sign=_sign(firm), width=_width(scene, firm)))
     ends = [
         Level(value=float(scene.prices[-1, firm]), label=f"{scene.prices[-1, firm]:.4g}", colour=series(firm))
         for firm in range(min(_FIRMS_NAMED, len(scene.agents)))
@@ -145,8 +145,8 @@ def _quantities(
         chart.level(level)
     for firm in range(len(scene.agents)):
         if len(values):
-            sign = _SIGNS[firm % len(_SIGNS)]
-            chart.curve(Curve(x=_axis(scene), y=values[:, firm], colour=series(firm), sign=sign, width=1.6))
+            width = _width(scene, firm) * 0.8
+            chart.curve(Curve(x=_axis(scene), y=values[:, firm], colour=series(firm), sign=_sign(firm), width=width))
     chart.names(marks)
 
 
@@ -162,7 +162,7 @@ def _table(scene: BertrandScene, canvas: Canvas, rect: Rect) -> int:
             canvas.text((x, rect.top), word, size=11, colour=FAINT, anchor="topright")
     y = rect.top + step
     for firm, name in enumerate(scene.agents[:_FIRMS_NAMED]):
-        canvas.dot((rect.left + px(6), y + step // 2 - px(2)), series(firm), px(10), _SIGNS[firm % len(_SIGNS)])
+        canvas.dot((rect.left + px(6), y + step // 2 - px(2)), series(firm), px(10), _sign(firm))
         canvas.text((rect.left + px(17), y), name, size=12, width=rect.width * 30 // 100 - px(17))
         if len(scene.prices):
             numbers = scene.prices[-1, firm], scene.demand[-1, firm], scene.profits[-1, firm]
@@ -175,6 +175,16 @@ def _table(scene: BertrandScene, canvas: Canvas, rect: Rect) -> int:
         canvas.text((rect.left, y), f"and {len(scene.agents) - _FIRMS_NAMED} more firms", size=11, colour=FAINT)
         y += step
     return y
+
+
+def _sign(firm: int) -> str:
+    """A sign for a firm: the seventh has the first one's colour, but not its sign."""
+    return _SIGNS[(firm + firm // len(_SIGNS)) % len(_SIGNS)]
+
+
+def _width(scene: BertrandScene, firm: int) -> float:
+    """The first of few firms have thicker lines, so that equal prices show both."""
+    return 2.0 + (2.0 * (len(scene.agents) - 1 - firm) if len(scene.agents) <= 3 else 0.0)
 
 
 def _axis(scene: BertrandScene) -> NDArray[np.float64]:

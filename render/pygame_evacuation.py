@@ -46,7 +46,7 @@ def areas(canvas: Canvas) -> tuple[Rect, Rect]:
     if wide < px(190):
         wide = 0
     room = Rect(0, head, whole.width - wide, whole.height - head - foot)
-    return room, Rect(room.right, head, wide, whole.height - head)
+    return room, Rect(room.right, head, wide, whole.height - head - foot)
 
 
 def person_at(scene: EvacuationScene, canvas: Canvas, x: int, y: int) -> int | None:

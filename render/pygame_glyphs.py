@@ -204,7 +204,7 @@ class Face:
             self._size, drawn = self._bitmap_size()
         if drawn > 2 * size + 4:
             # A font of bitmaps draws at its own size, whatever it is asked for.
-            self.scale = size * 1.2 / drawn
+            self.scale = size * 1.12 / drawn
         # Some fonts draw higher lines than they say.
         self._height = round(self._font("").render("Ág", True, (0, 0, 0)).get_height() * self.scale)
         self._lacking = self._picture(_LACKING)
@@ -252,8 +252,8 @@ class Face:
         if font is None:
             font = self._fonts[script] = pygame.font.Font(self._file, self._size)
             if script in _SCRIPTS.values():
-                # Without text shaping in this build of SDL the letters stay apart, which can still be read.
-                with contextlib.suppress(pygame.error):
+                # Without text shaping (another SDL, another pygame) letters stay apart, which can still be read.
+                with contextlib.suppress(pygame.error, AttributeError):
                     font.set_script(script)
                     font.set_direction(pygame.DIRECTION_RTL if script in _RTL_SCRIPTS else pygame.DIRECTION_LTR)
         return font

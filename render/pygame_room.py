@@ -338,7 +338,8 @@ def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, frame: Frame, chosen: 
                       (frame.left, frame.top), tuple((t.left, t.top, t.width, t.height) for t in tags),
                       canvas.view.scale, canvas.view.system_fonts)  # fmt: skip
     for one in placed:
-        _tail(canvas, one)
+        # By now the speaker may have gone a step further.
+        _tail(canvas, one.box, frame.middle(*scene.positions[said[one.index].speaker].tolist()))
     pad = canvas.px(_PAD)
     for one in placed:
         message = said[one.index]
@@ -383,8 +384,7 @@ def _bubbles(
     )
 
 
-def _tail(canvas: Canvas, one: Placed) -> None:
-    left, top, width, height = one.box
-    middle = left + width // 2, top + height // 2
-    pygame.draw.aaline(canvas.surface, INK, middle, one.anchor)
-    canvas.dot(one.anchor, INK, canvas.px(5))
+def _tail(canvas: Canvas, box: tuple[int, int, int, int], speaker: tuple[int, int]) -> None:
+    left, top, width, height = box
+    pygame.draw.aaline(canvas.surface, INK, (left + width // 2, top + height // 2), speaker)
+    canvas.dot(speaker, INK, canvas.px(5))

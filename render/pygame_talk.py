@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from llm_coop_envs.render.pygame_canvas import FAINT, PAPER, Canvas, Colour, Rect
+from llm_coop_envs.render.pygame_canvas import FAINT, INK, PAPER, Canvas, Colour, Rect
 from llm_coop_envs.render.scenes import Said
 
 
@@ -45,7 +45,7 @@ def draw_talk(
     width = rect.width - 2 * pad - px(4)
     for index in range(len(said) - 1, -1, -1):
         one = said[index]
-        wrapped = canvas.fonts.wrap(one.text, px(11.5), width, lines=lines) or [""]
+        wrapped = canvas.fonts.wrap(_words(one), px(11.5), width, lines=lines)
         height = small + len(wrapped) * step + pad + px(5)
         opens = rounds is not None and (index == 0 or said[index - 1].round != one.round)
         if opens:
@@ -74,5 +74,9 @@ def draw_talk(
         canvas.text(inner.topleft, names[one.speaker], size=10.5, bold=True, colour=FAINT, width=width)
         inner.top += small
         inner.height -= small
-        canvas.paragraph(inner, one.text, size=11.5, lines=lines)
+        canvas.paragraph(inner, _words(one), size=11.5, lines=lines, colour=INK if one.text.strip() else FAINT)
         y += height
+
+
+def _words(one: Said) -> str:
+    return one.text if one.text.strip() else "(no words)"

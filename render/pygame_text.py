@@ -186,7 +186,10 @@ class Fonts:
             if run.rtl and not script:
                 cluster = _MIRRORED.get(cluster, cluster)
             if parts and parts[-1][1:] == (face, script):
-                parts[-1] = (parts[-1][0] + cluster, face, script)
+                # Shaping turns a right-to-left part around by itself, nobody else does.
+                before_it = run.rtl and not script
+                text = cluster + parts[-1][0] if before_it else parts[-1][0] + cluster
+                parts[-1] = (text, face, script)
             else:
                 parts.append((cluster, face, script))
         return parts[::-1] if run.rtl else parts

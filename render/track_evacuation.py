@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from llm_coop_envs.evacuation.room import MOVES
 from llm_coop_envs.render.scenes import DISABLED, ESCAPED, INSIDE, OPENED, EvacuationScene, RoomPlan
@@ -40,6 +43,7 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         self._curve = Growing((self._exits,), np.int64)
         self._curve.append(self._out)
         self._curve_from = 0
+        self._shared: dict[str, NDArray[Any]] = {}
 
     def scene(self) -> EvacuationScene:
         """The scene of the moment."""
@@ -48,11 +52,11 @@ class EvacuationTracker(Tracker[EvacuationScene]):
             **self.common(),
             room=self._plan,
             rounds=settings["rounds"],
-            positions=frozen(self._positions),
-            status=frozen(self._status),
-            headings=frozen(self._headings),
-            overtaken=frozen(self._overtaken),
-            planners=frozen(self._planners),
+            positions=self._kept("positions", self._positions),
+            status=self._kept("status", self._status),
+            headings=self._kept("headings", self._headings),
+            overtaken=self._kept("overtaken", self._overtaken),
+            planners=self._kept("planners", self._planners),
             personas=self._personas,
             selfish=settings["personas"] == "selfish",
             stood=self._stood,
@@ -60,11 +64,18 @@ class EvacuationTracker(Tracker[EvacuationScene]):
             curve=self._curve.view(),
             curve_from=self._curve_from,
             out=tuple(self._out),
-            chosen=frozen(self._chosen),
+            chosen=self._kept("chosen", self._chosen),
             hearing_radius=settings["hearing_radius"] if settings["talk"] else None,
             count_self=settings["count_self"],
             count_desks=settings["count_desks"],
         )
+
+    def _kept(self, name: str, now: NDArray[Any]) -> NDArray[Any]:
+        """A read-only copy, shared with the scene before if nothing changed: most steps change little."""
+        before = self._shared.get(name)
+        if before is None or not np.array_equal(before, now):
+            before = self._shared[name] = frozen(now)
+        return before
 
     def _enter(self) -> None:
         self._chosen[:] = -1

@@ -40,6 +40,26 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         raise RunError(f"{path}: cannot be written ({why}); choose a folder you can write to with -o") from error
 
 
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep a second writer out of a folder; the lock goes when the process does, however it ends.
+
+    Raises:
+        RunError: another process is writing there.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows has no flock; two writers there are not told apart
+        yield
+        return
+    with (folder / ".lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunError(f"{folder}: another process is training there; wait for it or stop it first") from error
+        yield
+
+
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], level: int = 9) -> bytes:
     """Arrays in the form `numpy.load` reads; the same arrays give the same bytes.
 

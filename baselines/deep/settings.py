@@ -94,7 +94,7 @@ class TrainSettings:
         for name, known in (("env", SCENARIOS), ("algo", ALGORITHMS)):
             value = getattr(self, name)
             if not (name == "algo" and value is None) and value not in known:
-                raise SettingsError(name, value, f"is not one of {', '.join(known)}; {suggestion(str(value), known)}")
+                raise SettingsError(name, value, f"is unknown; {suggestion(str(value), known)}")
         set_ = object.__setattr__
         set_(self, "algo", self.algo or DEFAULT_ALGORITHM[self.env])
         check_int(self, "steps", 1)

@@ -18,7 +18,7 @@ from typing import Any
 from llm_coop_envs.baselines.deep.algorithms import export, make_model, make_rows
 from llm_coop_envs.baselines.deep.checkpoint import load_checkpoint, save_checkpoint
 from llm_coop_envs.baselines.deep.evaluate import Row, evaluate, means
-from llm_coop_envs.baselines.deep.files import write_whole
+from llm_coop_envs.baselines.deep.files import locked, write_whole
 from llm_coop_envs.baselines.deep.folder import (
     CHECKPOINT,
     EVALUATIONS,
@@ -75,13 +75,21 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
         RunError: the folder holds something else, is damaged, or cannot be written.
         SettingsError: the algorithm refuses its arguments.
     """
-    folder = open_folder(path, settings)
-    if folder.done >= settings.steps:
-        return folder
     # Networks this small are slower with more threads, and one thread gives the same sums everywhere.
     torch.set_num_threads(1)
-    env = make_rows(settings)
-    model = make_model(settings, env)
+    # Before there is a folder: what the algorithm refuses should leave none behind.
+    model = make_model(settings, make_rows(settings))
+    open_folder(path, settings)
+    with locked(path):
+        # Read again: another process may just have ended here.
+        folder = open_folder(path, settings)
+        if folder.done < settings.steps:
+            _train(model, settings, folder, command, tell)
+    return folder
+
+
+def _train(model: Any, settings: TrainSettings, folder: Folder, command: str, tell: Tell | None) -> None:
+    path = folder.path
     if folder.done:
         load_checkpoint(path / CHECKPOINT, model)
     begun = time.perf_counter()
@@ -98,8 +106,7 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
     finally:
         for output in model.logger.output_formats:
             output.close()
-        env.close()
-    return folder
+        model.env.close()
 
 
 class _Keeper(BaseCallback):

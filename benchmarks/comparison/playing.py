@@ -83,7 +83,7 @@ async def measured(arm: Arm, preset: str, number: int, seed: int, chat: Chat | N
         policy = make_policy("bertrand", arm.policy, arm.options, chat)
         lead = arm.rounds
     else:
-        policy, learned = _learned(preset, start)
+        policy, learned = _learned(preset, seed, number)
         lead = SETTLING
     env = market_env(preset, talk=arm.talk, rounds=lead + 2 * horizon, goes_on=not arm.policy)
     game = Branching(env, policy, seed=start, policy_seed=source, name=f"{preset}-{arm.name}/{number:04d}")
@@ -100,13 +100,13 @@ async def measured(arm: Arm, preset: str, number: int, seed: int, chat: Chat | N
     return row | _end(env, played, arm.tolerance) | _answers(env, responses) | learned
 
 
-def _learned(preset: str, seed: int) -> tuple[QTablePolicy, Row]:
-    """Learn a session; the players it made, and how long it took."""
+def _learned(preset: str, seed: int, number: int) -> tuple[QTablePolicy, Row]:
+    """Learn session `number` of a seed, the one that a run of sessions has; its players, and how long it took."""
     settings = QLearningSettings(market=training_market(preset))
     game = settings.game()
     # The fast loop finds how many periods there are, the general one then plays the same ones with a record.
-    fast = run_session(settings, seed, game=game)
-    session: Session = run_session(settings, seed, game=game, trace=fast.periods, loop="general")
+    fast = run_session(settings, seed, number, game=game)
+    session: Session = run_session(settings, seed, number, game=game, trace=fast.periods, loop="general")
     table = QTable.of(settings, seed, session)
     combinations = game.price_of(game.choices(np.arange(game.actions)))
     holds = together(combinations, game.marks, settings.market.band)

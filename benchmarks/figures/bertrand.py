@@ -122,7 +122,7 @@ def _prices(one: Played, color: str, horizon: int, span: tuple[float, float]) ->
             )
     figure = draw_curves(
         curves,
-        title=one.condition.title,
+        title=one.title,
         x_label="round",
         y_label="price",
         levels=levels_of(one.prices[0]),

@@ -52,7 +52,7 @@ def _texts(conditions: Sequence[Played]) -> list[_Text]:
     rounds = [number for one in conditions for talk in one.talks for number, _ in talk.said]
     if not rounds:
         return []
-    width = math.ceil((max(rounds) - min(rounds) + 1) / MOST_POINTS)
+    width = _width(rounds)
     texts = []
     for one in conditions:
         for talk in one.talks:
@@ -63,6 +63,11 @@ def _texts(conditions: Sequence[Played]) -> list[_Text]:
                 middle = min(rounds) + stretch * width + (width - 1) / 2
                 texts.append(_Text(condition=one.condition.name, round=middle, text="\n".join(said)))
     return texts
+
+
+def _width(rounds: Sequence[int]) -> int:
+    """How many rounds a point stands for."""
+    return math.ceil((max(rounds) - min(rounds) + 1) / MOST_POINTS)
 
 
 def _drawing(scenario: str, conditions: Sequence[Played], texts: Sequence[_Text], found: Plane, method: str) -> Drawing:
@@ -78,7 +83,7 @@ def _drawing(scenario: str, conditions: Sequence[Played], texts: Sequence[_Text]
         several = len(one.talks) > 1
         panels.append(
             Panel(
-                title=one.condition.title,
+                title=one.title,
                 note=f"here, {one.who} (n = {len(one.seeds)})",
                 x_label=f"direction 1 ({100 * found.shares[0]:.0f} % of the variance)",
                 y_label=f"direction 2 ({100 * found.shares[1]:.0f} %)",
@@ -108,7 +113,8 @@ def _drawing(scenario: str, conditions: Sequence[Played], texts: Sequence[_Text]
         )
     across = min(3, len(panels))
     rows = [panels[i : i + across] for i in range(0, len(panels), across)]
-    stretch = "a round" if len({text.round for text in texts}) >= scale[1] - scale[0] + 1 else "a few rounds"
+    width = _width([text_round for one in conditions for talk in one.talks for text_round, _ in talk.said])
+    stretch = "a round" if width == 1 else f"{width} rounds"
     return Drawing(
         name=f"conversation_{scenario}",
         caption=f"What was said: each point is the talk of {stretch} of an episode, as a vector ({method}), projected "

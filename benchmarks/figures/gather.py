@@ -15,6 +15,8 @@ from llm_coop_envs.benchmarks.study import Condition
 
 #: Rounds of which positions are kept; snapshots show some of them.
 KEPT_ROUNDS = 8
+#: The longest title that is not cut, in characters.
+TITLE = 36
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -107,7 +109,13 @@ class Played:
     @property
     def name(self) -> str:
         """The condition's name in legends, with who played and the number of episodes."""
-        return f"here, {self.who}: {self.condition.title} (n = {len(self.seeds)})"
+        return f"here, {self.who}: {self.title} (n = {len(self.seeds)})"
+
+    @property
+    def title(self) -> str:
+        """The condition's title, cut if it is too long for a legend or the head of a panel."""
+        title = self.condition.title
+        return title if len(title) <= TITLE else title[: TITLE - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,7 +112,7 @@ def _price_rows(conditions: Sequence[Played]) -> list[list[Panel | None]]:
 def _price_panel(one: Played, seed: int, episode: Prices, span: tuple[float, float]) -> Panel:
     firms = episode.prices.shape[1]
     return Panel(
-        title=one.condition.title,
+        title=one.title,
         note=f"seed {seed}",
         x_label="round",
         y_label="price",
@@ -150,7 +150,7 @@ def _guess_panel(one: Played, seed: int, episode: Guesses) -> Panel:
         x += (k + spread).tolist()
         y += numbers.tolist()
     return Panel(
-        title=one.condition.title,
+        title=one.title,
         note=f"seed {seed}",
         x_label="k" if one.condition.settings["session"] == "nested" else "decision",
         y_label="number",
@@ -200,7 +200,7 @@ def _escape_panel(one: Played, seed: int, episode: Escape, top: float) -> Panel:
             if name in published.reached
         ]
     return Panel(
-        title=one.condition.title,
+        title=one.title,
         note=f"seed {seed}",
         x_label="round",
         y_label="have left",

@@ -65,7 +65,7 @@ def distribution(gathered: Gathered) -> list[Drawing]:
     spans = {(one.condition.settings["low"], one.condition.settings["high"]) for one in conditions}
     low, high = max(spans, key=lambda span: (sum(_span(one) == span for one in conditions), span))
     shown = [one for one in conditions if _span(one) == (low, high)]
-    bins = math.floor(high - low) + 1
+    bins = math.ceil(high - low) + 1
     if bins > MOST_NUMBERS:
         raise NotDrawn(f"the numbers go from {low:g} to {high:g}; distributions are drawn for up to {MOST_NUMBERS}")
     color = shades(conditions)
@@ -88,7 +88,7 @@ def distribution(gathered: Gathered) -> list[Drawing]:
         numbers = np.concatenate([e.choices[0] for e in one.guesses])
         curves.append(
             Curve(
-                label=f"here, {one.who}: {one.condition.title} ({len(numbers)} numbers)",
+                label=f"here, {one.who}: {one.title} ({len(numbers)} numbers)",
                 x=x.tolist(),
                 y=(100 * smoothed(histogram(numbers - low, bins))).tolist(),
                 color=color[one.condition.name],
@@ -182,11 +182,11 @@ def _choices(one: Played, k: int, color: str) -> Panel:
     margin = 0.03 * (high - low)
     nested = one.condition.settings["session"] == "nested"
     return Panel(
-        title=f"{one.condition.title}, {'k' if nested else 'decision'} = {k}",
+        title=f"{one.title}, {'k' if nested else 'decision'} = {k}",
         x_label="run",
         y_label="number",
         dots=[
-            Dots(label=f"here, {one.who}: {one.condition.title}", x=x, y=y, color=color, size=2.6, alpha=0.6),
+            Dots(label=f"here, {one.who}: {one.title}", x=x, y=y, color=color, size=2.6, alpha=0.6),
             Dots(label="target", x=list(range(1, runs + 1)), y=targets, color=INK, marker="_", size=8.0),
         ],
         x_ticks=range(1, runs + 1) if runs <= 8 else range(1, runs + 1, math.ceil(runs / 8)),

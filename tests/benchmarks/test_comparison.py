@@ -77,13 +77,11 @@ def test_learners_are_counted_from_their_first_period():
     from llm_coop_envs.baselines.q_learning.measures import session_row
     from llm_coop_envs.baselines.q_learning.sessions import run_session
     from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
-    from llm_coop_envs.benchmarks.comparison.playing import episode_seed
 
     (arm,) = [one for one in own_arms() if not one.policy]
-    row = play(arm)
-    seed = int(episode_seed(0, "calvano", arm.name, 0).generate_state(1)[0])
+    row = play(arm, number=2, seed=1)
     settings = QLearningSettings()
-    game, session = settings.game(), run_session(settings, seed)
+    game, session = settings.game(), run_session(settings, 1, 2)
     expected = session_row(settings, game, session)
     assert row["rounds"] == session.periods
     assert row["stays"] in (None, session.periods - settings.window)

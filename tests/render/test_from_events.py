@@ -90,6 +90,16 @@ def test_counts_of_the_curve_are_those_of_the_metrics():
     assert sum(last.out) == int((last.status == ESCAPED).sum()) == 12
 
 
+def test_scenes_share_what_did_not_change():
+    env = evacuation_v0.parallel_env(**SMALL_ROOM, record=True)
+    play(env, make("evacuation/herding"), seed=1)
+    scenes = frames(env.events)
+    assert len({id(scene.headings) for scene in scenes}) < len(scenes) / 2
+    assert len({scene.positions.tobytes() for scene in scenes}) > 20
+    with pytest.raises(ValueError, match="read-only"):
+        scenes[5].positions[0] = 0
+
+
 def test_frames_per_round():
     env = bertrand_v0.parallel_env(rounds=6, record=True, talk=False)
     play(env, make("bertrand/price_matching"), seed=0)

@@ -96,3 +96,16 @@ def test_what_has_no_picture_is_dropped():
 def test_lines_are_kept_and_shared(plain):
     assert plain.line("same", 13, INK) is plain.line("same", 13, INK)
     assert plain.line("same", 13, INK) is not plain.line("same", 13, (1, 1, 1))
+
+
+def test_brackets_in_right_to_left_text_stand_where_they_belong(plain):
+    """The bracket that opens after a number stands left of it, and the space between them stays there."""
+    (run,) = [run for run in visual_runs("ש 3 (ש)") if run.text.startswith(" (")]
+    parts = [text for text, _, script in plain._by_face(run, 13, False) if not script]
+    assert "".join(parts).count(")") == 1
+    assert parts[-1] == ") "
+
+
+def test_widths_are_those_of_what_is_drawn(plain):
+    for text in ("plain words", "中 boxes", "e\u0301 Привет", "שלום (3) abc"):
+        assert plain.width(text, 14) == plain.line(text, 14, INK).get_width()

@@ -1,6 +1,7 @@
 """What needs stable-baselines3: `make test-rl` installs it and runs these."""
 
 import csv
+import importlib.util
 import json
 
 import numpy as np
@@ -19,6 +20,7 @@ from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.baselines.deep import train as training
 from llm_coop_envs.baselines.deep.algorithms import SharedDQN, export, make_model, make_rows
 from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
+from llm_coop_envs.baselines.deep.files import locked
 from llm_coop_envs.baselines.deep.folder import read_manifest
 from llm_coop_envs.baselines.deep.network import read_network
 from llm_coop_envs.baselines.deep.rows import SharedRows
@@ -322,7 +324,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, name, 
 def test_what_a_folder_holds(tmp_path):
     told = []
     made = train(plan("kbc-ppo"), tmp_path / "run", command="llm-coop train ...", tell=told.append)
-    held = {p.name for p in (tmp_path / "run").iterdir()}
+    held = {p.name for p in (tmp_path / "run").iterdir()} - {".lock"}
     assert held == {
         "train.json",
         "checkpoint.npz",
@@ -340,6 +342,8 @@ def test_what_a_folder_holds(tmp_path):
     with (tmp_path / "run" / "logs" / "1" / "progress.csv").open() as file:
         logged = list(csv.DictReader(file))
     assert any(row.get("evaluation/mean_last") for row in logged)
+    if importlib.util.find_spec("tensorboard"):
+        assert len(list((tmp_path / "run" / "logs" / "1").glob("events.out.tfevents.*"))) == 1
     assert len(list((tmp_path / "run" / "policies").iterdir())) == len(told)
     assert PPO.load(tmp_path / "run" / "model.zip").predict(np.zeros((1, 8), np.float32))[0].shape == (1,)
     # Again, it is done already.
@@ -347,6 +351,13 @@ def test_what_a_folder_holds(tmp_path):
     assert again.manifest == manifest
     with pytest.raises(RunError, match="begun for 1500 steps"):
         train(plan("kbc-ppo", steps=1499), tmp_path / "run")
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path):
+    with locked(tmp_path), pytest.raises(RunError, match="another process is training there"):
+        train(plan("kbc-ppo"), tmp_path)
+    assert read_manifest(tmp_path)["done"] == 0
+    train(plan("kbc-ppo", steps=1500), tmp_path)
 
 
 def test_it_can_be_trained_on_for_longer(tmp_path):
@@ -385,6 +396,7 @@ def test_arguments_the_algorithm_refuses(tmp_path):
         train(plan("kbc-ppo", hyper={"nosuch": 1}), tmp_path / "a")
     with pytest.raises(SettingsError, match="dqn refuses"):
         train(plan("bertrand-dqn", hyper={"n_steps": "many"}), tmp_path / "b")
+    assert not list(tmp_path.iterdir())
 
 
 def test_kbc_is_learned():

@@ -97,6 +97,25 @@ def test_prices_are_those_of_the_events(everything, gathered):
         assert {text.get_text() for text in axes.texts} == {"Nash", "cartel"}
 
 
+def test_odd_conditions_can_be_drawn(tmp_path):
+    text = ALL[: ALL.index("  - name: kbc-silent")] + (
+        '  - {name: a, title: "'
+        + "a very long title " * 5
+        + '\U0001f642", scenario: kbc, policies: uniform, seeds: [0],\n'
+        "     settings: {choices: real, low: -5, high: 5.5, players: 4, talk: false, session: repeated, rounds: 6}}\n"
+        '  - {name: b, title: "שלום $x_{ 🙂", scenario: bertrand, preset: calvano, policies: best_reply, seeds: [0],\n'
+        "     settings: {firms: 3, rounds: 3}}\n"
+        "  - {name: c, scenario: evacuation, policies: nearest_exit, seeds: [0],\n"
+        "     settings: {rows: 60, cols: 20, people: 300, rounds: 2, talk: false}}\n"
+    )
+    run_study(small_study(text), tmp_path / "run")
+    outcome = draw_figures(tmp_path / "run", formats=("png",))
+    assert set(outcome.left) == {"seeds", "temperature", "conversation", "q-learning-gain", "q-learning-responses"}
+    long, *_ = gather(open_run(tmp_path / "run")).conditions
+    assert len(long.title) == 36
+    assert long.title.endswith("\N{HORIZONTAL ELLIPSIS}")
+
+
 def test_only_lasting_closeness_is_shaded():
     held = np.array([True] * 19 + [False] + [True] * 20)
     assert bertrand.lasting(held).tolist() == [0.0] * 20 + [1.0] * 20
