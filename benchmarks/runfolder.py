@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -227,7 +228,7 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) 
     if (folder / MANIFEST).is_file():
         run = open_run(folder)
         check_same(run, study)
-        _check_words(run, models)
+        check_words(run, models)
         return run
     try:
         held = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else []
@@ -261,14 +262,20 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) 
     return run
 
 
-def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
-    """Refuse to go on with prompts other than those that the run was begun with."""
-    for before, now in zip(run.manifest.get("models", []), models, strict=True):
+def check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
+    """Refuse to continue or replay a run with prompts other than those that it was begun with.
+
+    Raises:
+        RunError: a model's prompt pack is another one, or its tokens are counted otherwise.
+    """
+    begun = {json.dumps([one["policy"], one["options"]], sort_keys=True): one for one in run.manifest.get("models", [])}
+    for now in models:
+        before = begun.get(json.dumps([now["policy"], now["options"]], sort_keys=True), now)
         if before["pack"] != now["pack"]:
-            name, old, new = before["pack"]["name"], before["pack"]["digest"], now["pack"]["digest"]
+            name, old, new = before["pack"]["name"], _version(before["pack"]), _version(now["pack"])
             raise RunError(
-                f"{run.folder}: was begun with other prompts (pack {name}, hash {old}, now {new}); restore that pack, "
-                "or begin a new run folder"
+                f"{run.folder}: was begun with other prompts (pack {name}: {old}, now {new}); use the pack or the "
+                "version of llm-coop-envs that it was begun with, or begin a new run folder"
             )
         if before["token_counter"] != now["token_counter"]:
             raise RunError(
@@ -276,6 +283,10 @@ def _check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
                 f"'{now['token_counter']}' (tiktoken or litellm was installed or removed); go back, or begin a new run "
                 "folder"
             )
+
+
+def _version(pack: Mapping[str, Any]) -> str:
+    return f"version {pack['version']}, hash {pack['digest']}"
 
 
 def new_folder(study: Study | str, parent: Path = Path("runs")) -> Path:

@@ -25,6 +25,7 @@ from llm_coop_envs.benchmarks.runfolder import (
     RUNNING,
     Run,
     check_same,
+    check_words,
     described_models,
     locked,
     make_run,
@@ -176,6 +177,8 @@ class _Session:
         }
         if study.models:
             asking.check(self._endpoints)
+            if asking.replay is not None and (asking.replay / MANIFEST).is_file():
+                check_words(open_run(asking.replay), self._models)
             self._record["asking"] = asking.describe(self._endpoints)
 
     def play(self, folder: Path) -> Outcome:
@@ -246,6 +249,8 @@ class _Session:
                 asyncio.run(self._table.play())
             except asyncio.CancelledError:
                 raise KeyboardInterrupt from None
+            finally:
+                interrupts.listen(None)
             return
         alone = self._workers == 1 or len(tasks) == 1
         asked = interrupts.asked
@@ -376,10 +381,10 @@ class _Interrupts:
     def asked(self) -> bool:
         return self._count > 0
 
-    def listen(self, listener: Callable[[int], None]) -> None:
-        """Tell someone the count of every Ctrl-C from now on, who also obeys the second one."""
+    def listen(self, listener: Callable[[int], None] | None) -> None:
+        """Tell someone the count of every Ctrl-C from now on, who also obeys the second one; `None` for nobody."""
         self._listener = listener
-        if self._count:
+        if self._count and listener is not None:
             listener(self._count)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:

@@ -134,6 +134,29 @@ def test_models_rules_and_seats_mix(path, server, tmp_path):
     assert "scripted answers and scripted, n = 1" in (folder / "report" / "index.html").read_text()
 
 
+def test_a_model_meets_a_learner(study_file, server, tmp_path):
+    market = study_file(
+        """\
+name: market
+conditions:
+  - name: learned
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {talk: false, rounds: 4, collusion_window: 2}
+    policies: grim_trigger
+    seeds: [0]
+"""
+    )
+    folder = tmp_path / "run"
+    seats = ["--seat", "firm_0=llm:m", "--seat", "firm_1=q_learning:team_up_linear"]
+    done = invoke("run", market, *seats, "--base-url", server.base_url, "-o", folder)
+    assert done.exit_code == 0, done.stderr
+    assert manifest(folder)["policies"] == {"llm:m": "language model", "q_learning:team_up_linear": "Q-learner"}
+    header, events = open_run(folder).read_events("learned", 0)
+    assert header["policies"] == {"firm_0": "llm:m", "firm_1": "q_learning:team_up_linear"}
+    assert not any(event["flags"] for event in events if event["type"] == "choice")
+
+
 def test_options_from_files(path, server, tmp_path):
     (tmp_path / "options.yaml").write_text(f"model: m\nanswers: reason\nbase_url: {server.base_url}\n")
     (tmp_path / "parameters.yaml").write_text("default: {temperature: 0.1}\nkbc/talk: {max_tokens: 50}\n")

@@ -125,6 +125,16 @@ def test_the_second_ctrl_c_drops_what_is_under_way(tmp_path, whole):
     assert contents(folder) == contents(whole)
 
 
+def test_ctrl_c_while_tables_are_written_is_no_error(tmp_path):
+    class Late(Silent):
+        def tables(self):
+            signal.raise_signal(signal.SIGINT)
+
+    with answering() as server:
+        study = study_with_model(TINY)
+        assert run_study(study, tmp_path / "run", asking=asking(server), watcher=Late()).complete
+
+
 def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole):
     folder = tmp_path / "run"
     with answering(latency=0.002) as server:
