@@ -112,11 +112,24 @@ class Asking:
 
     def describe(self, endpoints: list[Endpoint]) -> dict[str, Any]:
         """What a session's record says; no key."""
+        from llm_coop_envs.policies.llm.assemble import known_prices
+        from llm_coop_envs.policies.llm.prices import MILLION, Prices
+
+        prices = {
+            model: None
+            if price is None
+            else {
+                "input": round(price.question * MILLION, 9),
+                "output": round(price.answer * MILLION, 9),
+                "source": price.source,
+            }
+            for model, price in known_prices(endpoints, Prices.load(self.prices)).items()
+        }
         budget = {name: value for name, value in vars(self.budget).items() if value is not None}
         return {
             "endpoints": [asdict(one) for one in endpoints],
             "budget": budget,
-            "prices": None if self.prices is None else self.prices.name,
+            "prices": prices,
             "part": self.part,
             "replay": None if self.replay is None else str(self.replay),
             "cache": None if self.cache is None else str(self.cache),

@@ -69,6 +69,7 @@ class Result:
         reason: why it ended.
         left: whether a person left before the end.
         rewards: each person's sum of rewards.
+        failure: what broke the game off, if something did.
     """
 
     run: Run
@@ -76,6 +77,7 @@ class Result:
     reason: str
     left: bool
     rewards: dict[str, float]
+    failure: Exception | None = None
 
 
 def plan_game(
@@ -101,8 +103,7 @@ def plan_game(
         LlmCoopError: something is impossible; the sentence says what.
     """
     found = find_scenario(scenario)
-    given_settings: dict[str, Any] = {**dict(settings or {}), **({} if preset is None else {"preset": preset})}
-    agents = found.environment(**given_settings).possible_agents
+    agents = found.environment(preset=preset, **dict(settings or {})).possible_agents
     if isinstance(seats, int):
         if not 1 <= seats <= len(agents):
             raise SettingsError("seats", seats, f"must be between 1 and {len(agents)}, the number of players")
@@ -124,8 +125,8 @@ def plan_game(
     if settings:
         condition["settings"] = dict(settings)
     condition |= {"policies": policies, "seeds": [seed]}
-    told = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
-    text = yaml.safe_dump({**told, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
+    study: dict[str, Any] = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
+    text = yaml.safe_dump({**study, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
     return Game(study=parse_study(text, "the game"), seats=tuple(mine))
 
 
@@ -140,8 +141,8 @@ async def play_game(
 ) -> Result:
     """Play a game and keep it as a run folder, which reports, figures and films read like any other.
 
-    If a person leaves, what was played is kept as an episode that was cut; a game without a single settled round is
-    not kept.
+    If a person leaves, or drawing or a policy fails, what was played is kept as an episode that was cut; a game without
+    a single settled round is not kept.
 
     Args:
         game: the game.
@@ -177,6 +178,10 @@ async def play_game(
             sessions = [*run.manifest["sessions"][:-1], {**run.manifest["sessions"][-1], "ended": _now()}]
             finished = len(run.finished())
             run.write_manifest(status=status, finished=finished, sessions=sessions)
+    if result.failure is not None:
+        what = str(result.failure) or type(result.failure).__name__
+        kept = "what was played is kept there" if result.kept else "no round was settled, so there is nothing to keep"
+        raise RunError(f"{folder}: the game broke off ({what}); {kept}") from result.failure
     return result
 
 
@@ -201,6 +206,7 @@ async def _play(
             on_step(played)
 
     left = ""
+    failure: Exception | None = None
     try:
         await play_async(
             env,
@@ -215,11 +221,21 @@ async def _play(
     except (KeyboardInterrupt, asyncio.CancelledError):
         # Ctrl-C while everybody thinks ends the event loop, which then cancels what runs in it.
         left = "Ctrl-C was pressed"
+    except Exception as error:
+        if not env.events:
+            raise
+        left, failure = f"the game broke off: {error}", error
     events = list(env.events)
     if left:
         last = events[-1]
         events.append(
-            {"type": "end", "step": last["step"], "round": last["round"], "reason": f"left: {left}", "truncated": True}
+            {
+                "type": "end",
+                "step": last["step"],
+                "round": last["round"],
+                "reason": left if failure else f"left: {left}",
+                "truncated": True,
+            }
         )
     kept = any(event["type"] == "round" for event in events)
     if kept:
@@ -233,6 +249,7 @@ async def _play(
         reason=events[-1]["reason"],
         left=bool(left),
         rewards={agent: rewards[agent] for agent in game.seats},
+        failure=failure,
     )
 
 

@@ -44,6 +44,7 @@ def film_command(
     out = out.expanduser()
     form = form_of(out)
     need_ffmpeg()
+    Film(fps=fps, per=per or "step", scale=scale, colour=colour)
     recording = read_recording(run.expanduser(), condition, seed)
     scenes = frames(
         recording.events, per=per or ("round" if recording.events[0]["scenario"] == "bertrand_v0" else "step")

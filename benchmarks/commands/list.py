@@ -15,6 +15,8 @@ def list_command() -> None:
     from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.describe import all_scenarios, first_line, policy_lines
     from llm_coop_envs.benchmarks.study import load_study, shipped_studies
+    from llm_coop_envs.policies.llm.packs import HOME, load_pack
+    from llm_coop_envs.policies.llm.presets import PRESETS
 
     console = Console()
     for scenario in all_scenarios():
@@ -33,6 +35,12 @@ def list_command() -> None:
     for name, about in trained_lines().items():
         table.add_row(f"  {name}", escape(about))
     console.print(table)
+    console.print("\n[bold]Language models[/]  (for any seat: --policy llm --model NAME; see 'llm-coop run --help')")
+    console.print(f"  presets   {', '.join([*PRESETS, 'none'])}", highlight=False)
+    packs = sorted(path.name for path in HOME.iterdir() if path.is_dir())
+    console.print(f"  packs     {', '.join(packs)} (or a folder of your own)", highlight=False)
+    personas = ["none", *load_pack("en-a").personas]
+    console.print(f"  personas  {', '.join(personas)} (or words of your own)", highlight=False)
     console.print("\n[bold]Studies[/]")
     table = two_columns()
     for name, path in shipped_studies().items():

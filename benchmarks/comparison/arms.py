@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,23 @@ def own_arms() -> list[Arm]:
         _scripted("price_matching", "price-matching"),
         _scripted("price_matching", "price-matching, with talk", talk=True),
     ]
+
+
+def trained_note(arms: Sequence[Arm]) -> str:
+    """What the shipped networks among the arms learned, in a sentence; nothing without them."""
+    from llm_coop_envs.baselines.deep.shipped import find_network
+
+    said = []
+    for arm in arms:
+        if arm.name in DEEP:
+            training = find_network(arm.name).about["training"]
+            said.append(f"{arm.title.split(',')[0]} {training['steps']:,} steps in the market of {training['preset']}")
+    if not said:
+        return ""
+    return (
+        f"Networks were trained before ({', '.join(said)}; all seats share one network) and learn no more; other "
+        "markets are new to them, and they are counted from their first round of play."
+    )
 
 
 def policy_arm(policy: str, options: Mapping[str, Any] | None = None) -> Arm:

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from llm_coop_envs.benchmarks import report as reports
-from llm_coop_envs.benchmarks.comparison.arms import MARKETS, Arm
+from llm_coop_envs.benchmarks.comparison.arms import MARKETS, Arm, trained_note
 from llm_coop_envs.benchmarks.comparison.playing import LAST, Row
 from llm_coop_envs.benchmarks.comparison.runs import read_plan, read_rows
 from llm_coop_envs.benchmarks.files import write_whole
@@ -186,6 +186,7 @@ def table(arms: Sequence[Arm], rows: Sequence[Row]) -> Table:
             "how many episodes prices stay so; the others are left out of the mean.",
             "Q-learning is counted from its first period: until strategies change no more (the window of 100,000 "
             f"periods not counted), and until the first {WINDOW} rounds in a row, exploration included.",
+            *filter(None, [trained_note(arms)]),
             f"Price, gain and index are those of the limit cycle, or of the last {LAST} rounds where play does not "
             "repeat itself. The index is that of EconEvals (arXiv 2503.18825): the mean price, 0 at Nash, 1 at joint "
             "profit, cut at both ends.",

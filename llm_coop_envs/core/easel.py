@@ -1,4 +1,4 @@
-"""Drawing an environment: loaded only when somebody asks for a scene or a picture.
+"""Drawing an environment; `llm_coop_envs.render` and pygame are imported only when somebody asks for a picture.
 
 The easel turns what the environment recorded into scenes and hands them to `llm_coop_envs.render`, which knows no
 environment. An episode is never lost because drawing failed: a failure is warned about once, and play goes on.

@@ -112,9 +112,14 @@ async def check_chat(endpoints: Sequence[Endpoint], budget: Budget, prices: Path
         PriceError: the file of prices cannot be used.
         MissingExtra: a library is not installed.
     """
-    _check(endpoints, budget, _found(endpoints, Prices.load(prices)))
+    _check(endpoints, budget, known_prices(endpoints, Prices.load(prices)))
     for endpoint in endpoints:
         await endpoint.connect().aclose()
+
+
+def known_prices(endpoints: Sequence[Endpoint], prices: Prices) -> dict[str, Price | None]:
+    """The models' prices; `None` where it is not known."""
+    return {endpoint.model: prices.of(endpoint.model, own_server=_is_own(endpoint)) for endpoint in endpoints}
 
 
 class LiveChat:
@@ -154,7 +159,7 @@ class LiveChat:
         generator: random.Random,
     ) -> LiveChat:
         """Open journal and clients; see `open_chat`."""
-        found = _found(endpoints, prices)
+        found = known_prices(endpoints, prices)
         _check(endpoints, budget, found)
         clients: list[ChatClient] = []
         try:
@@ -328,11 +333,6 @@ def _check(endpoints: Sequence[Endpoint], budget: Budget, prices: dict[str, Pric
                     f"the price of {model} is not known, so dollars cannot be counted; give its price with --prices, "
                     "or use --max-calls or --max-tokens instead",
                 )
-
-
-def _found(endpoints: Sequence[Endpoint], prices: Prices) -> dict[str, Price | None]:
-    """The models' prices; `None` where it is not known."""
-    return {endpoint.model: prices.of(endpoint.model, own_server=_is_own(endpoint)) for endpoint in endpoints}
 
 
 def _is_own(endpoint: Endpoint) -> bool:

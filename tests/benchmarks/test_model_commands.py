@@ -1,13 +1,18 @@
 """`llm-coop run` and `llm-coop report` with a language model in the seats."""
 
+import io
 import json
+import re
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from model_studies import TINY, answering
+from rich.console import Console
 from small import contents
 from test_cli import assert_sentence, invoke
 
+from llm_coop_envs.benchmarks.progress import RichWatcher
 from llm_coop_envs.benchmarks.runfolder import open_run
 from llm_coop_envs.policies.llm.packs import HOME
 from llm_coop_envs.policies.llm.scripted_answers import scripted_answer
@@ -182,6 +187,28 @@ def test_what_cannot_be_is_a_sentence_before_anything_is_written(path, server, t
     url = [] if "null" in flags[1] else ["--base-url", server.base_url]
     assert_sentence(invoke("run", path, *flags, *url, "-o", tmp_path / "run"), *words)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_log_tells_what_was_asked_so_far(path, server, tmp_path, monkeypatch):
+    monkeypatch.setattr("llm_coop_envs.benchmarks.progress.QUIET_SECONDS", -1.0)
+    told = with_model(path, server, tmp_path / "run")
+    assert told.exit_code == 0
+    assert re.search(r"^[0-2] of 2 episodes, \d+ answers, .*\d+ in flight, .*\d+ tokens", told.stderr, re.MULTILINE)
+
+
+def test_a_terminal_shows_it_below_the_bar():
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
+    with RichWatcher(console) as watcher:
+        watcher.begin(
+            SimpleNamespace(total=3, conditions=[1], manifest={"study": "s", "policies": {}}, folder="f"), 3, 0
+        )
+        watcher.asked("7 answers, 2 in flight, [bold]90 tokens, $0.0010")
+        watcher.say("the endpoint [is] back")
+        watcher.stopping()
+    shown = console.file.getvalue()
+    assert "7 answers, 2 in flight, [bold]90 tokens, $0.0010" in shown
+    assert "the endpoint [is] back" in shown
+    assert "answers under way are waited for" in shown
 
 
 def test_an_endpoint_that_refuses_is_a_sentence(path, tmp_path):

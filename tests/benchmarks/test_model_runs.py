@@ -59,6 +59,7 @@ def test_a_budget_is_never_passed_and_the_run_goes_on(tmp_path, whole, budget):
         assert run.manifest["status"] == INTERRUPTED
         (session,) = run.manifest["sessions"]
         assert session["asking"]["budget"] == budget
+        assert session["asking"]["prices"] == {"m": {"input": 1.0, "output": 2.0, "source": "prices.yaml"}}
         (report,) = read_run(folder)
         assert report.calls == sum(server.asked.values())
         assert report.calls <= budget.get("calls", 10**9)

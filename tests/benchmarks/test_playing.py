@@ -99,6 +99,19 @@ def test_ctrl_c_while_others_think_keeps_what_was_played(tmp_path):
     assert open_run(tmp_path / "game").complete
 
 
+def test_a_failure_to_draw_does_not_lose_the_game(tmp_path):
+    def look(env):
+        if env.round == 2:
+            raise RuntimeError("no colours left")
+
+    game = plan_game("kbc", settings={"players": 3})
+    with pytest.raises(RunError, match=r"broke off \(no colours left\); what was played is kept"):
+        asyncio.run(play_game(game, tmp_path / "game", Person(), on_step=look))
+    run = open_run(tmp_path / "game")
+    assert run.complete
+    assert run.read_events("played", 0)[1][-1]["reason"] == "the game broke off: no colours left"
+
+
 def test_without_a_round_nothing_is_kept_and_the_folder_can_be_used_again(tmp_path):
     folder = tmp_path / "game"
     assert not played(folder, Person(leave_after=0), settings={"players": 3}).kept

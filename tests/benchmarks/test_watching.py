@@ -246,6 +246,7 @@ def test_the_command_films_an_episode(everything, tmp_path):
     for wrong, why in (
         (("-o", tmp_path / "a.avi"), ".mp4 or .gif"),
         (("--size", "big", "-o", film), "WIDTHxHEIGHT"),
+        (("--per", "second", "-o", film), "must be one of step, round"),
         (("-o", film / "inside.mp4"), "cannot be written"),
     ):
         found = llm_coop("film", everything, *wrong)
