@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llm_coop_envs.benchmarks.asking import Asking
+from llm_coop_envs.benchmarks.collecting import collecting_rarely
 from llm_coop_envs.benchmarks.episode import play_episode
 from llm_coop_envs.benchmarks.parts import Claims
 from llm_coop_envs.benchmarks.pool import Finished, Task, failure
@@ -102,7 +104,13 @@ class SideBySide:
         if self._claims is not None:
             self._claims.take_over(self._waiting)
         self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
-        async with self._asking.open(self._run.folder, self._endpoints, self._listener.say) as chat:
+        opened = self._asking.open(self._run.folder, self._endpoints, self._listener.say)
+        with collecting_rarely():
+            await self._play(opened)
+
+    async def _play(self, opened: AbstractAsyncContextManager[OpenChat]) -> None:
+        assert self._loop is not None, "set by play"
+        async with opened as chat:
             self._chat = chat
             for note in chat.notes:
                 self._listener.say(note)

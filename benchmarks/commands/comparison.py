@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from llm_coop_envs.benchmarks.asking import Asking
-from llm_coop_envs.benchmarks.commands.common import EXIT_INTERRUPTED, note
+from llm_coop_envs.benchmarks.commands.common import EXIT_INTERRUPTED, fail, note
 from llm_coop_envs.benchmarks.commands.run_options import KIND, RunOptions
 from llm_coop_envs.benchmarks.comparison import NAME
 from llm_coop_envs.benchmarks.comparison.arms import Arm, model_arms, own_arms, policy_arm
@@ -20,7 +20,8 @@ from llm_coop_envs.benchmarks.players import full_name, settle
 from llm_coop_envs.benchmarks.pool import usable_cores
 from llm_coop_envs.benchmarks.runfolder import new_folder
 from llm_coop_envs.benchmarks.seating import Given, read_player
-from llm_coop_envs.errors import StudyError
+from llm_coop_envs.errors import LlmCoopError, StudyError
+from llm_coop_envs.policies.llm.clients.keys import scrub
 
 
 def play_comparison(options: RunOptions, *, out: Path | None, workers: int | None, seed: int) -> None:
@@ -41,8 +42,15 @@ def play_comparison(options: RunOptions, *, out: Path | None, workers: int | Non
     asking = options.asking()
     folder = new_folder(NAME) if out is None else out.expanduser()
     again = shlex.join(["llm-coop", "run", NAME, *(["--seed", str(seed)] if seed else []), *options.again()])
-    again = f"{again} {shlex.join(['-o', str(folder)])}"
+    again = scrub(f"{again} {shlex.join(['-o', str(folder)])}")
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    begun = False
+
+    def report(done: int, total: int) -> None:
+        nonlocal begun
+        begun = True
+        bar.update(task, completed=done, total=total)
+
     try:
         with Progress(
             *columns, TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True
@@ -54,11 +62,15 @@ def play_comparison(options: RunOptions, *, out: Path | None, workers: int | Non
                 seed=seed,
                 workers=workers or usable_cores(),
                 open_chat=_chat(asking, arms, endpoint, folder),
-                report=lambda done, total: bar.update(task, completed=done, total=total),
+                report=report,
             )
     except KeyboardInterrupt:
         note(f"Stopped. What was finished is in {folder}; continue with: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except LlmCoopError as error:
+        if not begun:
+            raise
+        fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
     note(f"Done: all {len(rows)} episodes are in {folder}.")
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs import evacuation_v0, kbc_v0
+from llm_coop_envs.benchmarks.collecting import collecting_rarely
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.policies import play_async
 from llm_coop_envs.policies.llm.assemble import open_chat
@@ -108,7 +109,7 @@ def play_all(
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             return Measured(calls=chat.counters.calls, wall=wall, cpu=cpu)
 
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, collecting_rarely():
         return asyncio.run(go(Path(name)))
 
 

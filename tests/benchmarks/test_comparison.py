@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from llm_chats import Recorder
+from model_studies import answering
 
 from llm_coop_envs.benchmarks import cli
 from llm_coop_envs.benchmarks.commands import comparison as command
@@ -225,3 +226,31 @@ def test_it_is_listed():
 def test_published_counts_have_sources():
     assert [one.rounds for one in published_rounds()] == [400, 2000, 1751250]
     assert all(one.source for one in published_rounds())
+
+
+def test_the_command_asks_a_model_and_replays_its_answers(tmp_path, monkeypatch):
+    def shorter(model, options):
+        short = {"episodes": 1, "rounds": 2, "horizon": 3, "presets": ("team_up",)}
+        return [replace(arm, **short) for arm in model_arms(model, options)]
+
+    monkeypatch.setattr(command, "own_arms", lambda: [quick(episodes=1)])
+    monkeypatch.setattr(command, "model_arms", shorter)
+    with answering() as server:
+        words = ("--model", "m", "--base-url", server.base_url, "-o", tmp_path / "run", "--workers", 1)
+        code, _, err = invoke("run", "collusion_comparison", *words)
+        assert (code, "all 3 episodes" in err) == (0, True)
+        # Six calls are too few; what is paid for is kept, and the same command goes on.
+        words = ("--model", "m", "--base-url", server.base_url, "-o", tmp_path / "less", "--workers", 1)
+        code, _, err = invoke("run", "collusion_comparison", *words, "--max-calls", 6)
+        assert code == 2
+        assert f"What was finished is in {tmp_path / 'less'}; continue with: llm-coop run collusion_comparison" in err
+        assert invoke("run", "collusion_comparison", *words)[0] == 0
+        assert read_rows(tmp_path / "less") == read_rows(tmp_path / "run")
+    rows = read_rows(tmp_path / "run")
+    assert [row["arm"] for row in rows] == ["grim_trigger", "llm_m", "llm_m_talk"]
+    words = ("--model", "m", "--replay", tmp_path / "run", "-o", tmp_path / "again", "--workers", 1)
+    assert invoke("run", "collusion_comparison", *words)[0] == 0
+    assert read_rows(tmp_path / "again") == rows
+    page = write_comparison(tmp_path / "again").read_text()
+    assert "No language model was run" not in page
+    assert "m, with talk" in page
