@@ -14,7 +14,7 @@ demo: $(VENV)/.study
 	@echo "Open $(CURDIR)/$(RUN)/report/index.html in a browser."
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl

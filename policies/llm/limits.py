@@ -16,6 +16,9 @@ COOL_DOWN = 15.0  # seconds: refusals that arrive within it belong to one episod
 WORTH = 1.1  # a limit that is half as large again must bring at least a tenth more answers per second
 STEP = 1.5
 HOLD = 60.0  # seconds until growth that brought nothing is tried again
+EVIDENCE = 20  # requests from which a share of refusals is believed
+ALIVE = 0.1  # an endpoint that answers no larger share is full or down, not flaky
+HELPED = 0.8  # fewer in flight have helped if the share of refusals fell below so much of what it was
 MINUTE = 60.0
 
 
@@ -53,6 +56,9 @@ class InFlight:
     Security Institute's Inspect, with a check that growth pays: a local server that answers four at a time
     gets no faster from 400 requests, they only time out.)
 
+    Some refusals have nothing to do with our number: a quota shared with others, a flaky gateway. If fewer in flight
+    bring no fewer of them, the limit goes back to what it was, and such a share of refusals shrinks it no more.
+
     Args:
         limits: where it starts and ends.
     """
@@ -68,6 +74,9 @@ class InFlight:
         self._full = False
         self._span = 1
         self._paid: tuple[int, float] | None = None
+        self._episode = _Outcomes()
+        self._before: tuple[int, float] | None = None  # limit, and share of refusals, before it was last shrunk
+        self._endured: float | None = None  # a share of refusals that does not depend on the limit
 
     def sent(self, now: float, in_flight: int) -> None:
         """A request was sent; `in_flight` includes it."""
@@ -79,6 +88,7 @@ class InFlight:
     def answered(self, now: float) -> None:
         """A request was answered; at the end of a clean round in which the limit was reached, it grows."""
         self._answers += 1
+        self._episode.answered += now < self._shrunk_until
         if self._answers < self.limit * self._span:
             return
         began = self._round_began if self._round_began is not None else now
@@ -102,11 +112,26 @@ class InFlight:
     def refused(self, now: float, in_flight: int) -> None:
         """A request was refused (429) or timed out; `in_flight` includes it."""
         if now < self._shrunk_until:
+            self._episode.refused += 1
             return
+        # An episode that ended long ago says nothing about this refusal.
+        share = self._episode.share if now < self._shrunk_until + COOL_DOWN else None
+        self._episode = _Outcomes()
+        self._shrunk_until = now + COOL_DOWN
+        if share is not None and self._endured is not None and share <= self._endured / HELPED:
+            self._endured = min(share, self._endured)
+            return
+        if share is not None and self._before is not None and share >= HELPED * self._before[1]:
+            self.limit, self._endured, self._before = self._before[0], share, None
+            self._frozen_until = now
+            self._new_round(now)
+            return
+        # While a share is endured the limit grows, so that what was counted belongs to no one limit.
+        self._before = None if share is None or self._endured is not None else (self.limit, share)
+        self._endured = None
         self.limit = max(1, int(SHRINK * min(self.limit, in_flight)))
         self._slow_start = False
         self._paid = None
-        self._shrunk_until = now + COOL_DOWN
         self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
         self._new_round(now)
 
@@ -124,6 +149,21 @@ class InFlight:
         self._span = 1
         self._round_began = now
         self._full = False
+
+
+@dataclass(slots=True)
+class _Outcomes:
+    """What became of the requests that ended in an episode."""
+
+    answered: int = 0
+    refused: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """The share of refusals; `None` if it is no reason to endure them: none, too few requests, hardly an answer."""
+        total = self.answered + self.refused
+        known = self.refused > 0 and total >= EVIDENCE and self.answered > ALIVE * total
+        return self.refused / total if known else None
 
 
 class Bucket:

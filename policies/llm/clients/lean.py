@@ -42,14 +42,11 @@ class LeanClient:
             ChatError: the attempt failed.
         """
         endpoint = self._endpoint
-        body = wire.request_body(
-            request, model=endpoint.name, tokens_field=endpoint.sent_tokens_field, stream=endpoint.stream
-        )
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
         started = time.perf_counter()
         try:
             async with self._open().post(
-                self._url, data=wire.pack(body), headers=headers, allow_redirects=False
+                self._url, data=self._body(request), headers=headers, allow_redirects=False
             ) as response:
                 if response.status != 200:
                     said = (await response.content.read(LONGEST_ERROR)).decode("utf-8", "replace")
@@ -83,6 +80,15 @@ class LeanClient:
     def __repr__(self) -> str:
         """Nothing that is secret."""
         return f"LeanClient({self._endpoint.where})"
+
+    def _body(self, request: ChatRequest) -> bytes:
+        """A request as it is sent; what it is made of is not held while its answer is waited for."""
+        endpoint = self._endpoint
+        return wire.pack(
+            wire.request_body(
+                request, model=endpoint.name, tokens_field=endpoint.sent_tokens_field, stream=endpoint.stream
+            )
+        )
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -1,4 +1,5 @@
 import heapq
+import random
 
 import pytest
 from hypothesis import given
@@ -158,3 +159,39 @@ def test_a_large_amount_leaves_a_debt():
     assert bucket.wait(1, 0.0) == pytest.approx(10.0)
     bucket.take(-5, 0.0)
     assert bucket.wait(1, 0.0) == pytest.approx(5.0)
+
+
+def refused_at_random(share, seconds, capacity=None):
+    """Requests of a second each; a share of them is refused, and all that find `capacity` others there.
+
+    Returns the limits at the end of each second, for the last half.
+    """
+    generator = random.Random(7)
+    found = InFlight(Limits(start=8, most=400))
+    limits = []
+    for second in range(seconds):
+        size = found.limit
+        for i in range(size):
+            found.sent(float(second), i + 1)
+        for i in range(size):
+            now = second + (i + 1) / (size + 1)
+            if (capacity is not None and i >= capacity) or generator.random() < share:
+                found.refused(now, size)
+            else:
+                found.answered(now)
+        limits.append(found.limit)
+    return limits[seconds // 2 :]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_refusals_that_come_whatever_we_do_do_not_starve_the_run(share):
+    assert min(refused_at_random(share, 2000)) > 100
+
+
+def test_refusals_that_come_from_too_many_keep_it_near_what_is_allowed():
+    seen = refused_at_random(0.0, 4000, capacity=50)
+    assert max(seen) <= 100
+    assert min(seen) >= 25
+    seen = refused_at_random(0.05, 4000, capacity=50)
+    assert sum(seen) / len(seen) < 120
+    assert min(seen) >= 20

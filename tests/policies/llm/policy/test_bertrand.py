@@ -118,7 +118,7 @@ def test_history_and_averages_as_the_environment_gives_them():
     _, chat = run(env)
     prompts = {key.step + 1: prompt for key, prompt in chat.prompts("price") if key.agent == "firm_0"}
     assert "The last" not in prompts[1]
-    assert "The last 1 round (" in prompts[2]
+    assert "The last round (" in prompts[2]
     assert "The last 20 rounds (" in prompts[30]
     assert "\n9: " not in prompts[30]
     assert "\n10: " in prompts[30]
