@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from llm_coop_envs.render.figures_style import BLUE, FAINT, new_figure, styled
+from llm_coop_envs.render.figures_style import BLUE, FAINT, new_figure, styled, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -284,17 +284,7 @@ def fill(axes: Axes, panel: Panel) -> None:
             fontsize=8.5,
             color=FAINT,
         )
-    axes.set_title(panel.title, pad=17 if panel.note else None)
-    if panel.note:
-        axes.annotate(
-            panel.note,
-            (0, 1),
-            xycoords="axes fraction",
-            xytext=(0, 4),
-            textcoords="offset points",
-            fontsize=8.5,
-            color=FAINT,
-        )
+    titled(axes, panel.title, panel.note)
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.x_ticks is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llm_coop_envs.render.figures_style import FAINT, INK, new_figure, styled
+from llm_coop_envs.render.figures_style import INK, new_figure, styled, titled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,17 +81,7 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
             axes.set_yticks(range(len(one.y)), one.y)
             axes.set_xlabel(x_label)
             axes.set_ylabel(y_label)
-            axes.set_title(one.title, pad=17 if one.note else None)
-            if one.note:
-                axes.annotate(
-                    one.note,
-                    (0, 1),
-                    xycoords="axes fraction",
-                    xytext=(0, 4),
-                    textcoords="offset points",
-                    fontsize=8.5,
-                    color=FAINT,
-                )
+            titled(axes, one.title, one.note)
         if image is not None:
             figure.colorbar(image, ax=grid.ravel().tolist(), label=bar, pad=0.02)
     return figure

@@ -15,6 +15,7 @@ from llm_coop_envs.render.figures_style import (
     VERMILION,
     new_figure,
     styled,
+    titled,
 )
 
 if TYPE_CHECKING:
@@ -146,17 +147,7 @@ def _draw(axes: Axes, room: Room, one: Snapshot, inches: float) -> None:
     axes.set_xlim(-0.5, room.cols - 0.5)
     axes.set_ylim(room.rows - 0.5, -0.5)
     axes.set_aspect("equal")
-    axes.set_title(one.title, pad=16 if one.note else 4)
-    if one.note:
-        axes.annotate(
-            one.note,
-            (0, 1),
-            xycoords="axes fraction",
-            xytext=(0, 4),
-            textcoords="offset points",
-            fontsize=8.5,
-            color=FAINT,
-        )
+    titled(axes, one.title, one.note)
 
 
 def _shape(exit_: int) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito 2008, "Color Universal Design": distinguishable with every common colour-vision deficiency.
@@ -83,6 +84,21 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def titled(axes: Axes, title: str, note: str) -> None:
+    """Give a panel its title and, if there is one, a faint line below it."""
+    axes.set_title(title, pad=17 if note else None)
+    if note:
+        axes.annotate(
+            note,
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(0, 4),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=FAINT,
+        )
 
 
 def picture(figure: Figure, form: str) -> bytes:

@@ -285,7 +285,7 @@ def main() -> None:
     try:
         app()
     except LlmCoopError as error:
-        errors.print(f"error: {error}")
+        errors.print(f"error: {error}", markup=False)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         errors.print("stopped; finished sessions are kept, the same command goes on")

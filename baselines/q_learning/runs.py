@@ -158,12 +158,20 @@ def run(
 
 
 def read_journal(folder: Path) -> list[Row]:
-    """The finished sessions of a run; a last line cut off by an interruption is dropped from the file.
+    """The finished sessions of a run; see `read_lines`."""
+    return read_lines(folder / JOURNAL, lambda line: _unpacked(json.loads(line)))
+
+
+def read_lines(path: Path, read: Callable[[bytes], Row] = json.loads) -> list[Row]:
+    """The rows of a file that is written line by line; a last line cut off by an interruption is dropped from it.
+
+    Args:
+        path: the file; if it is not there, there are no rows.
+        read: makes a row of a line; raises `ValueError` or `KeyError` for a damaged one.
 
     Raises:
         RunError: another line is damaged.
     """
-    path = folder / JOURNAL
     if not path.exists():
         return []
     data = path.read_bytes()
@@ -173,7 +181,7 @@ def read_journal(folder: Path) -> list[Row]:
     rows = []
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            rows.append(_unpacked(json.loads(line)))
+            rows.append(read(line))
         except (ValueError, KeyError) as error:
             raise RunError(f"{path}, line {number}, is damaged; delete that line and run again") from error
     return rows

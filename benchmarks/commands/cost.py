@@ -84,6 +84,7 @@ def cost_command(
     from llm_coop_envs.benchmarks.commands.run_options import RunOptions
     from llm_coop_envs.benchmarks.cost import Pace, estimate_cost
     from llm_coop_envs.benchmarks.study import load_study
+    from llm_coop_envs.policies.llm.assemble import known_prices
     from llm_coop_envs.policies.llm.prices import Prices
 
     plan = load_study(study, seed)
@@ -101,8 +102,8 @@ def cost_command(
         base_url=base_url,
     )
     plan = options.players(plan)
-    own = {one.model: one.base_url is not None and not one.is_openai for one in options.asking().endpoints(plan)}
     table = Prices.load(None if prices is None else prices.expanduser())
+    known = known_prices(options.asking().endpoints(plan), table)
     pace = Pace(
         latency=latency,
         at_once=at_once or AT_ONCE,
@@ -113,7 +114,7 @@ def cost_command(
     with Console(stderr=True).status("Playing by script") as status:
         cost = estimate_cost(
             plan,
-            lambda name: table.of(name, own_server=own.get(name, False)),
+            known.get,
             pace,
             episodes=episodes,
             watch=lambda condition, one: status.update(f"Playing by script: {escape(condition)}, seed {one}"),

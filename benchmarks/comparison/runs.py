@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.baselines.q_learning.runs import read_lines
 from llm_coop_envs.benchmarks.comparison.arms import Arm
 from llm_coop_envs.benchmarks.comparison.playing import Row, market_env, measured
 from llm_coop_envs.benchmarks.files import write_whole
@@ -101,25 +102,8 @@ def read_plan(folder: Path) -> dict[str, Any]:
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """The finished episodes; a last line cut off by an interruption is dropped from the file.
-
-    Raises:
-        RunError: another line is damaged.
-    """
-    path = folder / JOURNAL
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        path.write_bytes(whole)
-    rows = []
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            rows.append(json.loads(line))
-        except ValueError as error:
-            raise RunError(f"{path}, line {number}, is damaged; delete that line and run again") from error
-    return rows
+    """The finished episodes; see `read_lines`."""
+    return read_lines(folder / JOURNAL)
 
 
 def run_comparison(
