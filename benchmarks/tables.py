@@ -141,7 +141,7 @@ def need_arrow() -> None:
         MissingExtra: pyarrow is not installed.
     """
     try:
-        import pyarrow.parquet  # noqa: F401
+        import pyarrow.parquet  # noqa: F401  # only whether it is there
     except ImportError as error:
         raise MissingExtra("writing the tables of a study", "study") from error
 

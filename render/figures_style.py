@@ -128,6 +128,6 @@ def need_matplotlib() -> None:
         MissingExtra: matplotlib is not installed.
     """
     try:
-        import matplotlib.figure  # noqa: F401
+        import matplotlib.figure  # noqa: F401  # only whether it is there
     except ImportError as error:
         raise MissingExtra("drawing figures", "study") from error

@@ -41,7 +41,7 @@ def sentences(command: Command) -> Command:
             note("Interrupted.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
-    return wrapped  # type: ignore[return-value]
+    return wrapped  # type: ignore[return-value]  # wraps() keeps the signature, which a TypeVar cannot say
 
 
 def fail(sentence: str) -> NoReturn:

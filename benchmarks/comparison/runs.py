@@ -20,8 +20,9 @@ from llm_coop_envs.benchmarks.comparison.arms import Arm
 from llm_coop_envs.benchmarks.comparison.playing import Row, market_env, measured
 from llm_coop_envs.benchmarks.files import write_whole
 from llm_coop_envs.benchmarks.players import make_policy
+from llm_coop_envs.benchmarks.tables import need_arrow
 from llm_coop_envs.core.policy import Table
-from llm_coop_envs.errors import LlmCoopError, MissingExtra, RunError
+from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.policies.llm.chat import Chat
 
 PLAN, JOURNAL, RESULT = "comparison.json", "episodes.jsonl", "comparison.parquet"
@@ -133,7 +134,7 @@ def run_comparison(
         RunError: the folder holds something else, or cannot be written.
         MissingExtra: the compiler or pyarrow is not installed.
     """
-    _need_arrow()
+    need_arrow()
     if any(not arm.policy for arm in arms):
         # Imported for its message if the compiler is missing, before anything is played.
         import llm_coop_envs.baselines.q_learning.compiled  # noqa: F401
@@ -225,13 +226,6 @@ def _check_plan(arms: Sequence[Arm], folder: Path, seed: int) -> None:
         raise RunError(f"the folder {folder} holds something else; name another folder")
     plan = {"format": FORMAT, "seed": seed, "arms": {**known, **mine}}
     write_whole(folder / PLAN, (json.dumps(plan, indent=1) + "\n").encode())
-
-
-def _need_arrow() -> None:
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("writing Parquet", "study") from error
 
 
 def _write_parquet(rows: list[Row], path: Path) -> None:

@@ -121,6 +121,7 @@ def own_code(repeats: int, in_flight: int = 256) -> dict[str, list[Measured]]:
     found: dict[str, list[Measured]] = {name: [] for name in studies}
     for turn in range(repeats + 1):
         for name, (make, count) in studies.items():
+            # mypy cannot type a lambda that binds the loop's variable.
             measured = play_all(make, count, endpoint, lambda _, name=name: clients[name])  # type: ignore[misc]
             if turn:
                 found[name].append(measured)

@@ -291,7 +291,10 @@ def _response(
 
 
 def _saved(policy: PolicyLike) -> tuple[bool, Any, Any]:
-    """What a policy keeps: whether it says so itself, its state, and its generator's."""
+    """What a policy keeps: whether it says so itself, its state, and its generator's.
+
+    The shape of a policy asks for neither `get_state` nor `episode`; types cannot follow `hasattr`.
+    """
     own = hasattr(policy, "get_state")
     episode = getattr(policy, "episode", None)
     stream = None if episode is None else episode.rng.bit_generator.state
