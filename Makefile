@@ -36,7 +36,7 @@ published: $(VENV)/.dev
 
 # The README's pictures, from scripted runs.
 pictures: $(VENV)/.dev
-	$(BIN)/python -m llm_coop_envs.benchmarks.readme_pictures
+	$(BIN)/python -m llm_coop_envs.benchmarks.pages.readme_pictures
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,7 +11,7 @@ from typing import Any
 from pettingzoo.utils import AECEnv
 
 from llm_coop_envs.bertrand.env import BertrandEnv
-from llm_coop_envs.core.face import bare_aec, checked_aec
+from llm_coop_envs.core.aec import bare_aec, checked_aec
 
 __all__ = ["env", "parallel_env", "raw_env"]
 

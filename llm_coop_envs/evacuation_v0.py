@@ -10,7 +10,7 @@ from typing import Any
 
 from pettingzoo.utils import AECEnv
 
-from llm_coop_envs.core.face import bare_aec, checked_aec
+from llm_coop_envs.core.aec import bare_aec, checked_aec
 from llm_coop_envs.evacuation.env import EvacuationEnv as parallel_env
 
 __all__ = ["env", "parallel_env", "raw_env"]

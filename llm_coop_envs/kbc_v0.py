@@ -12,7 +12,7 @@ from typing import Any
 
 from pettingzoo.utils import AECEnv
 
-from llm_coop_envs.core.face import bare_aec, checked_aec
+from llm_coop_envs.core.aec import bare_aec, checked_aec
 from llm_coop_envs.kbc.env import KBCEnv as parallel_env
 
 __all__ = ["env", "parallel_env", "raw_env"]

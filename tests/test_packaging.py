@@ -36,19 +36,13 @@ def test_every_package_on_disk_is_declared():
 
 
 def test_every_data_file_is_declared():
-    data = {package: patterns for package, patterns in declared()["package-data"].items()}
-    shipped = {"llm_coop_envs": ["py.typed"]}
-    folders = {**{p: Path(p.replace(".", "/")) for p in data}}
-    for package, folder in folders.items():
-        for pattern in data[package]:
-            shipped.setdefault(package, [])
-            assert list((ROOT / folder).glob(pattern)), f"{package}: nothing matches {pattern}"
-    covered = {
-        path.resolve()
-        for package, patterns in data.items()
-        for pattern in patterns
-        for path in (ROOT / folders[package]).glob(pattern)
-    }
+    data = declared()["package-data"]
+    assert list(data) == ["*"]
+    covered = set()
+    for pattern in data["*"]:
+        found = {path.resolve() for package in on_disk() for path in (ROOT / package.replace(".", "/")).glob(pattern)}
+        assert found, f"nothing matches {pattern}"
+        covered |= found
     for top in ("llm_coop_envs", *MAPPED):
         for path in (ROOT / top).rglob("*"):
             if path.suffix in {".jinja", ".yaml", ".csv", ".json", ".html", ".css", ".js"} and path.is_file():

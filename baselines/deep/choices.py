@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.game import Game
+from llm_coop_envs.core.array_env import Game
 
 #: How many equally spaced numbers stand for a range, where the settings have no grid of their own.
 POINTS = 101

@@ -11,8 +11,8 @@ import numpy as np
 from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.network import Network, columns
 from llm_coop_envs.baselines.deep.settings import SAMPLE
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.game import TALK
 from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
 
 Row = dict[str, Any]

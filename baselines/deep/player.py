@@ -15,13 +15,13 @@ from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.network import Network
 from llm_coop_envs.baselines.deep.settings import BEST, SAMPLE
 from llm_coop_envs.baselines.deep.shipped import find_network
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.game import TALK
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.policies.base import Action, Policy
-from llm_coop_envs.policies.scripted.evacuation import NearestExit
 
 LABEL = "trained network"
 

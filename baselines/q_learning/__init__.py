@@ -11,7 +11,7 @@ Many sessions: `runs.run`, or `python -m llm_coop_envs.baselines.q_learning`. Th
 analysis of strategies does not.
 """
 
-from llm_coop_envs.baselines.q_learning.analysis import (
+from llm_coop_envs.baselines.q_learning.analyse.analysis import (
     EquilibriumPlay,
     LimitCycle,
     QLoss,
@@ -25,8 +25,7 @@ from llm_coop_envs.baselines.q_learning.analysis import (
     strategy_q,
     strategy_values,
 )
-from llm_coop_envs.baselines.q_learning.game import Game
-from llm_coop_envs.baselines.q_learning.responses import (
+from llm_coop_envs.baselines.q_learning.analyse.responses import (
     Response,
     ResponseSummary,
     cycle_responses,
@@ -35,8 +34,9 @@ from llm_coop_envs.baselines.q_learning.responses import (
     static_best_reply,
     summarise,
 )
-from llm_coop_envs.baselines.q_learning.sessions import Session, run_docked_session, run_session
-from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.game import Game
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session, run_docked_session, run_session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 
 __all__ = [
     "EquilibriumPlay",

@@ -16,24 +16,24 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from llm_coop_envs.baselines.q_learning.analysis import cycle_gain
-from llm_coop_envs.baselines.q_learning.docked import archive, compare
-from llm_coop_envs.baselines.q_learning.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.published import SESSIONS, Printed, compare_printed
-from llm_coop_envs.baselines.q_learning.recorded import RECORD, record_of, reproduced_variants, write_record
-from llm_coop_envs.baselines.q_learning.report import (
+from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain
+from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun, load
+from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, training_market
+from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.reproduce.docked import archive, compare
+from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed, compare_printed
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import RECORD, record_of, reproduced_variants, write_record
+from llm_coop_envs.baselines.q_learning.reproduce.report import (
     answer_lines,
     comparison_lines,
     distance,
     printed_lines,
     summary_lines,
 )
-from llm_coop_envs.baselines.q_learning.runs import Plan, read_journal, run
-from llm_coop_envs.baselines.q_learning.sessions import run_session
-from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.stored import StoredRun, load
-from llm_coop_envs.baselines.q_learning.studies import STUDIES, Study, Variant
-from llm_coop_envs.baselines.q_learning.tables import QTable, training_market
+from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal, run
+from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Study, Variant
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.tables import QTable, load_table
+from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, load_table
 from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.game import TALK
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy

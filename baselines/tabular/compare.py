@@ -15,9 +15,9 @@ from llm_coop_envs.baselines.tabular.store import StoredTable
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.metrics import episode_metrics
+from llm_coop_envs.evacuation.scripted import POLICIES
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.base import Policy
-from llm_coop_envs.policies.scripted.evacuation import POLICIES
 
 RULE = "nearest_exit"
 _RESAMPLES = 10_000

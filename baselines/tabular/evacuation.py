@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from llm_coop_envs import evacuation_v0
 from llm_coop_envs.baselines.tabular.settings import EvacuationLearning
 from llm_coop_envs.baselines.tabular.tiles import EvacuationTiles, Indices, Rows, TileTable
-from llm_coop_envs.core.game import TALK, Event
+from llm_coop_envs.core.array_env import TALK, Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.evacuation.env import EXIT, EvacuationEnv
 from llm_coop_envs.evacuation.room import MOVES
+from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.policies import play
-from llm_coop_envs.policies.scripted.evacuation import NearestExit
 
 Arrays = dict[str, NDArray[Any]]
 #: Seeds of learning episodes start here; those of the learning curve at half of it. Evaluations use smaller ones.

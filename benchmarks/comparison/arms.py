@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llm_coop_envs.benchmarks.players import check_policy, label
+from llm_coop_envs.benchmarks.study.players import check_policy, label
 
 MARKETS: Mapping[str, str] = {
     "calvano": "Calvano et al. 2020",

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs import bertrand_v0
+from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, training_market
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session, run_session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.player import QTablePolicy
-from llm_coop_envs.baselines.q_learning.sessions import Session, run_session
-from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.tables import QTable, training_market
 from llm_coop_envs.benchmarks.comparison.arms import Arm
-from llm_coop_envs.benchmarks.players import make_policy
+from llm_coop_envs.benchmarks.study.players import make_policy
 from llm_coop_envs.bertrand.branching import Branching, Path, deviations
 from llm_coop_envs.bertrand.deviation import Response, summarise
 from llm_coop_envs.bertrand.env import BertrandEnv

@@ -13,9 +13,7 @@ from llm_coop_envs.benchmarks import report as reports
 from llm_coop_envs.benchmarks.comparison.arms import MARKETS, Arm, trained_note
 from llm_coop_envs.benchmarks.comparison.playing import LAST, Row
 from llm_coop_envs.benchmarks.comparison.runs import read_plan, read_rows
-from llm_coop_envs.benchmarks.files import write_whole
-from llm_coop_envs.benchmarks.published.load import PAPER, published_rounds
-from llm_coop_envs.benchmarks.report.parts import (
+from llm_coop_envs.benchmarks.report.blocks import (
     NOTHING,
     Cell,
     Picture,
@@ -23,11 +21,13 @@ from llm_coop_envs.benchmarks.report.parts import (
     TableRow,
     fixed,
 )
-from llm_coop_envs.benchmarks.statistics import Interval, bootstrap_mean
+from llm_coop_envs.benchmarks.report.published import PAPER, published_rounds
 from llm_coop_envs.bertrand.metrics import WINDOW
+from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.dots import Dot, Panel, draw_dots
-from llm_coop_envs.render.figures_style import BLUE, GREEN, VERMILION, need_matplotlib, png
+from llm_coop_envs.render.charts.dots import Dot, Panel, draw_dots
+from llm_coop_envs.render.charts.style import BLUE, GREEN, VERMILION, need_matplotlib, png
+from llm_coop_envs.storage.files import write_whole
 
 PAGE, TABLE = "index.html", "table.json"
 FIGURE = "collusion_comparison"

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.runs import read_lines
+from llm_coop_envs.baselines.q_learning.reproduce.runs import read_lines
 from llm_coop_envs.benchmarks.comparison.arms import Arm
 from llm_coop_envs.benchmarks.comparison.playing import Row, market_env, measured
-from llm_coop_envs.benchmarks.files import write_whole
-from llm_coop_envs.benchmarks.players import make_policy
-from llm_coop_envs.benchmarks.tables import need_arrow
+from llm_coop_envs.benchmarks.run.tables import need_arrow
+from llm_coop_envs.benchmarks.study.players import make_policy
 from llm_coop_envs.core.policy import Table
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.policies.llm.chat import Chat
+from llm_coop_envs.storage.files import write_whole
 
 PLAN, JOURNAL, RESULT = "comparison.json", "episodes.jsonl", "comparison.parquet"
 FORMAT = 1
@@ -137,7 +137,7 @@ def run_comparison(
     need_arrow()
     if any(not arm.policy for arm in arms):
         # Imported for its message if the compiler is missing, before anything is played.
-        import llm_coop_envs.baselines.q_learning.compiled  # noqa: F401
+        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401
     for arm in arms:
         arm.check()
     if open_chat is None and any(arm.asks for arm in arms):

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llm_coop_envs.benchmarks.registry import Row
-from llm_coop_envs.benchmarks.report.parts import NOTHING, Cell, Table, TableRow
-from llm_coop_envs.benchmarks.runfolder import Run
-from llm_coop_envs.benchmarks.study import Condition
-from llm_coop_envs.benchmarks.tables import EpisodeTables
+from llm_coop_envs.benchmarks.report.blocks import NOTHING, Cell, Table, TableRow
+from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.tables import EpisodeTables
+from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.core.registry_old import Row
 
 INVALID_ABOVE = 0.05
 # How the scripted server, and the scripted answers inside the process, name themselves.

@@ -10,19 +10,19 @@ from typing import Any, Protocol
 
 import jinja2
 
-from llm_coop_envs.benchmarks.files import write_whole
-from llm_coop_envs.benchmarks.published.load import PAPER
-from llm_coop_envs.benchmarks.registry import Row
 from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersPart, AnswersSection
-from llm_coop_envs.benchmarks.report.bertrand import BertrandSection
-from llm_coop_envs.benchmarks.report.evacuation import EvacuationSection
-from llm_coop_envs.benchmarks.report.kbc import KbcSection
-from llm_coop_envs.benchmarks.report.parts import Section, episodes_text, excerpt, metrics_table
-from llm_coop_envs.benchmarks.runfolder import Run, open_run
-from llm_coop_envs.benchmarks.study import Condition
-from llm_coop_envs.benchmarks.tables import EpisodeTables, read_episodes
+from llm_coop_envs.benchmarks.report.blocks import Section, episodes_text, excerpt, metrics_table
+from llm_coop_envs.benchmarks.report.published import PAPER
+from llm_coop_envs.benchmarks.run.folder import Run, open_run
+from llm_coop_envs.benchmarks.run.tables import EpisodeTables, read_episodes
+from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.bertrand.report import BertrandSection
+from llm_coop_envs.core.registry_old import Row
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.figures_style import need_matplotlib
+from llm_coop_envs.evacuation.report import EvacuationSection
+from llm_coop_envs.kbc.report import KbcSection
+from llm_coop_envs.render.charts.style import need_matplotlib
+from llm_coop_envs.storage.files import write_whole
 
 PAGE = "index.html"
 EXCERPTS = 2

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.easel import GRAPHICAL, Easel, check_pygame
-from llm_coop_envs.core.game import TALK, Game
+from llm_coop_envs.core.array_env import TALK, Game
+from llm_coop_envs.core.rendering import GRAPHICAL, Easel, check_pygame
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.core.snapshot import restore, snapshot
@@ -29,7 +29,7 @@ from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 
 if TYPE_CHECKING:
-    from llm_coop_envs.render.scenes import AnyScene
+    from llm_coop_envs.render.scenes.base import AnyScene
 
 # Longer than any text the shipped wordings make; only a bound for the observation space.
 MAX_TEXT_LENGTH = 10_000_000
@@ -239,7 +239,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         return np.concatenate([phases, self.turn, self._alive, self._state_vector()], dtype=np.float64)
 
     def scene(self) -> AnyScene:
-        """The present situation as plain data, from which pictures are drawn; see `llm_coop_envs.render.scenes`.
+        """The present situation as plain data, from which pictures are drawn; see `llm_coop_envs.render.scenes.base`.
 
         What it knows of earlier rounds is complete if the episode was recorded, else what the players remember.
 

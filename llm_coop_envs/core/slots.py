@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from llm_coop_envs.core.quotation import quoted
+from llm_coop_envs.core.quoting import quoted
 
 
 @dataclass(frozen=True, kw_only=True)

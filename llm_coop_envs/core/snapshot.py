@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.array_env import Game
 from llm_coop_envs.core.channels import Audience
-from llm_coop_envs.core.game import Game
 from llm_coop_envs.errors import SnapshotError
 
 FORMAT = 1

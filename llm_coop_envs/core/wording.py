@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.quotation import quoted
+from llm_coop_envs.core.quoting import quoted
 from llm_coop_envs.errors import WordingError
 
 if TYPE_CHECKING:

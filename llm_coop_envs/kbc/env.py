@@ -13,9 +13,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.array_env import TALK, Event, Over, Stage
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.game import TALK, Event, Over, Stage
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound

@@ -10,8 +10,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
+from llm_coop_envs.core.array_env import Game
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.game import Game
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 
 Numeric = Any

@@ -8,8 +8,8 @@ from typing import Any
 
 from pettingzoo.utils import BaseParallelWrapper
 
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import MAX_TEXT_LENGTH, ScenarioEnv
-from llm_coop_envs.core.game import TALK
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.errors import ActionError, SettingsError
 

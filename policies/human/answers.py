@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.game import TALK
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.slots import Slots
 from llm_coop_envs.evacuation.slots import EvacuationSlots, Option
 from llm_coop_envs.kbc.slots import KBCSlots

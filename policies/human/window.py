@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.game import TALK
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.slots import Slots
 from llm_coop_envs.errors import PlayerLeft

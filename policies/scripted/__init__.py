@@ -22,7 +22,7 @@ def factories() -> dict[str, Callable[..., Policy]]:
     """All scripted policies by full name."""
     found: dict[str, Callable[..., Policy]] = {}
     for scenario in SCENARIOS:
-        module = importlib.import_module(f"{__name__}.{scenario}")
+        module = importlib.import_module(f"llm_coop_envs.{scenario}.scripted")
         for name, factory in module.POLICIES.items():
             found[f"{scenario}/{name}"] = factory
     return found

@@ -1,9 +1,4 @@
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
@@ -23,7 +18,7 @@ def everything(tmp_path_factory):
     """A finished run of all scenarios; not to be changed."""
     from small import ALL, small_study
 
-    from llm_coop_envs.benchmarks.runner import run_study
+    from llm_coop_envs.benchmarks.run.runner import run_study
 
     folder = tmp_path_factory.mktemp("everything") / "run"
     run_study(small_study(ALL), folder, command="llm-coop run everything.yaml")

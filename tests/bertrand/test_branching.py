@@ -9,9 +9,9 @@ from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand.branching import Branching, deviation_choice, deviations
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.equilibrium import best_reply
+from llm_coop_envs.bertrand.scripted import PricingPolicy
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import Policy, scripted
-from llm_coop_envs.policies.scripted.bertrand import PricingPolicy
 
 
 class Nash(PricingPolicy):

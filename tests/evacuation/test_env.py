@@ -5,9 +5,9 @@ import pytest
 from episodes import DOOR, corridor, play_on, rounds
 
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
-from llm_coop_envs.policies.scripted.evacuation import NearestExit
 
 
 def test_one_person_leaves_one_round_after_reaching_the_exit():

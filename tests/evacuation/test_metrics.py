@@ -4,9 +4,9 @@ import math
 import pytest
 
 from llm_coop_envs.evacuation.metrics import balance, episode_metrics, listeners, round_rows, rounds_of
+from llm_coop_envs.evacuation.scripted import NearestExit, Sharing
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
-from llm_coop_envs.policies.scripted.evacuation import NearestExit, Sharing
 
 START = {
     "type": "start",

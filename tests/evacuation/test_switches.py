@@ -5,9 +5,9 @@ import pytest
 from episodes import DOOR, request, rounds
 
 from llm_coop_envs.evacuation.injury import ancestor_attributes
+from llm_coop_envs.evacuation.scripted import NearestExit, RandomLegal, Sharing
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
-from llm_coop_envs.policies.scripted.evacuation import NearestExit, RandomLegal, Sharing
 
 
 def test_shuffled_options_are_all_there_in_another_order():

@@ -6,7 +6,7 @@ from functools import lru_cache
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
-from llm_coop_envs.render.from_events import frames
+from llm_coop_envs.render.scenes.from_events import frames
 
 
 @lru_cache(maxsize=16)

@@ -4,9 +4,9 @@ import asyncio
 
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.chat import ChatReply, Usage
-from llm_coop_envs.policies.llm.policy import LLMPolicy
-from llm_coop_envs.policies.llm.policy_settings import LLMSettings
-from llm_coop_envs.policies.llm.scripted_answers import ScriptedChat
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.testing.answers import ScriptedChat
 
 
 def reply(text, finish="stop", refusal=None):

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from llm_coop_envs.core.settings import check_bool, check_choice, check_number
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.llm.asking.limits import Limits
+from llm_coop_envs.policies.llm.asking.retry import Retry
 from llm_coop_envs.policies.llm.chat import ChatClient
-from llm_coop_envs.policies.llm.limits import Limits
-from llm_coop_envs.policies.llm.retry import Retry
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"

@@ -8,7 +8,7 @@ from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
 from llm_coop_envs.policies.llm.fastjson import dumps, loads
-from llm_coop_envs.policies.llm.tokens import estimate_tokens
+from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 
 LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
 

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import contextlib
 
-from llm_coop_envs.policies.llm.scripted_answers import scripted_answer
+from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.policies.llm.testing.faults import Faults
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, digest_answer
 

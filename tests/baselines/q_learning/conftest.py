@@ -3,11 +3,11 @@
 import importlib.util
 
 NEED_THE_COMPILER = [
-    "test_command_line.py",
-    "test_docked.py",
-    "test_environment.py",
-    "test_learner.py",
-    "test_runs.py",
-    "test_streams.py",
+    "reproduce/test_command_line.py",
+    "reproduce/test_docked.py",
+    "learn/test_environment.py",
+    "learn/test_learner.py",
+    "reproduce/test_runs.py",
+    "learn/test_streams.py",
 ]
 collect_ignore = [] if importlib.util.find_spec("numba") else NEED_THE_COMPILER

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0
-from llm_coop_envs.baselines.q_learning.analysis import cycle_gain
+from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
+from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, load_table
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.player import QTablePolicy
-from llm_coop_envs.baselines.q_learning.responses import cycle_responses
-from llm_coop_envs.baselines.q_learning.sessions import Session
-from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.tables import QTable, load_table
 from llm_coop_envs.bertrand import paths
 from llm_coop_envs.bertrand.branching import Branching, deviations
 from llm_coop_envs.bertrand.settings import BertrandSettings

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0
+from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, QTable, load_table, training_market
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.player import QTablePolicy, check, make
-from llm_coop_envs.baselines.q_learning.sessions import Session
-from llm_coop_envs.baselines.q_learning.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.tables import SHIPPED, QTable, load_table, training_market
 from llm_coop_envs.bertrand.metrics import read
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import RunError, SettingsError
@@ -105,7 +105,7 @@ def test_the_shipped_tables_play_their_markets(name):
 
 def test_a_shipped_table_is_what_its_command_makes(tmp_path):
     pytest.importorskip("numba")
-    from llm_coop_envs.baselines.q_learning.sessions import run_session
+    from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 
     table = load_table("calvano")
     again = QTable.of(table.settings, table.seed, run_session(table.settings, table.seed, table.number))

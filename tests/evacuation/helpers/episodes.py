@@ -1,8 +1,8 @@
 """Small episodes of the evacuation."""
 
 from llm_coop_envs.core.policy import Request
+from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation_v0 import parallel_env
-from llm_coop_envs.policies.scripted.evacuation import NearestExit
 
 DOOR = {"rows": 9, "cols": 9, "exits": [["door", 8, 4]], "talk": False, "record": True}
 

@@ -1,0 +1,1 @@
+"""What learned strategies do and are worth."""

@@ -1,0 +1,271 @@
+"""What greedy strategies do and are worth: limit cycles, profit gain, equilibrium play, Q-loss.
+
+All functions take a `Game` and strategies as integer arrays (firms, states); they do not care who made them. Deviations
+and re-pairing are in `responses.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.bertrand.deviation import TIE
+from llm_coop_envs.bertrand.paths import CYCLE_CLASSES
+from llm_coop_envs.bertrand.rules import normalised_profits, profit_gain
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LimitCycle:
+    """The states that greedy play ends up repeating.
+
+    Attributes:
+        states: (length,) in the order of play, beginning with the one that is reached first.
+        choices: (length, firms) price indices asked on the way into each of these states.
+        prices: (length, firms).
+        profits: (length, firms).
+    """
+
+    states: Ints
+    choices: Ints
+    prices: Floats
+    profits: Floats
+
+    @property
+    def length(self) -> int:
+        """How many periods until it repeats."""
+        return len(self.states)
+
+    @property
+    def kind(self) -> str:
+        """The class in Table I of Calvano et al. 2020: one of `CYCLE_CLASSES`."""
+        if self.length == 1:
+            return CYCLE_CLASSES[0] if len(set(self.choices[0].tolist())) == 1 else CYCLE_CLASSES[1]
+        return CYCLE_CLASSES[2] if self.length == 2 else CYCLE_CLASSES[3]
+
+
+def greedy_actions(game: Game, strategies: Ints) -> Ints:
+    """(states,) the action the strategies play in each state."""
+    return game.action(np.asarray(strategies).T)
+
+
+def next_states(game: Game, strategies: Ints) -> Ints:
+    """(states,) the state that follows each state when everybody follows the strategies."""
+    return game.after(np.arange(game.states), greedy_actions(game, strategies))
+
+
+def limit_cycle(game: Game, strategies: Ints, start: int) -> LimitCycle:
+    """Follow the strategies from a state until play repeats itself.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        start: the state to begin in.
+    """
+    actions = greedy_actions(game, strategies)
+    path: list[int] = []
+    seen: dict[int, int] = {}
+    state = int(start)
+    while True:
+        state = int(game.after(state, actions[state]))
+        path.append(state)
+        if state in seen:
+            break
+        seen[state] = len(path) - 1
+    # As in the authors' code, the cycle is named from the state after the first visit of the repeated one.
+    states = np.array(path[seen[state] + 1 :], dtype=np.int64)
+    return _cycle(game, strategies, states)
+
+
+def _cycle(game: Game, strategies: Ints, states: Ints) -> LimitCycle:
+    """Add what is asked and earned on the way into the states of a cycle."""
+    choices = np.asarray(strategies)[:, np.roll(states, 1)].T.astype(np.int64)
+    return LimitCycle(states, choices, game.price_of(choices), game.profits[game.action(choices)])
+
+
+def cycle_gain(game: Game, cycle: LimitCycle) -> float:
+    """The profit gain Delta over a cycle (Calvano et al. 2020): 0 at Nash, 1 at joint profit."""
+    return float(profit_gain(cycle.profits.mean(axis=0), game.marks))
+
+
+def firm_gains(game: Game, cycle: LimitCycle) -> Floats:
+    """(firms,) each firm's own profit gain over a cycle; `cycle_gain` is their mean if the firms are equal.
+
+    A firm's gain is measured between its own Nash and joint profit, as in the authors' tables.
+    """
+    nash, joint = np.array(game.marks.nash_profit), np.array(game.marks.joint_profit)
+    return np.asarray((cycle.profits.mean(axis=0) - nash) / (joint - nash))
+
+
+def normalised_gains(game: Game, cycle: LimitCycle) -> Floats:
+    """(firms,) profits above Nash in units of the firms' mean distance to joint profit (`rules.normalised_profits`)."""
+    return normalised_profits(cycle.profits.mean(axis=0), game.marks)
+
+
+def cycle_index(game: Game, cycle: LimitCycle) -> float:
+    """The collusiveness index of EconEvals (arXiv 2503.18825) of endless play: the mean price, 0 at Nash, 1 at joint.
+
+    They average over periods 249 to 299 of one run; a cycle repeats for ever, so its mean is taken.
+    """
+    nash, joint = float(np.mean(game.marks.nash)), float(np.mean(game.marks.joint))
+    return float(np.clip((cycle.prices.mean() - nash) / (joint - nash), 0.0, 1.0))
+
+
+def strategy_values(game: Game, strategies: Ints) -> Floats:
+    """(firms, states) discounted profits from each state when everybody follows the strategies for ever."""
+    actions = greedy_actions(game, strategies)
+    step = game.after(np.arange(game.states), actions)
+    values: Floats = game.profits[actions].T.copy()
+    factor = np.array(game.delta)[:, None]
+    # After k doublings `values` covers 2^k periods and `step` jumps 2^k periods ahead.
+    while factor.max() > 0.0:
+        values += factor * values[:, step]
+        step, factor = step[step], factor * factor
+    return values
+
+
+def strategy_q(game: Game, strategies: Ints, *, misread: bool = False) -> Floats:
+    """(firms, states, m) what a firm gets if it asks a price once and everybody follows the strategies after that.
+
+    Calvano et al. 2020 call this the true Q matrix of the strategies.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        misread: remember the past wrongly in the first period, as the authors' code does; see `Game.misread`.
+    """
+    values = strategy_values(game, strategies)
+    states = np.arange(game.states)[:, None]
+    remembered = game.misread(states) if misread else states
+    base = greedy_actions(game, strategies)[:, None]
+    own = np.arange(game.points)[None, :]
+    found = np.empty((game.firms, game.states, game.points))
+    for i in range(game.firms):
+        weight = game.points ** (game.firms - 1 - i)
+        action = base + (own - np.asarray(strategies)[i].astype(np.int64)[:, None]) * weight
+        found[i] = game.profits[action, i] + game.delta[i] * values[i, game.after(remembered, action)]
+    return found
+
+
+def best_reply_values(game: Game, strategies: Ints) -> Floats:
+    """(firms, states) what each firm could get at most, at any time, against the others' strategies.
+
+    Found by policy iteration: improve on the current reply everywhere until nothing improves.
+    """
+    best = np.empty((game.firms, game.states))
+    for i in range(game.firms):
+        reply = np.array(strategies, dtype=np.int64)
+        while True:
+            q = strategy_q(game, reply)[i]
+            current = np.take_along_axis(q, reply[i][:, None], axis=1)[:, 0]
+            better = q.max(axis=1) > current + TIE * np.abs(current)
+            if not better.any():
+                best[i] = current
+                break
+            reply[i] = np.where(better, q.argmax(axis=1), reply[i])
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class EquilibriumPlay:
+    """Where strategies are best replies to each other.
+
+    Attributes:
+        on_path: whether every firm replies best in every state of the cycle ("equilibrium play on path").
+        everywhere: whether every firm does in every state.
+        share_on_path: share of the cycle's states in which all firms reply best.
+        share: the same of all states.
+        best: (firms, states) where each firm replies best.
+    """
+
+    on_path: bool
+    everywhere: bool
+    share_on_path: float
+    share: float
+    best: Flags
+
+
+def equilibrium_play(
+    game: Game, strategies: Ints, cycle: LimitCycle, definition: str = "one_shot", *, misread: bool = False
+) -> EquilibriumPlay:
+    """Check where strategies are best replies to each other.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        cycle: the cycle that is the path.
+        definition: `"one_shot"` (the authors' code, behind their Table I; default): no single price other than the
+            strategy's is worth more when the firm follows its own strategy afterwards; `"full"` (their text): the
+            strategy is worth as much as the best of all plans against the rivals' strategies.
+        misread: for `"one_shot"`: as the authors' code does with two rounds of memory; see `Game.misread`.
+
+    Raises:
+        ValueError: there is no such definition.
+    """
+    if definition == "one_shot":
+        q = strategy_q(game, strategies, misread=misread)
+        top = q.max(axis=2)
+        own = np.take_along_axis(q, np.asarray(strategies).astype(np.int64)[:, :, None], axis=2)[:, :, 0]
+    elif definition == "full":
+        top, own = best_reply_values(game, strategies), strategy_values(game, strategies)
+    else:
+        raise ValueError(f"definition={definition!r}: must be 'one_shot' or 'full'")
+    best: Flags = np.less_equal(top - own, TIE * np.abs(top))
+    together: Flags = np.asarray(best.all(axis=0))
+    on_path = together[cycle.states]
+    return EquilibriumPlay(
+        on_path=bool(on_path.all()),
+        everywhere=bool(together.all()),
+        share_on_path=float(on_path.mean()),
+        share=float(together.mean()),
+        best=best,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QLoss:
+    """How much of the best one-shot deviation's value the strategies forgo, as a share of it, mean over the firms.
+
+    Attributes:
+        on_path: mean over the cycle's states.
+        off_path: mean over the other states; Table I of Calvano et al. 2020 prints this one under "all states". NaN if
+            there are none.
+        everywhere: mean over all states.
+    """
+
+    on_path: float
+    off_path: float
+    everywhere: float
+
+
+def q_loss(game: Game, strategies: Ints, cycle: LimitCycle) -> QLoss:
+    """The loss (max_p Q(s, p) - Q(s, strategy)) / |max_p Q(s, p)| with the strategies' own Q matrix.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        cycle: the cycle that is the path.
+    """
+    q = strategy_q(game, strategies)
+    top = q.max(axis=2)
+    own = np.take_along_axis(q, np.asarray(strategies).astype(np.int64)[:, :, None], axis=2)[:, :, 0]
+    loss = ((top - own) / np.abs(top)).mean(axis=0)
+    off = np.ones(game.states, dtype=bool)
+    off[cycle.states] = False
+    return QLoss(
+        on_path=float(loss[cycle.states].mean()),
+        off_path=float(loss[off].mean()) if off.any() else float("nan"),
+        everywhere=float(loss.mean()),
+    )
+
+
+def reaches(game: Game, strategies: Ints, cycle: LimitCycle) -> float:
+    """The share of states from which greedy play ends in `cycle`."""
+    step = next_states(game, strategies)
+    for _ in range(max(1, game.states.bit_length())):
+        step = step[step]
+    return float(np.isin(step, cycle.states).mean())

@@ -1,0 +1,127 @@
+"""One row of numbers per session, and their summary over sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.analysis import (
+    cycle_gain,
+    cycle_index,
+    equilibrium_play,
+    firm_gains,
+    limit_cycle,
+    q_loss,
+    reaches,
+)
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, summarise
+from llm_coop_envs.baselines.q_learning.learn.game import Game
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.bertrand.paths import CYCLE_CLASSES
+
+Row = dict[str, Any]
+
+
+def session_row(
+    settings: QLearningSettings, game: Game, session: Session, *, deep: bool = True, misread: bool = False
+) -> Row:
+    """Everything that is kept of a session, as JSON scalars, lists and bytes.
+
+    Args:
+        settings: what learned.
+        game: `settings.game()`.
+        session: the session.
+        deep: also what needs the value of every state: equilibrium play, Q-loss, the answer to a deviation to the
+            static best reply.
+        misread: analyse as the authors' code does with two rounds of memory; see `Game.misread`. Q-loss and `returning`
+            stay as they are.
+
+    Returns:
+        `session`, `periods` (window included), `time` (periods - window, as Calvano et al. 2020 report it),
+        `converged`, `last_state`, `cycle_length`, `cycle_class`, `cycle_states`, `gain` (Delta), `firm_gains`,
+        `price` (mean over cycle and firms), `index` (EconEvals), `exploration` (highest rate in the last period; `None`
+        unless epsilon-greedy), `crc32`, `strategies` (bytes, firm by firm); with `deep` also `equilibrium` (on path,
+        the code's definition), `equilibrium_share` (of all states), `loss_on_path`, `loss_off_path`, `returning`
+        (share of states from which play comes back to the cycle), `deviations` (how many), `answer` (mean price change
+        of the rivals), `unprofitable`, `paid`, `punishment` (periods).
+    """
+    start = int(game.misread(session.last_state)) if misread else session.last_state
+    cycle = limit_cycle(game, session.strategies, start)
+    epsilon = settings.exploration == "epsilon"
+    row: Row = {
+        "session": session.number,
+        "periods": session.periods,
+        "time": session.periods - settings.window,
+        "converged": session.converged,
+        "last_state": session.last_state,
+        "cycle_length": cycle.length,
+        "cycle_class": cycle.kind,
+        "cycle_states": cycle.states.tolist(),
+        "gain": cycle_gain(game, cycle),
+        "firm_gains": firm_gains(game, cycle).tolist(),
+        "price": float(cycle.prices.mean()),
+        "index": cycle_index(game, cycle),
+        "exploration": float(np.exp(-min(settings.spread("beta")) * (session.periods - 1))) if epsilon else None,
+        "crc32": session.crc32,
+        "strategies": session.strategy_bytes(),
+    }
+    if deep:
+        play = equilibrium_play(game, session.strategies, cycle, misread=misread)
+        loss = q_loss(game, session.strategies, cycle)
+        answer = summarise([cycle_responses(game, session.strategies, cycle, misread=misread)])
+        row |= {
+            "equilibrium": play.on_path,
+            "equilibrium_share": play.share,
+            "loss_on_path": loss.on_path,
+            "loss_off_path": loss.off_path,
+            "returning": reaches(game, session.strategies, cycle),
+            "deviations": answer.responses,
+            "answer": answer.change,
+            "unprofitable": answer.unprofitable,
+            "paid": answer.paid,
+            "punishment": answer.length,
+        }
+    return row
+
+
+def summary(rows: Sequence[Row]) -> Row:
+    """Means over sessions, with standard errors where sampling matters.
+
+    Args:
+        rows: from `session_row`, at least one.
+
+    Returns:
+        `sessions`, `converged` (how many), mean, standard deviation and standard error of `gain` and `time`, quantiles
+        of `gain`, means of `price` and `index`, shares of the cycle classes; if the rows are deep also `equilibrium`,
+        `loss_on_path`, `loss_off_path`, `all_returning` (share of sessions in which every state leads back), and over
+        all deviations alike `answer`, `unprofitable`, `paid`, `punishment`.
+    """
+    count = len(rows)
+    gain, time = _column(rows, "gain"), _column(rows, "time")
+    found: Row = {"sessions": count, "converged": int(_column(rows, "converged").sum())}
+    for name, values in (("gain", gain), ("time", time)):
+        found[name] = float(values.mean())
+        found[f"{name}_sd"] = float(values.std())
+        found[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
+    found["time_median"], found["time_min"], found["time_max"] = (
+        float(x) for x in (np.median(time), time.min(), time.max())
+    )
+    found["gain_quantiles"] = [float(x) for x in np.quantile(gain, [0.05, 0.25, 0.5, 0.75, 0.95])]
+    found["price"], found["index"] = (float(_column(rows, name).mean()) for name in ("price", "index"))
+    found["firm_gains"] = np.mean([row["firm_gains"] for row in rows], axis=0).tolist()
+    found["cycle_classes"] = {kind: sum(row["cycle_class"] == kind for row in rows) / count for kind in CYCLE_CLASSES}
+    if "equilibrium" in rows[0]:
+        for name in ("equilibrium", "loss_on_path", "loss_off_path"):
+            found[name] = float(_column(rows, name).mean())
+        found["all_returning"] = float((_column(rows, "returning") == 1.0).mean())
+        weights = _column(rows, "deviations")
+        for name in ("answer", "unprofitable", "paid", "punishment"):
+            found[name] = float(np.average(_column(rows, name), weights=weights))
+    return found
+
+
+def _column(rows: Sequence[Row], name: str) -> Any:
+    return np.array([row[name] for row in rows], dtype=np.float64)

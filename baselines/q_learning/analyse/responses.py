@@ -1,0 +1,234 @@
+"""How greedy strategies answer a deviation, and how they fare against strangers.
+
+A deviation starts from a state (usually one of the limit cycle's): one firm asks another price than its strategy says
+for one or more periods, the others follow theirs, and afterwards everybody does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.analysis import (
+    LimitCycle,
+    greedy_actions,
+    limit_cycle,
+    strategy_values,
+)
+from llm_coop_envs.baselines.q_learning.learn.game import Game, Ints
+from llm_coop_envs.bertrand.deviation import HORIZON, Response, ResponseSummary, summarise
+from llm_coop_envs.bertrand.rules import profit_gain
+
+__all__ = [
+    "BUGGED",
+    "HORIZON",
+    "Response",
+    "ResponseSummary",
+    "TableResponse",
+    "cycle_responses",
+    "deviation_price",
+    "impulse_response",
+    "repaired",
+    "static_best_reply",
+    "summarise",
+]
+
+BUGGED = "authors_figure_4"
+"""The deviation behind Figure 4 of Calvano et al. 2020; see `deviation_price`."""
+
+_TARGETS = ("best_reply", "nash", "joint", "lowest", "highest", BUGGED)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableResponse(Response):
+    """A response of Q tables.
+
+    Attributes:
+        start: the state the firm deviates in.
+        price: the index of the price it deviates to.
+    """
+
+    start: int
+    price: int
+
+
+def static_best_reply(game: Game, strategies: Ints, state: int, firm: int) -> int:
+    """The price that earns a firm most in this period against what the others' strategies ask; the lower of two.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        state: the state.
+        firm: who replies.
+    """
+    weight = game.points ** (game.firms - 1 - firm)
+    base = int(greedy_actions(game, strategies)[state]) - int(strategies[firm, state]) * weight
+    return int(game.profits[base + np.arange(game.points) * weight, firm].argmax())
+
+
+def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, place: int, firm: int, to: int | str) -> int:
+    """The index of the price a deviation goes to.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        cycle: the cycle that is left.
+        place: from which of its states, as a position in the cycle.
+        firm: who deviates.
+        to: a price index (a cut, or a rise: both are of interest, Epivent and Lambin 2024), or `"best_reply"` (static;
+            Calvano et al. 2020), `"nash"`, `"joint"` (grid prices nearest to these), `"lowest"`, `"highest"`, or
+            `"authors_figure_4"`: the authors' code computes the static best reply for Figure 4 in the state whose
+            *number* is the position in the cycle, not in the cycle's state (their detailed analysis, behind Tables II,
+            III and A5, has it right).
+
+    Raises:
+        ValueError: there is no such price.
+    """
+    if isinstance(to, int | np.integer):
+        if not 0 <= to < game.points:
+            raise ValueError(f"to={to!r}: price indices go from 0 to {game.points - 1}")
+        return int(to)
+    if to == "best_reply":
+        return static_best_reply(game, strategies, int(cycle.states[place]), firm)
+    if to == BUGGED:
+        return static_best_reply(game, strategies, place, firm)
+    if to in ("nash", "joint"):
+        return int(game.nearest_to(getattr(game.marks, to))[firm])
+    if to in ("lowest", "highest"):
+        return 0 if to == "lowest" else game.points - 1
+    raise ValueError(f"to={to!r}: must be a price index or one of {', '.join(_TARGETS)}")
+
+
+def impulse_response(
+    game: Game,
+    strategies: Ints,
+    cycle: LimitCycle,
+    *,
+    firm: int,
+    price: int,
+    start: int | None = None,
+    periods: int = 1,
+    horizon: int = HORIZON,
+    misread: bool = False,
+) -> TableResponse:
+    """Force one firm to another price and watch.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        cycle: the limit cycle to which play may return.
+        firm: who deviates.
+        price: the index of the price it is forced to.
+        start: the state it deviates in; any state, on the cycle or off it. `None`: the cycle's first.
+        periods: for how many periods it is forced, 1 or more.
+        horizon: how many periods are kept.
+        misread: remember the past wrongly in the first period, as the authors' code does; see `Game.misread`.
+
+    Raises:
+        ValueError: `periods` or `horizon` is below 1.
+    """
+    if periods < 1 or horizon < 1:
+        raise ValueError(f"periods={periods}, horizon={horizon}: both must be 1 or more")
+    state = origin = int(cycle.states[0]) if start is None else int(start)
+    actions = greedy_actions(game, strategies)
+    values = strategy_values(game, strategies)[firm]
+    weight = game.points ** (game.firms - 1 - firm)
+    remembered = int(game.misread(origin)) if misread else origin
+    usual = int(game.after(remembered, actions[origin]))
+    on_cycle = set(cycle.states.tolist())
+    seen: dict[int, int] = {}
+    played: list[int] = []
+    value, discount = 0.0, 1.0
+    length, returned, settled = 0, False, False
+    period = 0
+    while period < max(horizon, periods) or not settled:
+        period += 1
+        action = int(actions[state])
+        if period <= periods:
+            action += (price - int(strategies[firm, state])) * weight
+            value += discount * float(game.profits[action, firm])
+            discount *= game.delta[firm]
+        state = int(game.after(state if period > 1 else remembered, action))
+        if period == periods:
+            value += discount * float(values[state])
+        played.append(action)
+        # While the price is forced the states say nothing about where play ends.
+        if period >= periods and not settled:
+            settled = state in on_cycle or state in seen
+            returned = state in on_cycle
+            length = period if returned else seen.setdefault(state, period)
+    kept = np.array(played[:horizon], dtype=np.int64)
+    return TableResponse(
+        firm=firm,
+        start=origin,
+        price=int(price),
+        before=game.price_of(game.choices(actions[origin])),
+        prices=game.price_of(game.choices(kept)),
+        profits=game.profits[kept],
+        length=length,
+        returned=returned,
+        value=value,
+        value_before=float(game.profits[actions[origin], firm] + game.delta[firm] * values[usual]),
+    )
+
+
+def cycle_responses(
+    game: Game,
+    strategies: Ints,
+    cycle: LimitCycle,
+    to: int | str = "best_reply",
+    *,
+    periods: int = 1,
+    horizon: int = HORIZON,
+    misread: bool = False,
+) -> list[TableResponse]:
+    """A deviation by every firm from every state of the cycle.
+
+    Args:
+        game: the game.
+        strategies: (firms, states).
+        cycle: the cycle that is left.
+        to: where the deviations go; see `deviation_price`.
+        periods: for how many periods.
+        horizon: how many periods are kept.
+        misread: see `impulse_response`.
+    """
+    return [
+        impulse_response(
+            game,
+            strategies,
+            cycle,
+            firm=firm,
+            price=deviation_price(game, strategies, cycle, place, firm, to),
+            start=int(cycle.states[place]),
+            periods=periods,
+            horizon=horizon,
+            misread=misread,
+        )
+        for firm in range(game.firms)
+        for place in range(cycle.length)
+    ]
+
+
+def repaired(
+    game: Game, first: Ints, second: Ints, start: int, *, swap: Sequence[int] | None = None
+) -> tuple[LimitCycle, float]:
+    """Let firms trained in one session meet firms trained in another (Eschenbaum et al. 2022).
+
+    Args:
+        game: the game.
+        first: (firms, states) strategies of one session.
+        second: the same of another.
+        start: the state play begins in.
+        swap: which firms come from the second session; `None`: all but firm 0.
+
+    Returns:
+        The limit cycle they end in, and its profit gain.
+    """
+    mixed = np.array(first)
+    chosen = list(range(1, game.firms)) if swap is None else list(swap)
+    mixed[chosen] = np.asarray(second)[chosen]
+    cycle = limit_cycle(game, mixed, start)
+    return cycle, float(profit_gain(cycle.profits.mean(axis=0), game.marks))

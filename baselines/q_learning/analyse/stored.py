@@ -1,0 +1,99 @@
+"""Finished runs, for questions asked later: their strategies answer deviations and meet strangers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limit_cycle
+from llm_coop_envs.baselines.q_learning.analyse.measures import Row
+from llm_coop_envs.baselines.q_learning.analyse.responses import (
+    HORIZON,
+    ResponseSummary,
+    cycle_responses,
+    repaired,
+    summarise,
+)
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.reproduce.runs import PLAN, read_journal
+from llm_coop_envs.errors import RunError
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRun:
+    """The sessions of a run folder, in order.
+
+    Attributes:
+        settings: what learned.
+        game: `settings.game()`.
+        rows: the rows of the sessions.
+        strategies: the strategies of each session, (firms, states).
+        cycles: the limit cycle of each session, from its last state on.
+    """
+
+    settings: QLearningSettings
+    game: Game
+    rows: list[Row]
+    strategies: list[Ints]
+    cycles: list[LimitCycle]
+
+    def answers(self, to: int | str = "best_reply", *, periods: int = 1, horizon: int = HORIZON) -> ResponseSummary:
+        """How the sessions answer deviations by every firm from every state of their cycles.
+
+        Args:
+            to: where the deviations go; see `responses.deviation_price`.
+            periods: for how many periods.
+            horizon: how many periods are kept.
+        """
+        return summarise(
+            cycle_responses(self.game, strategies, cycle, to, periods=periods, horizon=horizon)
+            for strategies, cycle in zip(self.strategies, self.cycles, strict=True)
+        )
+
+    def strangers(self, pairs: int, rng: np.random.Generator) -> Floats:
+        """Profit gains when firm 0 of one session meets the other firms of another (Eschenbaum et al. 2022).
+
+        Args:
+            pairs: how many meetings, of sessions drawn with replacement but never with themselves.
+            rng: draws them.
+
+        Returns:
+            (pairs,) gains; play begins in the last state of firm 0's session.
+        """
+        count = len(self.rows)
+        if count < 2:
+            raise RunError("strangers need two sessions or more; run some more first")
+        first = rng.integers(count, size=pairs)
+        second = (first + rng.integers(1, count, size=pairs)) % count
+        return np.array(
+            [
+                repaired(self.game, self.strategies[a], self.strategies[b], self.rows[a]["last_state"])[1]
+                for a, b in zip(first.tolist(), second.tolist(), strict=True)
+            ]
+        )
+
+
+def load(folder: Path) -> StoredRun:
+    """Read a run folder.
+
+    Raises:
+        RunError: the folder holds no finished sessions, or is damaged.
+    """
+    rows = sorted(read_journal(folder), key=lambda row: int(row["session"]))
+    if not rows:
+        raise RunError(f"{folder} holds no finished sessions; run some first")
+    try:
+        settings = QLearningSettings.from_json(json.loads((folder / PLAN).read_text(encoding="utf-8"))["settings"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{folder / PLAN} cannot be read ({error}); run the sessions anew") from error
+    game = settings.game()
+    kind = "<u1" if game.points <= 256 else "<u2"
+    strategies = [
+        np.frombuffer(row["strategies"], kind).reshape(game.firms, game.states).astype(np.int64) for row in rows
+    ]
+    cycles = [limit_cycle(game, s, row["last_state"]) for s, row in zip(strategies, rows, strict=True)]
+    return StoredRun(settings, game, rows, strategies, cycles)

@@ -1,0 +1,147 @@
+"""Q tables as files: what learned, how it came about, and the values.
+
+A file is a NumPy archive (`.npz`) of the tables and of the settings as JSON; nothing in it is executed when it is read.
+The tables that come with the package are named in `SHIPPED`, each with the call that made it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limit_cycle
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
+
+FOLDER = "tables"
+ENDING = ".npz"
+
+_MADE_BY = "python -m llm_coop_envs.baselines.q_learning table {name}.npz --preset {name} --seed 0 --session 0"
+
+SHIPPED: Mapping[str, str] = {name: _MADE_BY.format(name=name) for name in ("calvano", "team_up", "team_up_linear")}
+"""Shipped tables and the commands that made them. Each is the first session of its seed, not a chosen one."""
+
+
+@dataclass(frozen=True, eq=False)
+class QTable:
+    """The tables of one session.
+
+    Attributes:
+        settings: what learned.
+        seed: the session's seed.
+        number: which session of it.
+        periods: periods played, the window of convergence included.
+        converged: whether it converged.
+        last_state: the state in which the last period was played.
+        q: (firms, states, m) the values.
+        strategies: (firms, states) the greedy price index in each state.
+    """
+
+    settings: QLearningSettings
+    seed: int
+    number: int
+    periods: int
+    converged: bool
+    last_state: int
+    q: Floats
+    strategies: Ints
+
+    @classmethod
+    def of(cls, settings: QLearningSettings, seed: int, session: Session) -> QTable:
+        """The tables of a session that was run with these settings and this seed."""
+        return cls(
+            settings,
+            seed,
+            session.number,
+            session.periods,
+            session.converged,
+            session.last_state,
+            session.q,
+            session.strategies,
+        )
+
+    @property
+    def game(self) -> Game:
+        """The game the tables were learned in."""
+        return self.settings.game()
+
+    @property
+    def cycle(self) -> LimitCycle:
+        """Where greedy play ends that goes on from the session's last state."""
+        return limit_cycle(self.game, self.strategies, self.last_state)
+
+    def save(self, path: Path) -> None:
+        """Write the file; equal tables give equal bytes.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        settings = self.settings.to_json()
+        del settings["memory_limit"]
+        about = {name: getattr(self, name) for name in ("seed", "number", "periods", "converged", "last_state")}
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            about=np.frombuffer(json.dumps({"settings": settings, **about}).encode(), np.uint8),
+            q=self.q,
+            strategies=self.strategies.astype(np.int16),
+        )
+        try:
+            path.write_bytes(buffer.getvalue())
+        except OSError as error:
+            raise RunError(f"the table {path} cannot be written ({error.strerror})") from error
+
+
+def training_market(preset: str) -> BertrandSettings:
+    """A preset's market as the learners play it: on a grid of 15 prices, everything else as the preset has it.
+
+    Raises:
+        SettingsError: there is no such preset.
+    """
+    market = BertrandSettings.build(preset)
+    return market if market.prices == "grid" else replace(market, prices="grid", price_cap=None)
+
+
+def load_table(argument: str) -> QTable:
+    """Read a table.
+
+    Args:
+        argument: the name of a shipped table, or the path of a file.
+
+    Raises:
+        SettingsError: there is no such table.
+        RunError: the file is no table.
+    """
+    if argument in SHIPPED:
+        folder = resources.files("llm_coop_envs.baselines.q_learning") / FOLDER
+        data = (folder / (argument + ENDING)).read_bytes()
+    else:
+        path = Path(argument).expanduser()
+        if not path.is_file():
+            why = f"is no shipped Q table and no file; {suggestion(argument, SHIPPED)}"
+            raise SettingsError("table", argument, why)
+        data = path.read_bytes()
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            about: dict[str, Any] = json.loads(found["about"].tobytes())
+            q, strategies = found["q"], found["strategies"].astype(np.int64)
+        settings = QLearningSettings.from_json(about.pop("settings"))
+        table = QTable(settings, q=q, strategies=strategies, **about)
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, LlmCoopError) as error:
+        raise RunError(f"{argument} is no Q table of this program ({error}); make one with '... table'") from error
+    shape = (settings.firms, settings.states, settings.market.grid_points)
+    if q.shape != shape or strategies.shape != shape[:2] or not 0 <= table.last_state < settings.states:
+        raise RunError(f"the Q table {argument} has shape {q.shape} where its settings need {shape}; make it anew")
+    return table

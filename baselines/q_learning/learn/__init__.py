@@ -1,0 +1,1 @@
+"""The Q-learner itself, compiled: sessions from the first draw to convergence."""

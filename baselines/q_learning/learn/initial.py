@@ -1,0 +1,69 @@
+"""The first Q table and the first state of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.analysis import strategy_q
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+
+Uniform = Callable[[], float]
+
+
+def initial_q(settings: QLearningSettings, game: Game, uniform: Uniform) -> Floats:
+    """The first Q table (Calvano et al. 2020, section II.C and appendix).
+
+    Args:
+        settings: what learns.
+        game: `settings.game()`.
+        uniform: gives the next number in (0, 1), for `initial="random"`: firm by firm, state by state, price by price.
+
+    Returns:
+        (firms, states, m).
+    """
+    shape = (game.firms, game.states, game.points)
+    if settings.initial == "uniform":
+        return against_uniform(game, shape)
+    if settings.initial in ("nash", "grim"):
+        if settings.initial_points is None:
+            alone, together = game.nearest_to(game.marks.nash), game.nearest_to(game.marks.joint)
+        else:
+            alone, together = (np.full(game.firms, k) for k in settings.initial_points)
+        strategies = constant_strategies(game, alone)
+        if settings.initial == "nash":
+            return strategy_q(game, strategies)
+        trusting = int(sum(game.action(together) * game.actions**k for k in range(game.memory)))
+        strategies[:, trusting] = together
+        return strategy_q(game, strategies)
+    if settings.initial == "constant":
+        return np.full(shape, float(settings.initial_value))
+    low, high = settings.initial_range
+    drawn = np.array([uniform() for _ in range(int(np.prod(shape)))]).reshape(shape)
+    return low + (high - low) * drawn
+
+
+def against_uniform(game: Game, shape: tuple[int, int, int]) -> Floats:
+    """Each price's profit for ever, if all rivals draw their prices uniformly: the same in every state."""
+    table = game.profits.reshape((game.points,) * game.firms + (game.firms,))
+    q = np.empty(shape)
+    for i in range(game.firms):
+        rivals = tuple(j for j in range(game.firms) if j != i)
+        q[i] = table[..., i].mean(axis=rivals) / (1.0 - game.delta[i])
+    return q
+
+
+def constant_strategies(game: Game, choices: Ints) -> Ints:
+    """Strategies that ask the same price in every state."""
+    return np.repeat(np.asarray(choices, dtype=np.int64)[:, None], game.states, axis=1)
+
+
+def initial_state(game: Game, uniform: Uniform) -> int:
+    """A state drawn uniformly: for each past round, the latest first, one number per firm."""
+    state = 0
+    for _ in range(game.memory):
+        action = game.action([int(game.points * uniform()) for _ in range(game.firms)])
+        state = state * game.actions + int(action)
+    return state

@@ -1,0 +1,290 @@
+"""One session: learners meet, learn until they converge, and their greedy strategies are what remains."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.initial import initial_q, initial_state
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.errors import SettingsError
+
+LOOPS = ("auto", "general", "duopoly")
+
+_EXPLORATION = {"epsilon": 0, "boltzmann": 1, "none": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """What a session ended with.
+
+    Attributes:
+        number: which session of its seed.
+        periods: periods played, the window of convergence included.
+        converged: whether greedy prices stayed unchanged for the window. Unconverged sessions count in all results, as
+            in Calvano et al. 2020.
+        last_state: the state in which the last period was played.
+        strategies: (firms, states) the greedy price index in each state.
+        q: (firms, states, m) the Q tables.
+        trace: (periods asked for, firms) price indices of the first periods; empty unless asked for.
+    """
+
+    number: int
+    periods: int
+    converged: bool
+    last_state: int
+    strategies: Ints
+    q: Floats
+    trace: Ints
+
+    def strategy_bytes(self) -> bytes:
+        """The strategies, firm by firm and state by state: one byte each, two (little-endian) above 256 prices."""
+        kind = "<u1" if self.q.shape[2] <= 256 else "<u2"
+        return self.strategies.astype(kind).tobytes()
+
+    @property
+    def crc32(self) -> str:
+        """The checksum of `strategy_bytes`, in hexadecimal."""
+        return f"{zlib.crc32(self.strategy_bytes()):08x}"
+
+
+def run_session(
+    settings: QLearningSettings,
+    seed: int,
+    number: int = 0,
+    *,
+    game: Game | None = None,
+    q: Floats | None = None,
+    trace: int = 0,
+    loop: str = "auto",
+) -> Session:
+    """Run one session with the fast random stream.
+
+    The same seed and number give the same session, whatever runs beside it.
+
+    Args:
+        settings: what learns.
+        seed: seeds a NumPy `SeedSequence`.
+        number: which of the seed's sessions, from 0.
+        game: `settings.game()`, if it is at hand.
+        q: start from this table instead of `settings.initial` (e.g. tables trained elsewhere, to learn on).
+        trace: keep the price indices of so many first periods.
+        loop: `"general"`, `"duopoly"` (the fast one, for two firms, memory 1, at most 16 prices, asynchronous
+            updates, epsilon-greedy exploration and lowest ties), or `"auto"`: the fast one if it can.
+
+    Raises:
+        MissingExtra: the compiler is not installed.
+        SettingsError: `loop="duopoly"` cannot play these settings.
+        ValueError: `q` has the wrong shape.
+    """
+    draws, begins = np.random.SeedSequence(seed, spawn_key=(number,)).spawn(2)
+    generator = np.random.Generator(np.random.PCG64(begins))
+    fast = _fast(settings, trace, loop)
+    game = settings.game() if game is None else game
+    table = initial_q(settings, game, generator.random) if q is None else _given(q, game)
+    start = initial_state(game, generator.random)
+    from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
+
+    state = draws.generate_state(4 * LANES + 1, np.uint64)
+    words, ties = state[:-1].reshape(4, LANES).copy(), state[-1:].astype(np.int64)
+    if fast:
+        return _play_duopoly(settings, game, number, table, start, words)
+    return _play(settings, game, number, table, start, words=words, ties=ties, trace=trace)
+
+
+def run_docked_session(
+    settings: QLearningSettings,
+    number: int,
+    *,
+    game: Game | None = None,
+    trace: int = 0,
+) -> Session:
+    """Run one session with the random numbers of the authors' code, as session `number` of their 1,000.
+
+    Exploration draws from RAN2 with seed -number, four draws a period for two firms; random tables and random ties from
+    a second RAN2 with the same seed; the first state from one RAN2 with seed -1 for all sessions.
+
+    Args:
+        settings: what learns; the archived sessions are those of `docked.SETTINGS`.
+        number: which session, from 1.
+        game: `settings.game()`, if it is at hand.
+        trace: keep the price indices of so many first periods.
+
+    Raises:
+        MissingExtra: the compiler is not installed.
+        ValueError: `number` is below 1.
+    """
+    if number < 1:
+        raise ValueError(f"number={number}: the authors' sessions are numbered from 1")
+    from llm_coop_envs.baselines.q_learning.learn import streams
+
+    def seeded(seed: int) -> NDArray[np.int64]:
+        state = np.zeros(streams.RAN2_WORDS, dtype=np.int64)
+        streams.ran2_seed(state, seed)
+        return state
+
+    game = settings.game() if game is None else game
+    ties, first = seeded(number), seeded(1)
+    for _ in range((number - 1) * game.firms * max(game.memory, 1)):
+        streams.ran2_next(first)
+    table = initial_q(settings, game, lambda: float(streams.ran2_next(ties)))
+    start = initial_state(game, lambda: float(streams.ran2_next(first)))
+    return _play(settings, game, number, table, start, stream=seeded(number), ties=ties, trace=trace)
+
+
+def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
+    """Whether the fast loop plays."""
+    if loop not in LOOPS:
+        raise ValueError(f"loop={loop!r}: must be one of {', '.join(LOOPS)}")
+    can = (
+        settings.firms == 2
+        and settings.memory == 1
+        and settings.market.grid_points <= 16
+        and settings.updates == "asynchronous"
+        and settings.exploration == "epsilon"
+        and settings.ties == "lowest"
+        and not trace
+    )
+    if loop == "duopoly" and not can:
+        raise SettingsError(
+            "loop",
+            loop,
+            "plays two firms with a memory of 1 and at most 16 prices, asynchronous updates, epsilon exploration, "
+            "lowest ties and no trace; use loop='auto'",
+        )
+    return can and loop != "general"
+
+
+def _given(q: Floats, game: Game) -> Floats:
+    """A copy of a given table."""
+    shape = (game.firms, game.states, game.points)
+    if np.shape(q) != shape:
+        raise ValueError(f"q has shape {np.shape(q)} where these settings need {shape}")
+    return np.array(q, dtype=np.float64)
+
+
+def _exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floats]:
+    """`scale` and `growth` of `kernel.learn`."""
+    from llm_coop_envs.baselines.q_learning.learn.streams import BLOCK
+
+    firms = settings.firms
+    periods = np.arange(BLOCK + 1)
+    if settings.exploration == "boltzmann":
+        cooling = np.power(settings.cooling, periods, dtype=np.float64)
+        return np.full(firms, float(settings.temperature)), np.tile(cooling, (firms, 1))
+    beta = settings.spread("beta")
+    if docked:
+        return np.ones(firms), np.array([[1.0, math.exp(-b)] for b in beta])
+    with np.errstate(over="ignore"):  # infinity is right: then nobody explores
+        growth = np.exp(np.outer(beta, periods))
+    return np.full(firms, settings.market.grid_points * 2.0**-32), growth
+
+
+def _play(
+    settings: QLearningSettings,
+    game: Game,
+    number: int,
+    q: Floats,
+    start: int,
+    *,
+    ties: NDArray[np.int64],
+    words: NDArray[np.uint64] | None = None,
+    stream: NDArray[np.int64] | None = None,
+    trace: int = 0,
+) -> Session:
+    """Play a session with the general loop; `words` for the fast stream, `stream` for RAN2, `ties` of the same kind."""
+    from llm_coop_envs.baselines.q_learning.learn import kernel, streams
+    from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
+
+    docked = stream is not None
+    if stream is None:
+        stream = np.zeros(streams.RAN2_WORDS, dtype=np.int64)
+    if words is None:
+        words = np.zeros((4, LANES), dtype=np.uint64)
+    alpha = np.array(settings.spread("alpha"))
+    random_ties = settings.ties == "random"
+    firms, states, points = q.shape
+    rows, width = kernel.pack(q), kernel.row_width(points)
+    tops, seconds, greedy = np.empty(firms * states), np.empty(firms * states), np.empty(firms * states, dtype=np.int64)
+    kernel.first_greedy(rows, tops, seconds, greedy, random_ties, docked, ties)
+    scale, growth = _exploration(settings, docked)
+    traced = np.zeros((trace, firms), dtype=np.int64)
+    found: tuple[Any, ...] = kernel.learn(
+        rows,
+        tops,
+        seconds,
+        greedy,
+        (game.profits * alpha).reshape(-1),
+        1.0 - alpha,
+        alpha * np.array(settings.spread("delta")),
+        points,
+        settings.memory,
+        settings.updates == "synchronous",
+        random_ties,
+        _EXPLORATION[settings.exploration],
+        scale,
+        growth,
+        docked,
+        words,
+        stream,
+        ties,
+        settings.window,
+        settings.max_periods,
+        start,
+        traced,
+    )
+    periods, converged, last_state = found
+    table = rows.reshape(firms, states, width)[:, :, :points].copy()
+    strategies = greedy.reshape(firms, states)
+    return Session(number, int(periods), bool(converged), int(last_state), strategies, table, traced[:periods])
+
+
+def _play_duopoly(
+    settings: QLearningSettings,
+    game: Game,
+    number: int,
+    q: Floats,
+    start: int,
+    words: NDArray[np.uint64],
+    rare: float | None = None,
+) -> Session:
+    """Play a session with the fast loop."""
+    from llm_coop_envs.baselines.q_learning.learn import duopoly
+
+    alpha = np.array(settings.spread("alpha"))
+    scale, growth = _exploration(settings, docked=False)
+    rows, table, greedy = duopoly.pack(q, game.profits, alpha)
+    names = duopoly.state_numbers(game.points)
+    found: tuple[Any, ...] = duopoly.learn_duopoly(
+        rows,
+        table,
+        greedy,
+        game.points,
+        1.0 - alpha,
+        alpha * np.array(settings.spread("delta")),
+        scale,
+        growth,
+        words,
+        settings.window,
+        settings.max_periods,
+        duopoly.RARE if rare is None else rare,
+        int(names[start]),
+    )
+    periods, converged, last = found
+    tables, strategies = duopoly.unpack(rows, greedy, game.points)
+    last_state = int(np.searchsorted(names, last))
+    return Session(
+        number,
+        int(periods),
+        bool(converged),
+        last_state,
+        strategies,
+        tables,
+        np.zeros((0, 2), dtype=np.int64),
+    )

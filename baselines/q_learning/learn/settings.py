@@ -1,0 +1,261 @@
+"""Settings of the Q-learners: who learns how, in which market, until when."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from typing_extensions import Self
+
+from llm_coop_envs.baselines.q_learning.learn.game import Game
+from llm_coop_envs.bertrand.rules import price_grid
+from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.core.settings import check_choice, check_int, check_number, plain, suggestion
+from llm_coop_envs.errors import SettingsError
+
+MAX_FIRMS = 4
+MAX_MEMORY = 2
+MAX_PRICES = 1000
+MAX_PERIODS = 10**15
+
+GIB = 2**30
+_CELL = 8  # bytes of one Q value
+_ROW = 8 + 4  # a row's largest value and its price
+
+INITIAL = ("uniform", "nash", "grim", "random", "constant")
+
+
+def _baseline() -> BertrandSettings:
+    return BertrandSettings.build("calvano")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QLearningSettings:
+    """Independent Q-learners that price against each other (Calvano et al. 2020).
+
+    The defaults are their representative experiment (alpha = 0.15, beta = 4e-6). Where the paper's text and its code
+    differ, each field says which is the default.
+
+    Attributes:
+        market: demand, costs and the grid of prices (`grid_points` is their m, `grid_margin` their xi); talk, rounds
+            and what firms are told play no role here. 2 to 4 firms.
+        price_range: lowest and highest price of every firm's grid, instead of the one `grid_margin` gives (their
+            variant with a lowest price of 0.99); `None` takes the market's own grid.
+        memory: how many past rounds a state holds, 0 to 2 (theirs: 1). Their code sets delta to 0 for learners without
+            memory; here that is the caller's to do.
+        alpha: step of an update, in (0, 1]; a number or one per firm.
+        beta: decay of exploration per period, eps_t = exp(-beta (t - 1)), in (0, 1]; a number or one per firm. Their
+            inputs are per 25,000 periods: 0.1 there is 4e-6 here.
+        delta: discount factor, in [0, 1); a number or one per firm.
+        initial: the first Q table. `"uniform"`: rivals price uniformly for ever (baseline); `"nash"`: everybody asks
+            the grid price nearest to Nash; `"grim"`: everybody asks the price nearest to joint profit as long as all
+            did, else the one nearest to Nash; `"random"`: uniform over `initial_range`; `"constant"`: `initial_value`.
+        initial_points: the price indices that stand for Nash and for joint profit in `"nash"` and `"grim"`; `None`: the
+            nearest to these prices (their variant with xi = 0.5 takes the third price for Nash).
+        initial_range: bounds for `"random"` (theirs: 0 and 10).
+        initial_value: the value for `"constant"` (theirs: 5, and 10 without exploration).
+        exploration: `"epsilon"` (uniform over all prices, the greedy one included), `"boltzmann"`, or `"none"`.
+        temperature: Boltzmann only: the first temperature (their code: 1000).
+        cooling: Boltzmann only: the factor on the temperature per period, in (0, 1) (theirs: 0.999961, which their
+            input gives as 1 - 10^-4.41414).
+        updates: `"asynchronous"`: only the visited cell (theirs), or `"synchronous"`: in the visited state, every price
+            of a firm with what it would have brought against the rivals' actual prices (Asker, Fershtman and Pakes
+            2021).
+        ties: which of several equally valued prices is greedy: `"lowest"` (the paper's text; default) or `"random"`
+            (their code: drawn when the greedy price's own value falls, and an exact tie with the maximum does not
+            switch). Beyond flat first tables exact ties practically never happen.
+        window: converged when no firm's greedy price changed in any state for so many periods (theirs: 100,000).
+        max_periods: stop unconverged after so many periods (their code: 1.25e9, default; their text: 1e9).
+        memory_limit: how many GiB the tables of one session may take; `None`: three quarters of this machine's memory.
+    """
+
+    market: BertrandSettings = field(default_factory=_baseline)
+    price_range: tuple[float, float] | None = None
+    memory: int = 1
+    alpha: float | tuple[float, ...] = 0.15
+    beta: float | tuple[float, ...] = 4e-6
+    delta: float | tuple[float, ...] = 0.95
+    initial: str = "uniform"
+    initial_points: tuple[int, int] | None = None
+    initial_range: tuple[float, float] = (0.0, 10.0)
+    initial_value: float = 5.0
+    exploration: str = "epsilon"
+    temperature: float = 1000.0
+    cooling: float = 1.0 - 10.0**-4.41414
+    updates: str = "asynchronous"
+    ties: str = "lowest"
+    window: int = 100_000
+    max_periods: int = 1_250_000_000
+    memory_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field, alone and with the others."""
+        if not isinstance(self.market, BertrandSettings):
+            raise SettingsError("market", self.market, "must be BertrandSettings")
+        if self.market.firms > MAX_FIRMS:
+            raise SettingsError("firms", self.market.firms, f"Q-learning takes 2 to {MAX_FIRMS} firms")
+        if self.market.prices != "grid":
+            raise SettingsError("prices", self.market.prices, "Q-learning needs a grid of prices; set prices='grid'")
+        if self.market.grid_points > MAX_PRICES:
+            raise SettingsError("grid_points", self.market.grid_points, f"Q-learning takes at most {MAX_PRICES} prices")
+        check_int(self, "memory", 0, MAX_MEMORY)
+        self._per_firm("alpha", 0.0, 1.0, "above 0 and at most 1", lambda x: 0.0 < x <= 1.0)
+        self._per_firm("beta", 0.0, 1.0, "above 0 and at most 1", lambda x: 0.0 < x <= 1.0)
+        self._per_firm("delta", 0.0, 1.0, "at least 0 and below 1", lambda x: 0.0 <= x < 1.0)
+        check_choice(self, "initial", INITIAL)
+        if self.initial_points is not None:
+            self._check_points()
+        self._pair("initial_range", rising=False)
+        check_number(self, "initial_value")
+        check_choice(self, "exploration", ("epsilon", "boltzmann", "none"))
+        check_number(self, "temperature", 0.0, above=True)
+        check_number(self, "cooling", 0.0, 1.0, above=True)
+        if self.cooling == 1.0:
+            raise SettingsError("cooling", self.cooling, "must be below 1, or exploration never ends")
+        check_choice(self, "updates", ("asynchronous", "synchronous"))
+        check_choice(self, "ties", ("lowest", "random"))
+        check_int(self, "window", 1)
+        check_int(self, "max_periods", 1, MAX_PERIODS)
+        if self.memory_limit is not None:
+            check_number(self, "memory_limit", 0.0, above=True)
+        self._check_grid()
+        self._check_size()
+
+    def _per_firm(self, name: str, low: float, high: float, bounds: str, inside: Any) -> None:
+        """Require a number within bounds, or one per firm; lists become tuples."""
+        value = getattr(self, name)
+        many = isinstance(value, list | tuple)
+        numbers = value if many else (value,)
+        for number in numbers:
+            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+                raise SettingsError(name, value, "must be a number, or a list of one per firm")
+            if not inside(number):
+                raise SettingsError(name, value, f"must be {bounds}")
+        if many:
+            if len(numbers) != self.market.firms:
+                raise SettingsError(name, value, f"has {len(numbers)} values for {self.market.firms} firms")
+            object.__setattr__(self, name, tuple(float(number) for number in numbers))
+
+    def _pair(self, name: str, *, rising: bool) -> None:
+        """Require two finite numbers, the first not above (or below) the second; a list becomes a tuple."""
+        value = getattr(self, name)
+        if (
+            not isinstance(value, list | tuple)
+            or len(value) != 2
+            or any(isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x) for x in value)
+        ):
+            raise SettingsError(name, value, "must be two numbers, the lower one first")
+        if value[0] > value[1] or (rising and value[0] == value[1]):
+            raise SettingsError(name, value, "must have the lower number first")
+        object.__setattr__(self, name, (float(value[0]), float(value[1])))
+
+    def _check_points(self) -> None:
+        """Require two indices of the grid."""
+        value, highest = self.initial_points, self.market.grid_points - 1
+        if (
+            not isinstance(value, list | tuple)
+            or len(value) != 2
+            or any(isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= highest for k in value)
+        ):
+            raise SettingsError("initial_points", value, f"must be two price indices, 0 to {highest}")
+        object.__setattr__(self, "initial_points", tuple(value))
+
+    def _check_grid(self) -> None:
+        """Refuse a grid that does not reach from Nash to joint-profit price: nothing could be measured on it."""
+        if self.price_range is not None:
+            self._pair("price_range", rising=True)
+            if self.price_range[0] < 0.0:
+                raise SettingsError("price_range", self.price_range, "must not go below a price of 0")
+        marks = self.market.marks
+        for i, grid in enumerate(self.grids):
+            for kind, price in (("Nash", marks.nash[i]), ("joint-profit", marks.joint[i])):
+                if not grid[0] <= price <= grid[-1]:
+                    raise SettingsError(
+                        "price_range",
+                        self.price_range,
+                        f"the grid from {grid[0]:g} to {grid[-1]:g} misses firm {i}'s {kind} price {price:g}; widen it",
+                    )
+
+    def _check_size(self) -> None:
+        """Refuse tables that would not fit, before anything is allocated."""
+        limit = self.memory_limit
+        if limit is None:
+            limit = 0.75 * machine_memory() / GIB
+        size = self.table_bytes / GIB
+        if size > limit:
+            raise SettingsError(
+                "memory",
+                self.memory,
+                f"{self.market.firms} firms with {self.market.grid_points} prices and a memory of {self.memory} have "
+                f"{self.states:,} states, and the Q tables of one session would take {size:,.4g} GiB where at most "
+                f"{limit:,.4g} GiB are allowed; take fewer prices, a shorter memory, or raise memory_limit",
+            )
+
+    @property
+    def firms(self) -> int:
+        """How many firms learn."""
+        return self.market.firms
+
+    @property
+    def states(self) -> int:
+        """Number of states: m^(firms * memory)."""
+        return int(self.market.grid_points ** (self.market.firms * self.memory))
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of one session's tables: Q, each row's maximum and its price, and the profits."""
+        points, firms = self.market.grid_points, self.market.firms
+        return firms * self.states * (points * _CELL + _ROW) + int(points**firms) * firms * _CELL
+
+    @property
+    def grids(self) -> tuple[tuple[float, ...], ...]:
+        """Each firm's prices, ascending."""
+        if self.price_range is None:
+            return self.market.grids
+        low, high = self.price_range
+        # A grid of `price_range` is the usual one without margins.
+        return (price_grid(low, high, self.market.grid_points, 0.0),) * self.market.firms
+
+    def spread(self, name: str) -> tuple[float, ...]:
+        """The field `name` as one value per firm."""
+        value = getattr(self, name)
+        return value if isinstance(value, tuple) else (float(value),) * self.market.firms
+
+    def game(self) -> Game:
+        """The stage game these learners play, as arrays."""
+        return Game.of(self.market.market, self.market.marks, self.grids, self.memory, self.spread("delta"))
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as plain data that `from_json` accepts again."""
+        shown = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "market"}
+        return {"market": self.market.to_json(), **shown}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Make settings from plain data.
+
+        Args:
+            data: as `to_json` gives it; fields may be left out, `market` may name its `preset`.
+
+        Raises:
+            SettingsError: an unknown field, or an impossible value.
+        """
+        names = [f.name for f in fields(cls)]
+        for name, value in data.items():
+            if name not in names:
+                raise SettingsError(name, value, f"is no setting of the Q-learners; {suggestion(name, names)}")
+        given = dict(data)
+        if isinstance(given.get("market"), Mapping):
+            given["market"] = BertrandSettings.build(**given["market"])
+        return cls(**given)
+
+
+def machine_memory() -> int:
+    """Bytes of memory this machine has, or 8 GiB where it cannot be asked."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 8 * GIB

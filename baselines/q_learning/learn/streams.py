@@ -1,0 +1,189 @@
+"""Random numbers for the compiled learner: an own fast stream, and the one of Calvano et al. (2020).
+
+Both are turned, a block of periods ahead, into `picks`: the price index a firm explores in a period, or `points` (the
+number of prices) where it does not explore. The learner sees picks only, so it is the same code for both streams.
+
+The fast stream is xoshiro256++ (Blackman and Vigna 2021) in `LANES` generators that take turns. A word serves two
+firms: firm 0 (2, ...) its upper, firm 1 (3, ...) its lower 32 bits. With h a half word and eps the firm's exploration
+rate, x = (h + 1/2) / 2^32 is uniform, and floor(x * points / eps) is a uniform price if it is below `points`, which
+happens with probability eps; else the firm does not explore. One division per block prepares this for all periods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.q_learning.learn.compiled import compiled, part
+from llm_coop_envs.baselines.q_learning.learn.vectors import LANES, address, draw, get_whole, put_whole
+
+BLOCK = 1024
+"""Periods whose random numbers are drawn at once; a multiple of `LANES`."""
+
+RAN2_WORDS = 35
+"""Numbers in the state of RAN2: idum, idum2, iy, and the shuffle table of 32."""
+
+Words = NDArray[np.uint64]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_HALF = 2.0**-32
+_MASK = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+
+# L'Ecuyer's two generators and the table, as in Numerical Recipes (Fortran 77), section 7.1, `ran2`.
+_M1, _M2 = 2147483563, 2147483399
+_A1, _A2 = 40014, 40692
+_Q1, _Q2 = 53668, 52774
+_R1, _R2 = 12211, 3791
+_TABLE = 32
+_WARM_UP = 8
+_DIVISOR = 1 + (_M1 - 1) // _TABLE
+_LARGEST = 1.0 - 1.2e-7
+
+
+@compiled
+def fill(state: Words, raw: Words) -> None:
+    """Draw as many words as `raw` holds (a multiple of `LANES`)."""
+    generators = address(state)
+    out = address(raw)
+    for j in range(0, raw.size, LANES):
+        draw(generators, out, j)
+
+
+@compiled
+def half_word(raw: Words, index: int, firm: int) -> Any:
+    """The half word of a firm: of word `index` + firm // 2 the upper half for even firms, the lower for odd ones."""
+    word = raw[index + firm // 2]
+    return np.float64(np.int64(word >> _SHIFT)) if firm % 2 == 0 else np.float64(np.int64(word & _MASK))
+
+
+@compiled
+def explore(raw: Words, picks: Longs, points: int, scale: Floats, growth: Floats) -> None:
+    """Turn words into picks.
+
+    Args:
+        raw: (BLOCK * ceil(firms / 2)) words.
+        picks: (BLOCK, firms), filled here.
+        points: number of prices.
+        scale: (firms,) points / eps / 2^32 in the block's first period.
+        growth: (firms, BLOCK + 1) by how much that has grown in period j of the block, exp(beta j).
+    """
+    firms = picks.shape[1]
+    words = (firms + 1) // 2
+    for j in range(len(picks)):
+        for i in range(firms):
+            place = (half_word(raw, j * words, i) + 0.5) * (scale[i] * growth[i, j])
+            picks[j, i] = np.int64(min(place, points))
+
+
+@compiled
+def uniforms(raw: Words, numbers: Floats) -> None:
+    """Turn words into numbers in (0, 1), (BLOCK, firms)."""
+    firms = numbers.shape[1]
+    words = (firms + 1) // 2
+    for j in range(len(numbers)):
+        for i in range(firms):
+            numbers[j, i] = (half_word(raw, j * words, i) + 0.5) * _HALF
+
+
+@compiled
+def ran2_seed(state: Longs, seed: int) -> None:
+    """Set RAN2 up as a call with the negative seed -`seed` does."""
+    first = max(seed, 1)
+    state[1] = first
+    for j in range(_TABLE + _WARM_UP - 1, -1, -1):
+        k = first // _Q1
+        first = _A1 * (first - k * _Q1) - k * _R1
+        if first < 0:
+            first += _M1
+        if j < _TABLE:
+            state[3 + j] = first
+    state[0] = first
+    state[2] = state[3]
+
+
+@part
+def ran2(state: int) -> Any:
+    """The next number of RAN2 in (0, 1) (Press et al., Numerical Recipes; L'Ecuyer with Bays-Durham shuffle).
+
+    Args:
+        state: the address of its (RAN2_WORDS,) numbers.
+    """
+    first = get_whole(state, 0)
+    k = first // _Q1
+    first = _A1 * (first - k * _Q1) - k * _R1
+    if first < 0:
+        first += _M1
+    put_whole(state, 0, first)
+    second = get_whole(state, 1)
+    k = second // _Q2
+    second = _A2 * (second - k * _Q2) - k * _R2
+    if second < 0:
+        second += _M2
+    put_whole(state, 1, second)
+    j = 3 + get_whole(state, 2) // _DIVISOR
+    value = get_whole(state, j) - second
+    put_whole(state, j, first)
+    if value < 1:
+        value += _M1 - 1
+    put_whole(state, 2, value)
+    return min(value * (1.0 / _M1), _LARGEST)
+
+
+@compiled
+def ran2_next(state: Longs) -> Any:
+    """The next number of RAN2, from its (RAN2_WORDS,) numbers."""
+    return ran2(address(state))
+
+
+@compiled
+def ran2_explore(state: Longs, picks: Longs, points: int, eps: Floats, decay: Floats) -> None:
+    """Longs as the authors' code draws them: in each period first who explores, firm by firm, then which price.
+
+    Args:
+        state: the stream.
+        picks: (BLOCK, firms), filled here.
+        points: number of prices.
+        eps: (firms,) exploration rates of the block's first period; moved on to the next block's.
+        decay: (firms,) factor on them per period.
+    """
+    firms = picks.shape[1]
+    here = address(state)
+    for j in range(len(picks)):
+        for i in range(firms):
+            picks[j, i] = points if ran2(here) > eps[i] else 0
+            eps[i] *= decay[i]
+        for i in range(firms):
+            price = np.int64(points * ran2(here))
+            if picks[j, i] == 0:
+                picks[j, i] = price
+
+
+@compiled
+def ran2_uniforms(state: Longs, numbers: Floats) -> None:
+    """Numbers (BLOCK, firms) as the authors' code draws them: of each period's two rows only the first is used."""
+    firms = numbers.shape[1]
+    here = address(state)
+    for j in range(len(numbers)):
+        for i in range(firms):
+            numbers[j, i] = ran2(here)
+        for _ in range(firms):
+            ran2(here)
+
+
+@part
+def split_mix(state: int) -> Any:
+    """The next number in [0, 1) of a small stream that breaks ties (SplitMix64; Steele, Lea and Flood 2014).
+
+    Args:
+        state: the address of its one number.
+    """
+    z = np.uint64(get_whole(state, 0)) + np.uint64(0x9E3779B97F4A7C15)
+    put_whole(state, 0, np.int64(z))
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(np.int64(z >> np.uint64(11))) * 2.0**-53

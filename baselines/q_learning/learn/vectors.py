@@ -1,0 +1,197 @@
+"""A row of 16 numbers at once: what the compiler does not find by itself, spelled as LLVM vector instructions.
+
+They become AVX-512, AVX2 or NEON code, whatever the machine has, and compute the same everywhere: comparisons and
+moves only, and integer arithmetic.
+
+All of them take the address of an array (`address`) in place of the array, and an index that nobody checks. Arrays
+handed from function to function would be counted on every call, and bounds and negative indices looked after on every
+access; both together cost the learner four times what it does. Whoever takes an address keeps the array alive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llm_coop_envs.baselines.q_learning.learn.compiled import inlined, ir, types
+
+WIDTH = 16
+"""Numbers in a row; rows with fewer prices are filled up with minus infinity."""
+
+LANES = 8
+"""Random number generators that run side by side."""
+
+_F64, _I32, _I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+_ROW = ir.VectorType(_F64, WIDTH)
+_PLACES = ir.Constant(ir.VectorType(_I32, WIDTH), list(range(WIDTH)))
+_WORDS = ir.VectorType(_I64, LANES)
+
+_tuple: Any = types.Tuple  # the compiler's own functions are untyped
+_PAIR = _tuple((types.float64, types.int64))
+_TRIPLE = _tuple((types.float64, types.int64, types.float64))
+
+
+def _pointer(builder: Any, address: Any, index: Any, kind: Any) -> Any:
+    """A pointer to one number (of 8 bytes) of an array, as a pointer to `kind`."""
+    place = builder.add(address, builder.shl(index, ir.Constant(_I64, 3)))
+    return builder.inttoptr(place, kind.as_pointer())
+
+
+def _spread(builder: Any, value: Any, kind: Any) -> Any:
+    """A row that holds `value` everywhere."""
+    blank = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
+    first = builder.insert_element(blank, value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(first, blank, ir.Constant(ir.VectorType(_I32, WIDTH), [0] * WIDTH))
+
+
+def _replaced(builder: Any, row: Any, place: Any, value: Any) -> Any:
+    """The row with another value in one place."""
+    here = builder.icmp_signed("==", _PLACES, _spread(builder, builder.trunc(place, _I32), _I32))
+    return builder.select(here, _spread(builder, value, _F64), row)
+
+
+def _largest(builder: Any, row: Any) -> Any:
+    """The largest number of a row, by halving."""
+    width = WIDTH
+    while width > 1:
+        half = width // 2
+        blank = ir.Constant(ir.VectorType(_F64, width), ir.Undefined)
+        chosen = ir.VectorType(_I32, half)
+        low = builder.shuffle_vector(row, blank, ir.Constant(chosen, list(range(half))))
+        high = builder.shuffle_vector(row, blank, ir.Constant(chosen, list(range(half, width))))
+        row = builder.select(builder.fcmp_ordered(">", low, high), low, high)
+        width = half
+    return builder.extract_element(row, ir.Constant(_I32, 0))
+
+
+def _place_of(builder: Any, row: Any, value: Any) -> Any:
+    """The first place that holds a value."""
+    equal = builder.fcmp_ordered("==", row, _spread(builder, value, _F64))
+    mask = builder.zext(builder.bitcast(equal, ir.IntType(WIDTH)), _I64)
+    return builder.cttz(mask, ir.Constant(ir.IntType(1), 1))
+
+
+def _row(builder: Any, address: Any, offset: Any) -> Any:
+    """A row from memory."""
+    row = builder.load(_pointer(builder, address, offset, _ROW))
+    row.align = 8
+    return row
+
+
+def _best(typing: Any, address: Any, offset: Any, place: Any, value: Any) -> Any:
+    signature = _PAIR(types.int64, types.int64, types.int64, types.float64)
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        row = _replaced(builder, _row(builder, given[0], given[1]), given[2], given[3])
+        top = _largest(builder, row)
+        return context.make_tuple(builder, signature.return_type, (top, _place_of(builder, row, top)))
+
+    return signature, generate
+
+
+def _best_two(typing: Any, address: Any, offset: Any, place: Any, value: Any) -> Any:
+    signature = _TRIPLE(types.int64, types.int64, types.int64, types.float64)
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        row = _replaced(builder, _row(builder, given[0], given[1]), given[2], given[3])
+        top = _largest(builder, row)
+        first = _place_of(builder, row, top)
+        rest = _replaced(builder, row, first, ir.Constant(_F64, float("-inf")))
+        return context.make_tuple(builder, signature.return_type, (top, first, _largest(builder, rest)))
+
+    return signature, generate
+
+
+def _get(typing: Any, address: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.load(_pointer(builder, given[0], given[1], _F64))
+
+    return types.float64(types.int64, types.int64), generate
+
+
+def _get_whole(typing: Any, address: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.load(_pointer(builder, given[0], given[1], _I64))
+
+    return types.int64(types.int64, types.int64), generate
+
+
+def _put(typing: Any, address: Any, index: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        builder.store(given[2], _pointer(builder, given[0], given[1], _F64))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64), generate
+
+
+def _put_whole(typing: Any, address: Any, index: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        builder.store(given[2], _pointer(builder, given[0], given[1], _I64))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _draw(typing: Any, state: Any, out: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        def every(number: int) -> Any:
+            return ir.Constant(_WORDS, [number] * LANES)
+
+        def rotated(word: Any, bits: int) -> Any:
+            return builder.or_(builder.shl(word, every(bits)), builder.lshr(word, every(64 - bits)))
+
+        places = [_pointer(builder, given[0], ir.Constant(_I64, k * LANES), _WORDS) for k in range(4)]
+        s = []
+        for place in places:
+            word = builder.load(place)
+            word.align = 8
+            s.append(word)
+        result = builder.add(rotated(builder.add(s[0], s[3]), 23), s[0])
+        builder.store(result, _pointer(builder, given[1], given[2], _WORDS)).align = 8
+        shifted = builder.shl(s[1], every(17))
+        s[2] = builder.xor(s[2], s[0])
+        s[3] = builder.xor(s[3], s[1])
+        s[1] = builder.xor(s[1], s[2])
+        s[0] = builder.xor(s[0], s[3])
+        s[2] = builder.xor(s[2], shifted)
+        s[3] = rotated(s[3], 45)
+        for place, word in zip(places, s, strict=True):
+            builder.store(word, place).align = 8
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _address(typing: Any, array: Any) -> Any:
+    if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype.bitwidth == 64):
+        raise TypeError(f"only a contiguous array of 8-byte numbers has an address here, not {array}")
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        return builder.ptrtoint(data, _I64)
+
+    return types.int64(array), generate
+
+
+address = inlined(_address)
+"""address(array) -> where a contiguous array of 8-byte numbers begins."""
+
+best = inlined(_best)
+"""best(address, offset, place, value) -> (largest, its place): of the row at `offset`, with `value` put in one place.
+
+Of several equal largest the first place; a `place` outside the row puts nothing. The array itself is not changed.
+"""
+
+best_two = inlined(_best_two)
+"""best_two(address, offset, place, value) -> (largest, its place, largest of the others); else as `best`."""
+
+get, get_whole = inlined(_get), inlined(_get_whole)
+"""get(address, index) -> array[index], for float64 and for int64."""
+
+put, put_whole = inlined(_put), inlined(_put_whole)
+"""put(address, index, value): array[index] = value, for float64 and for int64."""
+
+draw = inlined(_draw)
+"""draw(state, out, index): the next `LANES` words of xoshiro256++ (Blackman and Vigna 2021) into out[index:].
+
+`state` is the address of uint64 (4, LANES), one generator per column; `out` the address of uint64.
+"""

@@ -1,0 +1,1 @@
+"""The published experiments again: archives, variants, runs and their comparison."""

@@ -1,0 +1,146 @@
+"""The numbers Calvano et al. (2020) print for their representative experiment, and whether they come out.
+
+With the authors' random numbers the 1,000 sessions are theirs, so every printed digit must come out. Figure 4 was read
+off the graphics of the paper and is compared to `READ_OFF`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
+from llm_coop_envs.baselines.q_learning.analyse.responses import BUGGED, ResponseSummary
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
+
+SESSIONS = 1000
+"""How many sessions the authors ran."""
+
+EPISODE = 25_000
+"""Periods in the authors' unit of time."""
+
+READ_OFF = 0.005
+"""How far a price read off a figure may lie from the one that was drawn."""
+
+_RESULTS, _TABLE_1, _TABLE_A5 = "replication package, A_res.txt", "Table I", "Table A5"
+_FIGURE = "Figure 4, read off"
+
+# Deviator and rival in the periods from the deviation on.
+_DEVIATOR = (1.505, 1.560, 1.579, 1.639, 1.693, 1.733, 1.762, 1.777, 1.785)
+_RIVAL = (1.795, 1.551, 1.592, 1.638, 1.694, 1.737, 1.765, 1.780)
+
+_CLASSES = {
+    "one price, the same for both": ("1-symmetric",),
+    "one price each": ("1-asymmetric",),
+    "one price": ("1-symmetric", "1-asymmetric"),
+    "two periods": ("2",),
+    "three or more": ("3+",),
+}
+# Share of sessions, Delta, its standard deviation, equilibrium play on path.
+_TABLE = {
+    "one price, the same for both": (0.277, 0.866, 0.115, 0.686),
+    "one price each": (0.366, 0.855, 0.114, 0.661),
+    "one price": (0.643, 0.860, 0.114, 0.672),
+    "two periods": (0.238, 0.846, 0.104, 0.294),
+    "three or more": (0.119, 0.793, 0.097, 0.025),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """A published number beside ours.
+
+    Attributes:
+        name: what it is.
+        source: where it stands.
+        value: as printed.
+        digits: how many decimals are printed.
+        found: ours.
+        allowed: how far apart they may be; `None`: ours must round to the printed one.
+    """
+
+    name: str
+    source: str
+    value: float
+    digits: int
+    found: float
+    allowed: float | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether ours is the printed one."""
+        if self.allowed is not None:
+            return abs(self.found - self.value) <= self.allowed
+        # Half a unit of the last digit, and rounding of the halves either way.
+        return abs(self.found - self.value) <= 0.5 * 10.0**-self.digits * (1.0 + 1e-9)
+
+
+def compare_printed(run: StoredRun) -> list[Printed]:
+    """Set a run of the docked sessions beside what the authors printed of them.
+
+    Args:
+        run: all `SESSIONS` sessions.
+    """
+    total = summary(run.rows)
+    answers, drawn = run.answers(), run.answers(BUGGED)
+    return [*_results(total), *_table(run.rows), *_answers(answers), *_figure(drawn)]
+
+
+def _results(total: Row) -> list[Printed]:
+    found = (
+        ("converged sessions", 1000, 0, total["converged"]),
+        ("episodes of 25,000 periods to convergence", 70.05, 2, total["time"] / EPISODE),
+        ("their standard deviation", 11.73, 2, total["time_sd"] / EPISODE),
+        ("their median", 68.07, 2, total["time_median"] / EPISODE),
+        ("profit gain Delta", 0.84872, 5, total["gain"]),
+        ("its standard deviation", 0.11198, 5, total["gain_sd"]),
+        ("gain of firm 1", 0.84414, 5, total["firm_gains"][0]),
+        ("gain of firm 2", 0.85329, 5, total["firm_gains"][1]),
+    )
+    return [Printed(name=n, source=_RESULTS, value=v, digits=d, found=float(f)) for n, v, d, f in found]
+
+
+def _table(rows: list[Row]) -> list[Printed]:
+    measures: dict[str, Callable[[list[Row]], float]] = {
+        "share of sessions": lambda chosen: len(chosen) / len(rows),
+        "Delta": lambda chosen: float(np.mean([row["gain"] for row in chosen])),
+        "standard deviation of Delta": lambda chosen: float(np.std([row["gain"] for row in chosen])),
+        "equilibrium play on path": lambda chosen: float(np.mean([row["equilibrium"] for row in chosen])),
+    }
+    found = []
+    for name, printed in _TABLE.items():
+        chosen = [row for row in rows if row["cycle_class"] in _CLASSES[name]]
+        for (measure, compute), value in zip(measures.items(), printed, strict=True):
+            ours = compute(chosen) if chosen else float("nan")
+            found.append(Printed(name=f"{name}: {measure}", source=_TABLE_1, value=value, digits=3, found=ours))
+    every = float(np.mean([row["equilibrium"] for row in rows]))
+    losses = [float(np.mean([row[key] for row in rows])) for key in ("loss_on_path", "loss_off_path")]
+    for name, value, ours in (
+        ("all: equilibrium play on path", 0.505, every),
+        ("all: Q-loss on path", 0.002, losses[0]),
+        ("all: Q-loss off path", 0.018, losses[1]),
+    ):
+        found.append(Printed(name=name, source=_TABLE_1, value=value, digits=3, found=ours))
+    return found
+
+
+def _answers(answers: ResponseSummary) -> list[Printed]:
+    found = (
+        ("rivals' price change after a deviation, per cent", -12.7, 1, 100.0 * answers.change),
+        ("deviations that do not pay, per cent", 93.6, 1, 100.0 * answers.unprofitable),
+        ("periods until play is back", 5.70, 2, answers.length),
+    )
+    return [Printed(name=n, source=_TABLE_A5, value=v, digits=d, found=f) for n, v, d, f in found]
+
+
+def _figure(drawn: ResponseSummary) -> list[Printed]:
+    return [
+        Printed(name=f"{who}'s price, period {t}", source=_FIGURE, value=price, digits=3, found=path, allowed=READ_OFF)
+        for who, printed, ours in (
+            ("deviator", _DEVIATOR, drawn.deviator.tolist()),
+            ("rival", _RIVAL, drawn.rival.tolist()),
+        )
+        for t, (price, path) in enumerate(zip(printed, ours, strict=False), 1)
+    ]

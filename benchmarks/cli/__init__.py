@@ -1,0 +1,1 @@
+"""The command `llm-coop`, one file for each of its commands."""

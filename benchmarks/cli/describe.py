@@ -1,0 +1,47 @@
+"""`llm-coop describe`: one scenario in full."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from llm_coop_envs.benchmarks.cli.messages import print_pairs, sentences
+
+
+@sentences
+def describe_command(
+    scenario: Annotated[str, typer.Argument(help="kbc, bertrand or evacuation.")],
+) -> None:
+    """Show a scenario's rules, settings, spaces, phases, presets, metrics and policies."""
+    from llm_coop_envs.benchmarks.pages.describe import describe
+
+    told = describe(scenario)
+    console = Console()
+    console.print(f"[bold]{told.scenario.name}[/]  {escape(told.scenario.title)}\n", highlight=False)
+    for paragraph in told.about:
+        console.print(escape(paragraph) + "\n", highlight=False)
+    module = f"llm_coop_envs.{told.scenario.name}_v0"
+    console.print(f"[bold]Use[/]       {module}.parallel_env(preset=..., talk=False, ...)", highlight=False)
+    console.print(f"[bold]Agents[/]    {told.agents[0]} to {told.agents[1]} by default", highlight=False)
+    console.print(f"[bold]Phases[/]    {', '.join(told.phases)} (no talk phase with talk=False)", highlight=False)
+    console.print(f"[bold]Wordings[/]  {', '.join(told.wordings)} (or a folder of your own)", highlight=False)
+    print_pairs(console, "Spaces of one agent", told.spaces)
+    console.print(f"  features: {escape(', '.join(told.features))}", highlight=False)
+    table = Table(title="Settings", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in ("name", "default", "meaning"):
+        table.add_column(column, overflow="fold")
+    for setting in told.settings:
+        table.add_row(setting.name, escape(repr(setting.default)), escape(setting.about))
+    console.print()
+    console.print(table)
+    presets = {
+        key: ", ".join(f"{k}={v!r}" for k, v in value.items()) or "the defaults" for key, value in told.presets.items()
+    }
+    print_pairs(console, "Presets", presets)
+    print_pairs(console, "Policies (scripted)", told.policies)
+    console.print("\n[bold]Metrics of an episode[/]")
+    console.print(escape(told.metrics), highlight=False)

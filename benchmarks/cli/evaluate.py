@@ -1,0 +1,82 @@
+"""`llm-coop evaluate`: how a policy plays, against another on the same seeds."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from llm_coop_envs.benchmarks.cli.messages import sentences
+from llm_coop_envs.benchmarks.cli.values import read_pairs
+from llm_coop_envs.core.statistics import LEVEL, Interval
+
+
+@sentences
+def evaluate_command(
+    policy: Annotated[
+        str, typer.Argument(help="A policy as in studies: nearest_exit, sb3:evacuation, sb3:FOLDER, ...")
+    ],
+    env: Annotated[str, typer.Option("--env", help="kbc, bertrand or evacuation.")],
+    against: Annotated[
+        str | None, typer.Option("--against", help="Another policy, played with the same seeds.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="A preset of the scenario.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the scenario, as name=value; may be repeated.")
+    ] = None,
+    options: Annotated[
+        list[str] | None, typer.Option("--option", help="An option of the policy, as name=value; may be repeated.")
+    ] = None,
+    episodes: Annotated[int, typer.Option("--episodes", min=1, help="How many seeds.")] = 30,
+    first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first seed; the others follow.")] = 1000,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Also write all episodes to this JSON file.")] = None,
+) -> None:
+    """Play a policy in all seats, with intervals over the seeds; no language model is asked."""
+    from llm_coop_envs.benchmarks.run.evaluation import SHOWN, Contest, to_json
+    from llm_coop_envs.storage.files import write_json
+
+    given = {**({} if preset is None else {"preset": preset}), **read_pairs("--set", settings or ())}
+    own = read_pairs("--option", options or ())
+    policies = (policy, *([] if against is None else [against]))
+    contest = Contest(scenario=env, settings=given, policies=policies, options=own)
+    seeds = range(first_seed, first_seed + episodes)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("episodes", total=len(policies) * episodes)
+        results = contest.play(seeds, lambda: progress.advance(bar))
+    columns = ["measure", "policy", *([] if against is None else ["against", "difference"])]
+    table = [columns]
+    for measure in SHOWN[env]:
+        cells = [_cell(one.interval(measure)) for one in results]
+        if against is not None:
+            cells.append(_cell(results[0].difference(results[1], measure), sign=True))
+        table.append([measure, *cells])
+    for role, one in zip(columns[1:], results, strict=False):
+        typer.echo(f"{role:8} {one.policy}")
+    widths = [max(len(row[k]) for row in table) for k in range(len(columns))]
+    for row in table:
+        typer.echo("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]))
+    typer.echo(
+        f"Means over {episodes} episodes (seeds {seeds[0]} to {seeds[-1]}), with {LEVEL:.0%} bootstrap intervals"
+        + ("; differences seed by seed." if against else ".")
+    )
+    if out is not None:
+        parts = ["llm-coop", "evaluate", policy, "--env", env, *([] if against is None else ["--against", against])]
+        parts += [] if preset is None else ["--preset", preset]
+        for name, pairs in (("--set", settings), ("--option", options)):
+            parts += [part for pair in pairs or () for part in (name, pair)]
+        parts += ["--episodes", str(episodes), "--first-seed", str(first_seed)]
+        write_json(out.expanduser(), to_json(contest, results, shlex.join(parts)))
+
+
+def _cell(interval: Interval | None, *, sign: bool = False) -> str:
+    if interval is None:
+        return "-"
+    plus = "+" if sign else ""
+    if interval.low is None or interval.high is None:
+        return f"{interval.mean:{plus}.4g}"
+    return f"{interval.mean:{plus}.4g} [{interval.low:{plus}.4g}, {interval.high:{plus}.4g}]"

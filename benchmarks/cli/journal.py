@@ -1,0 +1,37 @@
+"""`llm-coop journal`: what a run's journal holds, and saving what can be read of a damaged one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, fail, sentences
+
+
+@sentences
+def journal_command(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    salvage: Annotated[
+        bool,
+        typer.Option(
+            "--salvage", help="Write damaged parts anew from what can be read; the damaged files are kept beside them."
+        ),
+    ] = False,
+) -> None:
+    """Show what a run's journal holds: answers, tokens, money, and damage if there is any."""
+    from llm_coop_envs.policies.llm.journal.reader import journal_files, read_run
+    from llm_coop_envs.policies.llm.journal.repair import describe
+    from llm_coop_envs.policies.llm.journal.repair import salvage as write_anew
+
+    folder = run.expanduser()
+    if not journal_files(folder):
+        fail(f"{folder}: holds no journal; give the folder of a run that asked a model")
+    if salvage:
+        for sentence in write_anew(folder) or [f"{folder}: nothing is damaged, nothing was changed"]:
+            typer.echo(sentence)
+    for sentence in describe(folder):
+        typer.echo(sentence)
+    if any(report.damage for report in read_run(folder)):
+        raise typer.Exit(EXIT_ERROR)

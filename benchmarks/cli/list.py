@@ -1,0 +1,50 @@
+"""`llm-coop list`: what there is."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from llm_coop_envs.benchmarks.cli.messages import sentences, two_columns
+
+
+@sentences
+def list_command() -> None:
+    """Show scenarios, presets, wordings, policies, trained networks and studies."""
+    from llm_coop_envs.baselines.deep.shipped import trained_lines
+    from llm_coop_envs.benchmarks import comparison
+    from llm_coop_envs.benchmarks.pages.describe import all_scenarios, first_line, policy_lines
+    from llm_coop_envs.benchmarks.study.study import load_study, shipped_studies
+    from llm_coop_envs.policies.llm.playing.packs import HOME, load_pack
+    from llm_coop_envs.policies.llm.playing.presets import PRESETS
+
+    console = Console()
+    for scenario in all_scenarios():
+        console.print(
+            f"\n[bold]{scenario.name}[/]  {escape(scenario.title)}: {escape(first_line(scenario))}", highlight=False
+        )
+        console.print(f"  presets   {escape(', '.join(scenario.settings_type.presets))}", highlight=False)
+        console.print(f"  wordings  {', '.join(scenario.wordings)} (or a folder of your own)", highlight=False)
+        table = two_columns()
+        for name, about in policy_lines(scenario).items():
+            table.add_row(f"  {name}", escape(about))
+        console.print("  policies (scripted)", highlight=False)
+        console.print(table)
+    console.print("\n[bold]Trained networks[/]  (for any seat)")
+    table = two_columns()
+    for name, about in trained_lines().items():
+        table.add_row(f"  {name}", escape(about))
+    console.print(table)
+    console.print("\n[bold]Language models[/]  (for any seat: --policy llm --model NAME; see 'llm-coop run --help')")
+    console.print(f"  presets   {', '.join([*PRESETS, 'none'])}", highlight=False)
+    packs = sorted(path.name for path in HOME.iterdir() if path.is_dir())
+    console.print(f"  packs     {', '.join(packs)} (or a folder of your own)", highlight=False)
+    personas = ["none", *load_pack("en-a").personas]
+    console.print(f"  personas  {', '.join(personas)} (or words of your own)", highlight=False)
+    console.print("\n[bold]Studies[/]")
+    table = two_columns()
+    for name, path in shipped_studies().items():
+        table.add_row(f"  {name}", escape(load_study(str(path)).description))
+    table.add_row(f"  {comparison.NAME}", escape(comparison.ABOUT))
+    console.print(table)
+    console.print("\nMore about one scenario: llm-coop describe evacuation", highlight=False)

@@ -1,0 +1,75 @@
+"""The command `llm-coop`: run studies, report on them, and find out what there is."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from llm_coop_envs.benchmarks.cli.cost import cost_command
+from llm_coop_envs.benchmarks.cli.describe import describe_command
+from llm_coop_envs.benchmarks.cli.evaluate import evaluate_command
+from llm_coop_envs.benchmarks.cli.figures import figures_command
+from llm_coop_envs.benchmarks.cli.film import film_command
+from llm_coop_envs.benchmarks.cli.journal import journal_command
+from llm_coop_envs.benchmarks.cli.list import list_command
+from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED
+from llm_coop_envs.benchmarks.cli.play import play_command
+from llm_coop_envs.benchmarks.cli.report import report_command
+from llm_coop_envs.benchmarks.cli.run import run_command
+from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
+from llm_coop_envs.benchmarks.cli.train import train_command
+from llm_coop_envs.benchmarks.cli.transcript import transcript_command
+from llm_coop_envs.benchmarks.cli.watch import watch_command
+
+app = typer.Typer(
+    help="Do agents that compete start to cooperate? Run studies of three scenarios and report on them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run_command)
+app.command("cost")(cost_command)
+app.command("report")(report_command)
+app.command("list")(list_command)
+app.command("describe")(describe_command)
+app.command("play")(play_command)
+app.command("watch")(watch_command)
+app.command("film")(film_command)
+app.command("figures")(figures_command)
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
+app.command("journal")(journal_command)
+app.command("transcript")(transcript_command)
+app.command("serve-scripted")(serve_scripted_command)
+
+
+def main() -> None:
+    """Entry point of the console command."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import llm_coop_envs
+
+        typer.echo(f"llm-coop-envs {llm_coop_envs.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options that stand before a command."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""`llm-coop play`: take a seat."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from llm_coop_envs.benchmarks.cli.messages import note, sentences
+
+
+@sentences
+def play_command(
+    scenario: Annotated[str, typer.Argument(help="kbc, bertrand or evacuation.")],
+    seats: Annotated[int, typer.Option("--seats", min=1, help="How many people play, from the first seat on.")] = 1,
+    seat: Annotated[
+        list[str] | None,
+        typer.Option("--seat", help="A person's seat by name, such as evacuee_7; may be repeated.", show_default=False),
+    ] = None,
+    others: Annotated[
+        str | None,
+        typer.Option(
+            "--others",
+            help="Who fills the other seats: a policy, such as grim_trigger or 'llm:MODEL {base_url: URL}'. "
+            "[default: a scripted one]",
+            show_default=False,
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="A preset of the scenario.", show_default=False)
+    ] = None,
+    changed: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting, such as talk=false or rounds=20; may be repeated.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="The run folder. [default: runs/play_SCENARIO-N]", show_default=False),
+    ] = None,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Play in the terminal instead of a window.")] = False,
+) -> None:
+    """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
+    from llm_coop_envs.benchmarks.run.folder import new_folder
+    from llm_coop_envs.benchmarks.run.human_game import plan_game, play_game
+    from llm_coop_envs.benchmarks.run.tables import need_arrow
+
+    need_arrow()
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  # lines can be edited then
+    game = plan_game(
+        scenario, seats=seat or seats, others=others, preset=preset, settings=_settings(changed or ()), seed=seed
+    )
+    command = f"llm-coop play {scenario}"
+    if terminal:
+        from llm_coop_envs.policies.human.terminal import TerminalHuman
+
+        folder = new_folder(game.study) if out is None else out.expanduser()
+        result = asyncio.run(play_game(game, folder, TerminalHuman(), command=command, notify=note))
+    else:
+        from llm_coop_envs.benchmarks.run.human_window import play_in_window
+
+        def choose() -> Path:
+            return new_folder(game.study) if out is None else out.expanduser()
+
+        folder, result = asyncio.run(play_in_window(game, choose, command=command, notify=note))
+    typer.echo("")
+    typer.echo(f"The game has ended: {result.reason}.")
+    for agent, reward in result.rewards.items():
+        typer.echo(f"{agent} got {reward:,.10g}.")
+    if result.kept:
+        typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
+    else:
+        note("Not a single round was settled; nothing is kept.")
+
+
+def _settings(given: list[str] | tuple[()]) -> dict[str, Any]:
+    """Settings from `NAME=VALUE`, the values as a study file would have them."""
+    import yaml
+
+    from llm_coop_envs.errors import SettingsError
+
+    found: dict[str, Any] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise SettingsError("set", one, "must be NAME=VALUE, such as talk=false")
+        try:
+            found[name.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise SettingsError(name.strip(), value, "cannot be read; quote texts with special characters") from error
+    return found

@@ -1,0 +1,43 @@
+"""`llm-coop report`: write a run's report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llm_coop_envs.benchmarks.cli.messages import sentences
+
+
+@sentences
+def report_command(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Where to write. [default: RUN/report]", show_default=False),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Report on a run that is not complete; the page says so.")
+    ] = False,
+    invalid_above: Annotated[
+        float,
+        typer.Option(
+            "--invalid-above",
+            min=0,
+            max=1,
+            help="The share of a model's unreadable answers or fallbacks above which a condition is marked invalid.",
+        ),
+    ] = 0.05,
+) -> None:
+    """Write a run's report: one HTML page that holds everything, and its figures as PNG files."""
+    from llm_coop_envs.benchmarks.comparison.report import write_comparison
+    from llm_coop_envs.benchmarks.comparison.runs import is_comparison
+    from llm_coop_envs.benchmarks.report.build import write_report
+
+    folder, where = run.expanduser(), None if out is None else out.expanduser()
+    if is_comparison(folder):
+        page = write_comparison(folder, where, partial=partial)
+    else:
+        page = write_report(folder, where, partial=partial, invalid_above=invalid_above)
+    typer.echo(f"Report: {page}")

@@ -1,0 +1,66 @@
+"""`llm-coop transcript`: what was asked and answered in an episode, to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from llm_coop_envs.benchmarks.cli.messages import fail, sentences
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.journal.transcript import Exchange
+
+_BAR = "  | "
+
+
+@sentences
+def transcript_command(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    condition: Annotated[str, typer.Argument(help="The condition's name.")],
+    seed: Annotated[int, typer.Argument(help="The episode's seed.")],
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="Only this player's, such as player_3.", show_default=False)
+    ] = None,
+    answers: Annotated[bool, typer.Option("--answers", help="Only the answers.")] = False,
+) -> None:
+    """Print an episode's prompts and answers in order, from the run's journal.
+
+    Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
+    """
+    from llm_coop_envs.core.settings import suggestion
+    from llm_coop_envs.policies.llm.journal.transcript import read_episode
+
+    exchanges = read_episode(run.expanduser(), f"{condition}/{seed}")
+    if agent is not None:
+        players = list(dict.fromkeys(one.key.agent for one in exchanges))
+        if agent not in players:
+            fail(f"--agent {agent}: was asked nothing in {condition}/{seed}; {suggestion(agent, players)}")
+        exchanges = [one for one in exchanges if one.key.agent == agent]
+    for exchange in exchanges:
+        typer.echo(_shown(exchange, answers))
+
+
+def _shown(exchange: Exchange, answers: bool) -> str:
+    from llm_coop_envs.policies.llm.journal.transcript import harmless
+
+    key = exchange.key
+    again = f", attempt {key.attempt}" if key.attempt else ""
+    lines = [f"== step {key.step}, {harmless(key.agent)}: {key.call}{again}"]
+    if not answers:
+        for role, text in exchange.messages:
+            lines += [f"{harmless(role)}:", _quoted(text)]
+    if exchange.reasoning:
+        lines += ["reasoning:", _quoted(exchange.reasoning)]
+    how = "" if exchange.finish_reason == "stop" else f" ({harmless(exchange.finish_reason)})"
+    said = exchange.answer if exchange.answer or exchange.refusal is None else exchange.refusal
+    lines += [f"answer by {harmless(exchange.model)}{how}:" if exchange.model else "no answer:", _quoted(said), ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """Every line behind a bar, so that no text can look like the transcript's own lines."""
+    from llm_coop_envs.policies.llm.journal.transcript import harmless
+
+    return "\n".join(_BAR + line for line in harmless(text).split("\n"))

@@ -1,1 +1,0 @@
-"""The commands of `llm-coop`, one file each."""

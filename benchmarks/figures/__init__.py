@@ -1,1 +1,0 @@
-"""Figures of recorded runs: plain arrays from events, drawn beside what was published."""

@@ -1,0 +1,184 @@
+"""The documentation's page on Q-learning, written from the recorded results.
+
+    python -m llm_coop_envs.benchmarks.pages.q_learning > docs/q_learning.md
+
+A test compares the page with what this prints, so that no number in it can drift. The records are
+`baselines/q_learning/recorded.json` (written by `reproduce`), `benchmarks/speed/q_learning.json` (written by the
+speed benchmark) and `benchmarks/comparison/recorded.json` (the table of a comparison's report).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_table
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import recorded
+from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
+from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
+from llm_coop_envs.benchmarks.comparison.report import WHY
+from llm_coop_envs.core.settings import plain
+
+HERE = Path(__file__).parents[1]
+SPEED = HERE / "speed" / "q_learning.json"
+COMPARISON = HERE / "comparison" / "recorded.json"
+PROSE = Path(__file__).with_name("q_learning.md")
+
+_PERIODS = 12
+_MEASURES = (
+    ("gain", "profit gain Delta"),
+    ("time", "periods to convergence"),
+    ("equilibrium", "equilibrium play on path"),
+    ("answer", "rivals' price change after a deviation"),
+    ("unprofitable", "deviations that do not pay"),
+    ("punishment", "periods until play is back"),
+)
+
+
+def page() -> str:
+    """The whole page as Markdown: the prose, with tables where it names them."""
+    record, speed = recorded(), json.loads(SPEED.read_text(encoding="utf-8"))
+    parts = {
+        "DOCKED": _docked(record),
+        "STATISTICAL": _statistical(record),
+        "ANSWERS": _answers(record),
+        "DELTA": _delta(record),
+        "CELLS": _cells(record),
+        "SPEED": _speed(speed),
+        "TABLES": _tables(),
+        "WHY": WHY,
+        "COMPARISON": _comparison(json.loads(COMPARISON.read_text(encoding="utf-8"))),
+        "VERSIONS": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
+    }
+    text = PROSE.read_text(encoding="utf-8")
+    for name, content in parts.items():
+        text = text.replace("{{" + name + "}}", content)
+    return text
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _docked(record: dict[str, Any]) -> str:
+    rows = []
+    for one in record["docked"]:
+        if "allowed" in one:
+            continue
+        digits = one["digits"]
+        rows.append([one["name"], one["source"], f"{one['printed']:.{digits}f}", f"{one['found']:.{digits + 1}f}"])
+    return table(["", "source", "printed", "here"], rows)
+
+
+def _variants(record: dict[str, Any], study: str) -> list[tuple[Variant, dict[str, Any]]]:
+    found = record["studies"][study]
+    return [(variant, found[variant.name]) for variant in STUDIES[study].variants]
+
+
+def _apart(measure: str, row: dict[str, Any], variant: Variant) -> str:
+    return f"{distance(measure, row, variant):+.1f}"
+
+
+def _statistical(record: dict[str, Any]) -> str:
+    ((variant, row),) = _variants(record, "representative")
+    lines = []
+    for name, label in _MEASURES:
+        error, apart = "", ""
+        if f"{name}_se" in row:
+            error, apart = number(name, row[f"{name}_se"]), _apart(name, row, variant)
+        lines.append([label, number(name, variant.published[name]), number(name, row[name]), error, apart])
+    return table(["", "published", "here", "standard error", "apart, in standard errors"], lines)
+
+
+def _answers(record: dict[str, Any]) -> str:
+    docked, own = record["answers"]["docked"], record["answers"]["representative"]
+    drawn = {one["name"]: one["printed"] for one in record["docked"] if "allowed" in one}
+    rows = [["before", "", "", *(f"{one['before']:.3f}" for one in (docked, docked, own, own))]]
+    for t in range(1, _PERIODS + 1):
+        published = [drawn.get(f"{who}'s price, period {t}") for who in ("deviator", "rival")]
+        rows.append(
+            [
+                str(t),
+                *("" if price is None else f"{price:.3f}" for price in published),
+                *(f"{one[who][t - 1]:.3f}" for one in (docked, own) for who in ("deviator", "rival")),
+            ]
+        )
+    head = ["period", "Figure 4: deviator", "rival", "docked: deviator", "rival", "own numbers: deviator", "rival"]
+    return table(head, rows)
+
+
+def _delta(record: dict[str, Any]) -> str:
+    rows = [
+        [
+            f"{plain(variant.settings.delta):g}",
+            f"{variant.published['gain']:.3f}",
+            f"{row['gain']:.3f}",
+            f"{row['gain_se']:.3f}",
+            _apart("gain", row, variant),
+        ]
+        for variant, row in _variants(record, "delta")
+    ]
+    return table(["delta", "published", "here", "standard error", "apart, in standard errors"], rows)
+
+
+def _cells(record: dict[str, Any]) -> str:
+    cells = {(v.settings.alpha, v.settings.beta): (v, row) for v, row in _variants(record, "alpha_beta")}
+    alphas, betas = sorted({a for a, _ in cells}), sorted({b for _, b in cells})
+    rows = []
+    for alpha in alphas:
+        line = [f"{alpha:g}"]
+        for beta in betas:
+            variant, row = cells[alpha, beta]
+            apart = f"{_apart('gain', row, variant)}, {_apart('time', row, variant)}"
+            line.append(f"{row['gain']:.3f}, {row['time'] / 1e6:.2f} M ({apart})")
+        rows.append(line)
+    return table(["alpha", *(f"beta {beta:g}" for beta in betas)], rows)
+
+
+def _speed(speed: dict[str, Any]) -> str:
+    machine = speed["machine"]
+    rows = []
+    for name, one in speed["speeds"].items():
+        figures = one["million_periods_per_second"]
+        rows.append([name, *(f"{figures[key]:.1f}" for key in ("min", "median", "max"))])
+    rows += [[f"{name} (measured earlier, elsewhere)", "", f"{value:g}", ""] for name, value in speed["others"].items()]
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    repeats = next(iter(speed["speeds"].values()))["repeats"]
+    text = table(["millions of periods per second and core", "least", "median", "best"], rows)
+    text += (
+        f"\n\nMachine: {machine['cpu']}, {machine['cores']} cores, {machine['vectors']}, load {machine['load']:.1f} "
+        f"when it began; {machine['system']}; Python {machine['python']}, {versions}; {repeats} sessions of each case, "
+        "cases taking turns."
+    )
+    run = speed.get("run")
+    if run:
+        text += (
+            f" {run['sessions']:,} sessions with everything (learning, analysis, journal, Parquet) on {run['workers']} "
+            f"cores: {run['seconds']:.0f} s, {run['cpu_seconds']:.0f} s of processor time, {run['periods']:,} periods."
+        )
+    return text
+
+
+def _tables() -> str:
+    rows = []
+    for name, command in SHIPPED.items():
+        one = load_table(name)
+        cycle = one.cycle
+        rows.append([f"`{name}`", f"{one.periods:,}", cycle.kind, f"{cycle.prices.mean():.4f}", f"`{command}`"])
+    return table(["table", "periods", "limit cycle", "mean price", "made by"], rows)
+
+
+def _comparison(record: dict[str, Any]) -> str:
+    rows = []
+    for row in record["rows"]:
+        cells = [text if not below else f"{text} ({below})" for text, below in row["cells"]]
+        rows.append([f"{row['name']} ({row['below']})", *cells])
+    return table(["player", *record["head"][1:]], rows) + "\n\n" + "\n\n".join(record["notes"])
+
+
+if __name__ == "__main__":
+    print(page(), end="")

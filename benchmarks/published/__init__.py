@@ -1,1 +1,0 @@
-"""Published numbers of the three scenarios, as data with their sources."""

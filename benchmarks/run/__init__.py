@@ -1,0 +1,1 @@
+"""Runs: playing what a study asks for, and what their folders hold."""

@@ -1,0 +1,65 @@
+"""One episode of a study: its environment, its policies, its randomness."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
+from llm_coop_envs.benchmarks.study.study import Condition, assign_seats
+from llm_coop_envs.core.registry_old import Event
+from llm_coop_envs.policies import Policy, play_async
+from llm_coop_envs.policies.llm.chat import Chat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """An episode that was played.
+
+    Attributes:
+        policies: the policy of each seat, by full name.
+        events: the recorded events.
+        answers: for each policy that asked a model, what became of the answers.
+    """
+
+    policies: dict[str, str]
+    events: list[Event]
+    answers: list[dict[str, Any]]
+
+
+async def play_episode(study_seed: int, condition: Condition, seed: int, chat: Chat | None = None) -> Played:
+    """Play one episode.
+
+    Args:
+        study_seed: the study's seed.
+        condition: what is played.
+        seed: the environment's seed.
+        chat: answers the questions of policies that ask a model.
+    """
+    env = condition.spec.environment(record=True, **condition.settings)
+    seating, deciding = episode_randomness(study_seed, condition.name, seed).spawn(2)
+    players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
+    made: dict[int, tuple[str, Policy]] = {}
+    for player in players.values():
+        if id(player) not in made:
+            made[id(player)] = player.policy, make_policy(condition.scenario, player.policy, player.options, chat)
+    seats = {agent: made[id(player)][1] for agent, player in players.items()}
+    await play_async(env, seats, seed=seed, policy_seed=deciding, name=f"{condition.name}/{seed}")
+    return Played(
+        policies={agent: player.policy for agent, player in players.items()},
+        events=env.events,
+        answers=[{"policy": name, **policy.record()} for name, policy in made.values() if isinstance(policy, Recorded)],
+    )
+
+
+def episode_randomness(study_seed: int, condition: str, seed: int) -> np.random.SeedSequence:
+    """Where an episode's policies get their randomness.
+
+    It depends on these three values only: not on the process, the order of episodes, or Python's hash seed.
+    """
+    digest = hashlib.sha256(condition.encode()).digest()
+    words = np.frombuffer(digest[:16], dtype="<u4").tolist()
+    return np.random.SeedSequence([study_seed, *words, seed])

@@ -1,0 +1,120 @@
+"""Two policies on the same seeds: what each comes to, and by how much they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.benchmarks.run.folder import versions
+from llm_coop_envs.benchmarks.study.players import check_policy, full_name, make_policy
+from llm_coop_envs.core.registry_old import Row, find_scenario
+from llm_coop_envs.core.statistics import Interval, bootstrap_mean
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.play import play
+
+#: What is shown of an episode, the most telling first.
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "kbc": ("mean_last", "mean_first", "unanimous_last", "return_mean"),
+    "bertrand": ("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last", "return_mean"),
+    "evacuation": ("mean_round", "last_round", "escaped", "balance", "waiting", "detour", "return_mean"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Episodes of one policy in all seats.
+
+    Attributes:
+        policy: its full name.
+        rows: one per seed: `seed`, `return_mean` (the players' mean sum of rewards) and the scenario's measures.
+    """
+
+    policy: str
+    rows: tuple[Row, ...]
+
+    def interval(self, measure: str) -> Interval | None:
+        """A measure's mean over the episodes, with its interval."""
+        return bootstrap_mean([_number(row[measure]) for row in self.rows])
+
+    def difference(self, other: Evaluation, measure: str) -> Interval | None:
+        """By how much the measure is above another policy's, seed by seed."""
+        pairs = [
+            (_number(mine[measure]), _number(theirs[measure]))
+            for mine, theirs in zip(self.rows, other.rows, strict=True)
+        ]
+        return bootstrap_mean([None if a is None or b is None else a - b for a, b in pairs])
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contest:
+    """Policies that play the same seeds of one scenario, each in all seats.
+
+    Attributes:
+        scenario: its name.
+        settings: of the scenario, by name; `preset` may be among them.
+        policies: as in studies; afterwards their full names.
+        options: of the first policy.
+
+    Raises:
+        LlmCoopError: there is no such scenario or policy, or a setting is impossible.
+    """
+
+    scenario: str
+    settings: Mapping[str, Any]
+    policies: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find out, before anything starts, whether all can play."""
+        find_scenario(self.scenario).environment(**self.settings)
+        names = tuple(full_name(self.scenario, name) for name in self.policies)
+        object.__setattr__(self, "policies", names)
+        for name, own in zip(names, self._options(), strict=True):
+            if name.partition(":")[0] == "llm":
+                raise SettingsError("policy", name, "asks a language model; play it with 'llm-coop run'")
+            check_policy(self.scenario, name, own)
+
+    def play(self, seeds: Sequence[int], tell: Callable[[], None] = lambda: None) -> list[Evaluation]:
+        """Play every policy with every seed.
+
+        Args:
+            seeds: the environment's.
+            tell: called after each episode.
+
+        Raises:
+            LlmCoopError: a policy finds that it cannot play these settings.
+        """
+        found = find_scenario(self.scenario)
+        env = found.environment(record=True, **self.settings)
+        results = []
+        for name, own in zip(self.policies, self._options(), strict=True):
+            rows = []
+            for seed in seeds:
+                totals = play(env, make_policy(self.scenario, name, own), seed=seed)
+                total = float(np.mean(list(totals.values())))
+                rows.append({"seed": seed, "return_mean": total, **found.episode_metrics(env.events)})
+                tell()
+            results.append(Evaluation(policy=name, rows=tuple(rows)))
+        return results
+
+    def _options(self) -> list[Mapping[str, Any]]:
+        return [self.options, *[{}] * (len(self.policies) - 1)]
+
+
+def to_json(contest: Contest, results: Sequence[Evaluation], command: str) -> dict[str, Any]:
+    """Everything as plain data, with the versions."""
+    return {
+        "scenario": contest.scenario,
+        "settings": dict(contest.settings),
+        "options": dict(contest.options),
+        "command": command,
+        "versions": versions(),
+        "policies": [{"policy": one.policy, "episodes": list(one.rows)} for one in results],
+    }

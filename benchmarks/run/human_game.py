@@ -1,0 +1,274 @@
+"""A game with people in it, recorded as a run of one episode."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import yaml
+
+from llm_coop_envs.benchmarks.run.asking import Asking
+from llm_coop_envs.benchmarks.run.episode import Played, episode_randomness
+from llm_coop_envs.benchmarks.run.folder import COMPLETE, INTERRUPTED, Run, locked, make_run, versions
+from llm_coop_envs.benchmarks.run.tables import need_arrow, write_tables
+from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
+from llm_coop_envs.benchmarks.study.seating import read_player
+from llm_coop_envs.benchmarks.study.study import Condition, Study, assign_seats, parse_study
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.registry_old import find_scenario
+from llm_coop_envs.errors import PlayerLeft, RunError, SettingsError
+from llm_coop_envs.policies import Policy, play_async
+from llm_coop_envs.policies.llm.chat import Chat
+
+HUMAN = "human"
+CONDITION = "played"
+
+#: Who fills the other seats if nothing is said.
+OTHERS = {"kbc": "poisson", "bertrand": "price_matching", "evacuation": "shares"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """A game to be played.
+
+    Attributes:
+        study: the study of one condition and one seed that it is.
+        seats: who of the agents is a person.
+    """
+
+    study: Study
+    seats: tuple[str, ...]
+
+    @property
+    def condition(self) -> Condition:
+        """What is played."""
+        return self.study.conditions[0]
+
+    @property
+    def seed(self) -> int:
+        """The environment's seed."""
+        return self.condition.seeds[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How a game went.
+
+    Attributes:
+        run: the run folder.
+        kept: whether there was anything to keep.
+        reason: why it ended.
+        left: whether a person left before the end.
+        rewards: each person's sum of rewards.
+        failure: what broke the game off, if something did.
+    """
+
+    run: Run
+    kept: bool
+    reason: str
+    left: bool
+    rewards: dict[str, float]
+    failure: Exception | None = None
+
+
+def plan_game(
+    scenario: str,
+    *,
+    seats: int | Sequence[str] = 1,
+    others: str | None = None,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Game:
+    """Make a study of a game.
+
+    Args:
+        scenario: `kbc`, `bertrand` or `evacuation`.
+        seats: how many people play, from the first seat on; or their seats by name.
+        others: who fills the other seats, as `llm-coop run --policy` takes it; a scripted policy by default.
+        preset: a preset of the scenario.
+        settings: settings by name.
+        seed: of everything random.
+
+    Raises:
+        LlmCoopError: something is impossible; the sentence says what.
+    """
+    found = find_scenario(scenario)
+    agents = found.environment(preset=preset, **dict(settings or {})).possible_agents
+    if isinstance(seats, int):
+        if not 1 <= seats <= len(agents):
+            raise SettingsError("seats", seats, f"must be between 1 and {len(agents)}, the number of players")
+        mine = list(agents[:seats])
+    else:
+        mine = list(dict.fromkeys(seats))
+        unknown = [name for name in mine if name not in agents]
+        if unknown or not mine:
+            raise SettingsError(
+                "seat", unknown[0] if unknown else "", f"is no seat; seats are {agents[0]} to {agents[-1]}"
+            )
+    policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
+    if len(mine) < len(agents):
+        given = read_player(others or OTHERS[scenario])
+        policies["all"] = {"name": given.name, "options": dict(given.options)} if given.options else given.name
+    condition: dict[str, Any] = {"name": CONDITION, "title": f"{scenario} with people", "scenario": scenario}
+    if preset is not None:
+        condition["preset"] = preset
+    if settings:
+        condition["settings"] = dict(settings)
+    condition |= {"policies": policies, "seeds": [seed]}
+    study: dict[str, Any] = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
+    text = yaml.safe_dump({**study, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
+    return Game(study=parse_study(text, "the game"), seats=tuple(mine))
+
+
+async def play_game(
+    game: Game,
+    folder: Path,
+    human: Policy,
+    *,
+    on_step: Callable[[ScenarioEnv], None] | None = None,
+    command: str = "",
+    notify: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Play a game and keep it as a run folder, which reports, figures and films read like any other.
+
+    If a person leaves, or drawing or a policy fails, what was played is kept as an episode that was cut; a game without
+    a single settled round is not kept.
+
+    Args:
+        game: the game.
+        folder: an empty or new folder, or one in which this game was begun and not kept.
+        human: decides for the people's seats.
+        on_step: called after the start and after every step.
+        command: how it was started, for the record.
+        notify: is told what one should know of models that play.
+
+    Raises:
+        LlmCoopError: the folder cannot be used or written, or a policy failed.
+    """
+    need_arrow()
+    asking = Asking()
+    endpoints = asking.endpoints(game.study)
+    run = make_run(game.study, folder)
+    with locked(folder), _plain_interrupts():
+        if run.finished():
+            raise RunError(f"{folder}: holds this game already; choose another folder with -o, or another --seed")
+        started = {"started": _now(), "ended": None, "command": command, "workers": 1, "versions": versions()}
+        run.write_manifest(sessions=[*run.manifest["sessions"], started])
+        status = INTERRUPTED
+        try:
+            if endpoints:
+                async with asking.open(folder, endpoints, notify) as chat:
+                    result = await _play(game, run, human, on_step, chat)
+            else:
+                result = await _play(game, run, human, on_step, None)
+            if result.kept:
+                write_tables(run)
+                status = COMPLETE
+        finally:
+            sessions = [*run.manifest["sessions"][:-1], {**run.manifest["sessions"][-1], "ended": _now()}]
+            finished = len(run.finished())
+            run.write_manifest(status=status, finished=finished, sessions=sessions)
+    if result.failure is not None:
+        what = str(result.failure) or type(result.failure).__name__
+        kept = "what was played is kept there" if result.kept else "no round was settled, so there is nothing to keep"
+        raise RunError(f"{folder}: the game broke off ({what}); {kept}") from result.failure
+    return result
+
+
+async def _play(
+    game: Game, run: Run, human: Policy, on_step: Callable[[ScenarioEnv], None] | None, chat: Chat | None
+) -> Result:
+    condition = game.condition
+    env = condition.spec.environment(record=True, **condition.settings)
+    seating, deciding = episode_randomness(game.study.seed, condition.name, game.seed).spawn(2)
+    players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
+    made: dict[int, tuple[str, Policy]] = {}
+    for player in players.values():
+        if player.policy == HUMAN:
+            made[id(player)] = HUMAN, human
+        elif id(player) not in made:
+            made[id(player)] = player.policy, make_policy(condition.scenario, player.policy, player.options, chat)
+    totals = np.zeros(env.n_players)
+
+    def count(played: ScenarioEnv) -> None:
+        totals.__iadd__(played.rewards)
+        if on_step is not None:
+            on_step(played)
+
+    left = ""
+    failure: Exception | None = None
+    try:
+        await play_async(
+            env,
+            {agent: made[id(player)][1] for agent, player in players.items()},
+            seed=game.seed,
+            policy_seed=deciding,
+            on_step=count,
+            name=f"{condition.name}/{game.seed}",
+        )
+    except PlayerLeft as gone:
+        left = str(gone)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        # Ctrl-C while everybody thinks ends the event loop, which then cancels what runs in it.
+        left = "Ctrl-C was pressed"
+    except Exception as error:
+        if not env.events:
+            raise
+        left, failure = f"the game broke off: {error}", error
+    events = list(env.events)
+    if left:
+        last = events[-1]
+        events.append(
+            {
+                "type": "end",
+                "step": last["step"],
+                "round": last["round"],
+                "reason": left if failure else f"left: {left}",
+                "truncated": True,
+            }
+        )
+    kept = any(event["type"] == "round" for event in events)
+    if kept:
+        policies = {agent: player.policy for agent, player in players.items()}
+        answers = [{"policy": name, **one.record()} for name, one in made.values() if isinstance(one, Recorded)]
+        run.write_events(condition.name, game.seed, Played(policies=policies, events=events, answers=answers))
+    rewards = dict(zip(env.possible_agents, totals.tolist(), strict=True))
+    return Result(
+        run=run,
+        kept=kept,
+        reason=events[-1]["reason"],
+        left=bool(left),
+        rewards={agent: rewards[agent] for agent in game.seats},
+        failure=failure,
+    )
+
+
+@contextlib.contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """Let Ctrl-C break off what waits for a line: the event loop's own handler would only make a note of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,184 @@
+"""Episodes side by side in one event loop: each conversation is sequential, so many are held at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from llm_coop_envs.benchmarks.run.asking import Asking
+from llm_coop_envs.benchmarks.run.claims import Claims
+from llm_coop_envs.benchmarks.run.collecting import collecting_rarely
+from llm_coop_envs.benchmarks.run.episode import play_episode
+from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.workers import Finished, Task, failure
+from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.asking.live import OpenChat
+
+TICK_SECONDS = 0.5
+
+
+class Listener(Protocol):
+    """Who is told what happens around the questions."""
+
+    def say(self, sentence: str) -> None:
+        """Something the user should know, once."""
+
+    def asked(self, line: str) -> None:
+        """What has been asked, got and paid so far; several times a second."""
+
+
+class SideBySide:
+    """Plays episodes side by side.
+
+    Args:
+        run: the run.
+        tasks: the episodes, in the order in which they are begun.
+        asking: how models are asked.
+        endpoints: where.
+        listener: is told about the questions.
+        done: is told of each episode that was played and written.
+        claims: which episodes this part of the run plays, if there are several.
+
+    Attributes:
+        why: why it stopped before all was played, if it had to.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        tasks: Sequence[Task],
+        asking: Asking,
+        endpoints: list[Endpoint],
+        listener: Listener,
+        done: Callable[[Finished], None],
+        claims: Claims | None = None,
+    ) -> None:
+        self._run = run
+        self._waiting = deque(tasks)
+        self._asking = asking
+        self._endpoints = endpoints
+        self._listener = listener
+        self._done = done
+        self._claims = claims
+        self.why: str | None = None
+        self._chat: OpenChat | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._main: asyncio.Task[Any] | None = None
+        self._stop = asyncio.Event()
+        self._leaving = False
+
+    def record(self) -> dict[str, Any]:
+        """What a session's record says of the questions so far: counters, notes on the journal, why it stopped."""
+        chat = self._chat
+        if chat is None:
+            return {"why": self.why}
+        return {"counters": chat.counters.plain(), "notes": list(chat.notes), "why": self.why}
+
+    def interrupt(self, times: int) -> None:
+        """Stop: at the first time when the questions under way are answered, at the second at once.
+
+        May be called from a signal handler.
+        """
+        if self._loop is None:
+            self._stop.set()
+            return
+        self._loop.call_soon_threadsafe(self._stop.set)
+        if times == 2:
+            self._loop.call_soon_threadsafe(self._break_off)
+
+    async def play(self) -> None:
+        """Play until all is played, the budget is reached, or `interrupt` is called.
+
+        Raises:
+            LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
+            asyncio.CancelledError: the second `interrupt`.
+        """
+        if self._claims is not None:
+            self._claims.take_over(self._waiting)
+        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
+        opened = self._asking.open(self._run.folder, self._endpoints, self._listener.say)
+        with collecting_rarely():
+            await self._play(opened)
+
+    async def _play(self, opened: AbstractAsyncContextManager[OpenChat]) -> None:
+        assert self._loop is not None, "set by play"
+        async with opened as chat:
+            self._chat = chat
+            for note in chat.notes:
+                self._listener.say(note)
+            ticking = self._loop.create_task(self._tick(chat))
+            try:
+                await self._all(chat)
+            except BudgetReached as reached:
+                self.why = str(reached)
+            finally:
+                ticking.cancel()
+                self._leaving = True
+        self._listener.asked(chat.counters.line())
+
+    async def _all(self, chat: OpenChat) -> None:
+        """All episodes, so many at a time."""
+        loop = asyncio.get_running_loop()
+        count = min(self._asking.at_once, len(self._waiting))
+        hands = {loop.create_task(self._work(chat)) for _ in range(count)}
+        stopped = loop.create_task(self._stop.wait())
+        try:
+            busy = set(hands)
+            while busy and not stopped.done():
+                over, _ = await asyncio.wait({*busy, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                busy -= over
+                if any(hand.exception() is not None for hand in over & hands):
+                    break
+        finally:
+            for task in (*hands, stopped):
+                task.cancel()
+            ended = await asyncio.gather(*hands, return_exceptions=True)
+        errors = [error for error in ended if isinstance(error, Exception)]
+        if errors:
+            # What stands behind a stop comes before the stop itself, which all episodes are told.
+            raise min(errors, key=lambda error: (isinstance(error, RunStopped), isinstance(error, BudgetReached)))
+
+    async def _work(self, chat: OpenChat) -> None:
+        """Play episode after episode."""
+        while self._waiting:
+            task = self._waiting.popleft()
+            if self._claims is None:
+                await self._one(chat, task)
+            elif self._claims.claim(task):
+                await self._one(chat, task)
+                self._claims.release(task)
+
+    async def _one(self, chat: OpenChat, task: Task) -> None:
+        run = self._run
+        condition, seed = run.conditions[task[0]], task[1]
+        started = time.perf_counter()
+        try:
+            played = await play_episode(run.manifest["seed"], condition, seed, chat)
+            run.write_events(condition.name, seed, played)
+        except LlmCoopError:
+            raise
+        except Exception as error:
+            raise failure(run, condition, seed, error) from error
+        self._done(Finished(task=task, seconds=time.perf_counter() - started))
+
+    async def _tick(self, chat: OpenChat) -> None:
+        while True:
+            self._listener.asked(chat.counters.line())
+            await asyncio.sleep(TICK_SECONDS)
+
+    def _break_off(self) -> None:
+        """End at once, when the episodes are left: only then does a cancellation reach the questions under way."""
+        assert self._loop is not None
+        assert self._main is not None
+        if self._leaving:
+            self._main.cancel()
+        else:
+            self._loop.call_later(0.01, self._break_off)

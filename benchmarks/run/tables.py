@@ -1,0 +1,217 @@
+"""Tables of a run, made from its events and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.core.registry_old import Event, Row
+from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.storage.files import whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EPISODES, MESSAGES, ROUNDS, ANSWERS = "episodes", "messages", "rounds", "answers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeTables:
+    """What one episode gives to the tables.
+
+    Attributes:
+        condition: its condition.
+        seed: the environment's seed.
+        events: the recorded events.
+        metrics: one row with all metrics.
+        rounds: one row per round.
+        messages: one row per message.
+        answers: one row for each kind of question of each policy that asked a model.
+        models: the answers of each model, as the provider reports them.
+    """
+
+    condition: Condition
+    seed: int
+    events: list[Event]
+    metrics: Row
+    rounds: list[Row]
+    messages: list[Row]
+    answers: list[Row]
+    models: dict[str, int]
+
+
+def read_episodes(run: Run) -> Iterator[EpisodeTables]:
+    """Every finished episode, conditions in the study's order, seeds in the condition's.
+
+    Raises:
+        RunError: an episode's file is damaged.
+    """
+    there = run.finished()
+    for condition in run.conditions:
+        for seed in condition.seeds:
+            if (condition.name, seed) in there:
+                yield read_episode(run, condition, seed)
+
+
+def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
+    """What one finished episode gives to the tables.
+
+    Raises:
+        RunError: its file is damaged.
+    """
+    header, events = run.read_events(condition.name, seed)
+    scenario = condition.spec
+    key = {"condition": condition.name, "seed": seed}
+    policies: dict[str, str] = header["policies"]
+    counts: dict[str, int] = {}
+    for name in policies.values():
+        counts[name] = counts.get(name, 0) + 1
+    metrics = {
+        "study": run.manifest["study"],
+        **key,
+        "scenario": scenario.name,
+        "talk": bool(condition.settings["talk"]),
+        "players": len(policies),
+        "policies": ", ".join(f"{count} {name}" for name, count in counts.items()),
+        "end_reason": events[-1]["reason"],
+        **_flag_counts(events),
+        **scenario.episode_metrics(events),
+    }
+    messages = [
+        {
+            **key,
+            "scenario": scenario.name,
+            "round": event["round"],
+            "step": event["step"],
+            "talk": event["talk"],
+            "position": event["position"],
+            "speaker": event["agent"],
+            "policy": policies.get(event["agent"]),
+            "text": event["text"],
+            "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
+            "flags": ", ".join(event["flags"]),
+        }
+        for event in events
+        if event["type"] == "message"
+    ]
+    asked: list[Row] = header.get("answers", [])
+    models: dict[str, int] = {}
+    for one in asked:
+        for model, count in one["models"].items():
+            models[model] = models.get(model, 0) + count
+    return EpisodeTables(
+        condition=condition,
+        seed=seed,
+        events=events,
+        metrics=metrics,
+        rounds=[{**key, **row} for row in scenario.round_rows(events)],
+        messages=messages,
+        answers=[
+            {
+                **key,
+                "scenario": scenario.name,
+                "policy": one["policy"],
+                "player": number,
+                "seats": len(one["seats"]),
+                "call": call,
+                **counts,
+            }
+            for number, one in enumerate(asked)
+            for call, counts in one["calls"].items()
+        ],
+        models=models,
+    )
+
+
+def _flag_counts(events: Iterable[Event]) -> Row:
+    """How many submissions were counted, and how many of them had to be mended."""
+    flags = [event["flags"] for event in events if event["type"] in ("choice", "message")]
+    return {"submissions": len(flags), "mended": sum(bool(f) for f in flags)}
+
+
+def need_arrow() -> None:
+    """Fail early, before anything is played, when tables could not be written.
+
+    Raises:
+        MissingExtra: pyarrow is not installed.
+    """
+    try:
+        import pyarrow.parquet  # noqa: F401  # only whether it is there
+    except ImportError as error:
+        raise MissingExtra("writing the tables of a study", "study") from error
+
+
+def write_tables(run: Run) -> list[Path]:
+    """Write the run's tables as Parquet.
+
+    Returns:
+        The files: `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, and
+        `answers.parquet` if a language model played.
+
+    Raises:
+        RunError: an episode is damaged or a table cannot be written.
+        MissingExtra: pyarrow is not installed.
+    """
+    need_arrow()
+    parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
+    for episode in read_episodes(run):
+        parts[EPISODES].append(_table([episode.metrics]))
+        if episode.messages:
+            parts[MESSAGES].append(_table(episode.messages))
+        if episode.answers:
+            parts.setdefault(ANSWERS, []).append(_table(episode.answers))
+        if episode.rounds:
+            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
+    return [_write(run.folder / f"{name}.parquet", tables) for name, tables in parts.items() if tables]
+
+
+def _no_messages() -> pa.Table:
+    """The messages' columns, so that the table is there when nobody spoke."""
+    import pyarrow as pa
+
+    text, whole = pa.string(), pa.int64()
+    return pa.schema(
+        {
+            "condition": text,
+            "seed": whole,
+            "scenario": text,
+            "round": whole,
+            "step": whole,
+            "talk": whole,
+            "position": whole,
+            "speaker": text,
+            "policy": text,
+            "text": text,
+            "hearers": text,
+            "flags": text,
+        }.items()
+    ).empty_table()
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    import pyarrow as pa
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns: dict[str, Any] = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        # Whole numbers among decimals: Arrow refuses the mixture.
+        if any(isinstance(v, float) for v in values):
+            values = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
+        columns[name] = values
+    return pa.table(columns)
+
+
+def _write(path: Path, tables: Sequence[pa.Table]) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.concat_tables(tables, promote_options="permissive")
+    with whole(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+    return path

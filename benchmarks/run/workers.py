@@ -1,0 +1,189 @@
+"""Worker processes for episodes: one event loop each, one episode at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from llm_coop_envs.benchmarks.run.episode import play_episode
+from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.storage.files import write_whole
+
+Task = tuple[int, int]  # index of the condition, seed
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """An episode that was played and written.
+
+    Attributes:
+        task: which one.
+        seconds: how long it took.
+    """
+
+    task: Task
+    seconds: float
+
+
+def play_here(run: Run, tasks: Sequence[Task], stop: Callable[[], bool]) -> Generator[Finished, None, None]:
+    """Play episodes in this process, one after the other, until `stop` says so."""
+    loop = asyncio.new_event_loop()
+    try:
+        for task in tasks:
+            if stop():
+                return
+            yield _play(loop, run, task)
+    finally:
+        loop.close()
+
+
+def play_apart(
+    run: Run, tasks: Sequence[Task], stop: Callable[[], bool], workers: int
+) -> Generator[Finished, None, None]:
+    """Play episodes in worker processes.
+
+    When `stop` says so, running episodes are finished and no more are begun. When the caller leaves early (by an
+    exception or by closing the iterator), the workers are ended at once; what they were writing is not there, what
+    they had written is.
+
+    Args:
+        run: the run.
+        tasks: the episodes, in the order in which they are begun.
+        stop: asked several times a second.
+        workers: how many processes.
+
+    Raises:
+        RunError: an episode failed or a worker died.
+    """
+    waiting = list(reversed(tasks))
+    busy: dict[Connection, Task] = {}
+    with _workers(run, min(workers, len(tasks))) as connections:
+        idle = list(connections)
+        while True:
+            while idle and waiting and not stop():
+                connection, task = idle.pop(), waiting.pop()
+                busy[connection] = task
+                with contextlib.suppress(OSError):  # a dead worker is found below
+                    connection.send(task)
+            if not busy:
+                return
+            for ready in multiprocessing.connection.wait(list(busy), timeout=POLL_SECONDS):
+                assert isinstance(ready, Connection)
+                task = busy.pop(ready)
+                try:
+                    answer = ready.recv()
+                except (EOFError, OSError) as error:
+                    name = run.conditions[task[0]].name
+                    raise RunError(
+                        f"the process that played condition '{name}', seed {task[1]}, ended unexpectedly "
+                        "(out of memory?); fewer --workers need less"
+                    ) from error
+                if isinstance(answer, Exception):
+                    raise answer
+                idle.append(ready)
+                yield answer
+
+
+@contextlib.contextmanager
+def _workers(run: Run, count: int) -> Iterator[list[Connection]]:
+    context = multiprocessing.get_context("spawn")
+    processes = []
+    connections = []
+    try:
+        with _sigint_ignored():
+            for _ in range(count):
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_work, args=(run, theirs), daemon=True)
+                process.start()
+                theirs.close()
+                processes.append(process)
+                connections.append(ours)
+        yield connections
+        for connection in connections:
+            connection.close()
+        for process in processes:
+            process.join()
+    finally:
+        for process in processes:
+            if process.is_alive():
+                process.terminate()
+        for process in processes:
+            process.join()
+
+
+@contextlib.contextmanager
+def _sigint_ignored() -> Iterator[None]:
+    """Children inherit an ignored SIGINT from their very first instruction: Ctrl-C is the parent's to handle."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _work(run: Run, connection: Connection) -> None:
+    """A worker's life: play what is asked for until the parent hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    loop = asyncio.new_event_loop()
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            return
+        answer: Any
+        try:
+            answer = _play(loop, run, task)
+        except LlmCoopError as error:
+            answer = error
+        try:
+            connection.send(answer)
+        except OSError:
+            return
+
+
+def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task) -> Finished:
+    """Play and write one episode."""
+    condition, seed = run.conditions[task[0]], task[1]
+    started = time.perf_counter()
+    try:
+        played = loop.run_until_complete(play_episode(run.manifest["seed"], condition, seed))
+        run.write_events(condition.name, seed, played)
+    except RunError:
+        raise
+    except Exception as error:
+        raise failure(run, condition, seed, error) from error
+    return Finished(task=task, seconds=time.perf_counter() - started)
+
+
+def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
+    """The sentence for an episode that raised, its traceback kept in a file."""
+    path = run.folder / "failures" / f"{condition.name}-{seed}.txt"
+    sentence = f"condition '{condition.name}', seed {seed} failed: {type(error).__name__}: {error}"
+    with contextlib.suppress(RunError):
+        write_whole(path, "".join(traceback.format_exception(error)).encode())
+        sentence += f"; the traceback is in {path}"
+    return RunError(sentence)
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,6 @@
+"""Measurements of speed, as ratios against named alternatives in one run.
+
+    python -m llm_coop_envs.benchmarks.speed --json speed.json
+
+Nothing here is asserted by a unit test; `docs/performance.md` holds a recorded run with machine and versions.
+"""

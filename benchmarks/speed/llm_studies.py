@@ -1,0 +1,181 @@
+"""Whole episodes with language models, for measuring: the real environments, prompts, readers and chat.
+
+What is measured is our own code, so the answers are known beforehand: scripted, and looked up by the prompt's text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs import evacuation_v0, kbc_v0
+from llm_coop_envs.benchmarks.run.collecting import collecting_rarely
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.policies import play_async
+from llm_coop_envs.policies.llm.asking.limits import Limits
+from llm_coop_envs.policies.llm.asking.live import open_chat
+from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, Usage
+from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.testing.answers import scripted_reply
+
+MODEL = "m"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What playing episodes took, setting up not counted.
+
+    Attributes:
+        calls: questions asked.
+        wall: seconds.
+        cpu: CPU seconds of this process, all its threads.
+    """
+
+    calls: int
+    wall: float
+    cpu: float
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU microseconds per call."""
+        return 1e6 * self.cpu / self.calls
+
+    @property
+    def per_second(self) -> float:
+        """Calls per second."""
+        return self.calls / self.wall
+
+
+def number_contests(count: int) -> list[ScenarioEnv]:
+    """Beauty contests with talk (24 players, preset `two_thirds`) up to the second decision: 72 calls each."""
+    return [kbc_v0.parallel_env(preset="two_thirds", max_cycles=26) for _ in range(count)]
+
+
+def evacuations(count: int) -> list[ScenarioEnv]:
+    """Evacuations with talk (100 people, the published room) for their first 40 steps."""
+    return [evacuation_v0.parallel_env(preset="team_up", max_cycles=40) for _ in range(count)]
+
+
+class KnownAnswers:
+    """A client that looks answers up by the prompt; what it does not know it finds out by script and keeps."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
+        """Answer when the event loop comes round."""
+        await asyncio.sleep(0)
+        prompt = request.messages[-1].content
+        answer = self._known.get(prompt)
+        if answer is None:
+            answer = self._known[prompt] = scripted_reply(request.messages)
+        return ChatReply(answer, Usage(800, 12), "stop", MODEL, 0.8)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def play_all(
+    make: Callable[[int], list[ScenarioEnv]],
+    count: int,
+    endpoint: Endpoint,
+    connect: Callable[[Endpoint], ChatClient] = Endpoint.connect,
+) -> Measured:
+    """Play episodes side by side through a whole chat: journal, budget, dispatcher, client."""
+    settings = LLMSettings.build("team_up", model=MODEL)
+
+    async def go(folder: Path) -> Measured:
+        envs = make(count)
+        async with open_chat(folder, endpoint, connect=connect, notify=lambda _: None) as chat:
+            policies = [LLMPolicy(chat, settings) for _ in envs]
+            wall, cpu = time.perf_counter(), time.process_time()
+            await asyncio.gather(
+                *[
+                    play_async(env, policy, seed=number, name=f"episode/{number}")
+                    for number, (env, policy) in enumerate(zip(envs, policies, strict=True))
+                ]
+            )
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            return Measured(calls=chat.counters.calls, wall=wall, cpu=cpu)
+
+    with tempfile.TemporaryDirectory() as name, collecting_rarely():
+        return asyncio.run(go(Path(name)))
+
+
+def own_code(repeats: int, in_flight: int = 256) -> dict[str, list[Measured]]:
+    """CPU of everything but an HTTP client, in both studies, taking turns after a round that is not counted."""
+    endpoint = Endpoint(model=MODEL, base_url="http://127.0.0.1:1/v1", limits=Limits(start=in_flight, most=in_flight))
+    studies = {"kbc": (number_contests, 256), "evacuation": (evacuations, 16)}
+    clients = {name: KnownAnswers() for name in studies}
+    found: dict[str, list[Measured]] = {name: [] for name in studies}
+    for turn in range(repeats + 1):
+        for name, (make, count) in studies.items():
+            # mypy cannot type a lambda that binds the loop's variable.
+            measured = play_all(make, count, endpoint, lambda _, name=name: clients[name])  # type: ignore[misc]
+            if turn:
+                found[name].append(measured)
+    return found
+
+
+@contextlib.contextmanager
+def server(*arguments: str, core: int | None = None) -> Iterator[str]:
+    """The scripted server in another process; gives its base URL.
+
+    Args:
+        arguments: for `python -m llm_coop_envs.policies.llm.testing`.
+        core: the processor core it stays on, where the system can keep it there.
+    """
+    command = [sys.executable, "-m", "llm_coop_envs.policies.llm.testing", *arguments]
+    more: dict[str, Any] = {}
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        more["preexec_fn"] = lambda: os.sched_setaffinity(0, {core})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+@contextlib.contextmanager
+def on_core(core: int) -> Iterator[None]:
+    """Keep this process on a core for a while, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def through_clients(
+    kinds: list[str], repeats: int, episodes: int = 64, in_flight: int = 256
+) -> dict[str, list[Measured]]:
+    """The same study of beauty contests through each client, in turns; server on one core, client on the other.
+
+    The server keeps its answers ready after a first round that is not counted.
+    """
+    found: dict[str, list[Measured]] = {kind: [] for kind in kinds}
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0, 1]
+    limits = Limits(start=in_flight, most=in_flight)
+    with server("--prompts", "--remember", "1000000", core=cores[0]) as url, on_core(cores[-1]):
+        play_all(number_contests, episodes, Endpoint(model=MODEL, base_url=url, client="lean", limits=limits))
+        for _ in range(repeats):
+            for kind in kinds:
+                endpoint = Endpoint(model=MODEL, base_url=url, client=kind, limits=limits)
+                found[kind].append(play_all(number_contests, episodes, endpoint))
+    return found

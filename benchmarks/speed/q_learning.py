@@ -1,0 +1,179 @@
+"""Speed of the compiled Q-learner: `python -m llm_coop_envs.benchmarks.speed.q_learning`.
+
+Measured are millions of periods of the representative experiment (Calvano et al. 2020, two firms, 15 prices) per second
+of processor time on one core, sessions from the first period to convergence, everything included (making the tables,
+drawing, convergence). The cases take turns, so that a slow moment of the machine hits all alike. Processor time does
+not count waiting, but a busy neighbour on the machine still slows it: read the best and the middle figure together.
+
+The textbook loop is what one writes down first, compiled by the same compiler: the row maximum sought anew in every
+period, two random numbers for each firm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.learn.compiled import compiled
+from llm_coop_envs.baselines.q_learning.learn.initial import initial_q
+from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session, run_session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, run
+
+PACKAGES = ("numba", "llvmlite", "numpy")
+
+PUBLIC = {
+    "authors' Fortran, best compiler flags": 8.6,
+    "fastest public C++ implementation found": 9.0,
+    "Julia": 7.0,
+    "best public Python (numba, a simpler game)": 0.55,
+}
+"""Millions of periods per second of others, measured once on a machine of this class, for orientation only."""
+
+TARGET = 45.0
+"""Millions of periods per second and core the learner must reach."""
+
+
+@compiled
+def textbook(q: Any, profits: Any, alpha: float, delta: float, beta: float, window: int, seed: int) -> Any:
+    """Two firms learning, written down as one reads it; returns the periods played."""
+    np.random.seed(seed)
+    points = q.shape[2]
+    greedy = np.zeros((2, points * points), np.int64)
+    for i in range(2):
+        for s in range(points * points):
+            greedy[i, s] = q[i, s].argmax()
+    state = np.random.randint(points * points)
+    chosen = np.zeros(2, np.int64)
+    unchanged, t = 0, 0
+    while unchanged < window:
+        eps = np.exp(-beta * t)
+        for i in range(2):
+            chosen[i] = np.random.randint(points) if np.random.random() < eps else greedy[i, state]
+        after = chosen[0] * points + chosen[1]
+        changed = False
+        for i in range(2):
+            best = q[i, after, 0]
+            for a in range(1, points):
+                best = max(best, q[i, after, a])
+            old = q[i, state, chosen[i]]
+            q[i, state, chosen[i]] = old + alpha * (profits[after, i] + delta * best - old)
+            place = 0
+            for a in range(1, points):
+                if q[i, state, a] > q[i, state, place]:
+                    place = a
+            changed = changed or place != greedy[i, state]
+            greedy[i, state] = place
+        unchanged = 1 if changed else unchanged + 1
+        state = after
+        t += 1
+    return t
+
+
+def cases() -> dict[str, Callable[[int], int]]:
+    """What is measured: functions from a session's number to the periods it took."""
+    settings = QLearningSettings()
+    game = settings.game()
+    q = initial_q(settings, game, lambda: 0.0)
+    return {
+        "fast loop": lambda k: run_session(settings, 1, k, game=game).periods,
+        "general loop": lambda k: run_session(settings, 1, k, game=game, loop="general").periods,
+        "docked (the authors' random numbers)": lambda k: run_docked_session(settings, k + 1, game=game).periods,
+        "textbook loop, same compiler": lambda k: int(
+            textbook(q.copy(), game.profits, 0.15, 0.95, 4e-6, settings.window, k)
+        ),
+    }
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Least, middle and greatest of some figures."""
+    return {"min": min(values), "median": statistics.median(values), "max": max(values)}
+
+
+def speeds(repeats: int) -> dict[str, Any]:
+    """Millions of periods per second of processor time, and nanoseconds per period, case by case."""
+    chosen = cases()
+    times: dict[str, list[float]] = {name: [] for name in chosen}
+    for play in chosen.values():
+        play(0)
+    for k in range(repeats):
+        for name, play in chosen.items():
+            begin = time.process_time()
+            periods = play(k)
+            times[name].append((time.process_time() - begin) / periods)
+    return {
+        name: {
+            "million_periods_per_second": spread([1e-6 / x for x in values]),
+            "ns_per_period": spread([1e9 * x for x in values]),
+            "repeats": repeats,
+        }
+        for name, values in times.items()
+    }
+
+
+def thousand(workers: int, sessions: int) -> dict[str, Any]:
+    """Seconds for many sessions with everything: learning, analysis, journal, Parquet."""
+    with tempfile.TemporaryDirectory() as folder:
+        wall, cpu = time.perf_counter(), time.process_time()
+        rows = run(Plan(settings=QLearningSettings()), sessions, Path(folder), workers=workers)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    periods = sum(row["periods"] for row in rows)
+    return {"sessions": sessions, "workers": workers, "periods": periods, "seconds": wall, "cpu_seconds": cpu}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return {
+        "cpu": model or platform.processor(),
+        "cores": os.cpu_count(),
+        "vectors": next((name for name in ("avx512f", "avx2") if name in flags), "other"),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "versions": {name: metadata.version(name) for name in PACKAGES},
+    }
+
+
+def main() -> None:
+    """Measure, print a table, and write the record."""
+    parser = argparse.ArgumentParser(description="Speed of the compiled Q-learner.")
+    parser.add_argument("--repeats", type=int, default=15, help="sessions of each case")
+    parser.add_argument("--sessions", type=int, default=0, help="also run so many sessions with all that belongs to it")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path, help="write the record here")
+    given = parser.parse_args()
+    record: dict[str, Any] = {"machine": machine(), "speeds": speeds(given.repeats), "target": TARGET, "others": PUBLIC}
+    print(f"{'millions of periods per second and core':52} {'least':>8} {'median':>8} {'best':>8}")
+    for name, row in record["speeds"].items():
+        figures = row["million_periods_per_second"]
+        print(f"{name:52} {figures['min']:8.1f} {figures['median']:8.1f} {figures['max']:8.1f}")
+    for name, figure in PUBLIC.items():
+        print(f"{name:52} {'':8} {figure:8.2f}   (measured earlier)")
+    if given.sessions:
+        record["run"] = thousand(given.workers, given.sessions)
+        found = record["run"]
+        print(
+            f"{found['sessions']} sessions, {found['workers']} workers: {found['seconds']:.1f} s, "
+            f"{found['cpu_seconds']:.1f} s of processor time, {found['periods']:,} periods"
+        )
+    if given.json is not None:
+        given.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Study files: conditions, seeds, and who plays."""

@@ -1,0 +1,122 @@
+"""Players given beside a study, in place of those in its file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.benchmarks.study.players import asks_a_model, full_name
+from llm_coop_envs.benchmarks.study.study import EVERYONE, Condition, Player, Study, fits, make_player
+from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
+from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
+
+_PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A player as it was given.
+
+    Attributes:
+        name: the policy's name.
+        options: its options.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether it is a language model."""
+        return asks_a_model(self.name)
+
+    def __str__(self) -> str:
+        """The player as it can be given again."""
+        return f"{self.name} {json.dumps(self.options, ensure_ascii=False)}" if self.options else self.name
+
+
+def read_player(text: str) -> Given:
+    """Read `NAME`, `NAME {option: value, ...}` or `NAME @options.yaml`.
+
+    Raises:
+        StudyError: it is none of these, or the options are no mapping.
+    """
+    found = _PLAYER.fullmatch(text.strip())
+    if found is None:
+        raise StudyError(f"'{text}': must be a policy's name, with options as in 'grim_trigger {{tolerance: 0.1}}'")
+    options: dict[str, Any] = {}
+    if found["options"]:
+        options = {key: spot.plain() for key, spot in read_yaml(found["options"], f"'{text}'").mapping().items()}
+    elif found["file"]:
+        _, spot = read_yaml_file(Path(found["file"]).expanduser())
+        options = {key: one.plain() for key, one in spot.mapping().items()}
+    return Given(name=found["name"], options=options)
+
+
+def read_seat(text: str) -> tuple[str, Given]:
+    """Read `SEAT=PLAYER`.
+
+    Raises:
+        StudyError: it is none.
+    """
+    seat, equals, player = text.partition("=")
+    if not equals or not seat.strip() or not player.strip():
+        raise StudyError(f"--seat '{text}': must be SEAT=POLICY, such as firm_0=grim_trigger or firm_*=llm:MODEL")
+    return seat.strip(), read_player(player)
+
+
+def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str, Given]] = ()) -> Study:
+    """The study with other players.
+
+    Args:
+        study: the study.
+        everyone: plays all seats of all conditions; `None` leaves the file's players.
+        seats: seats or patterns, and who plays there in the conditions that have them.
+
+    Raises:
+        LlmCoopError: a policy cannot play a scenario, or no condition has such a seat.
+    """
+    conditions = []
+    used: set[str] = set()
+    for condition in study.conditions:
+        agents = condition.spec.environment(**condition.settings).possible_agents
+        mine = [(pattern, one) for pattern, one in seats if any(fits(pattern, agent) for agent in agents)]
+        used.update(pattern for pattern, _ in mine)
+        # As in a file: seats named exactly go before patterns, and 'all' comes last.
+        mine.sort(key=lambda one: (one[0] not in agents, one[0] == EVERYONE))
+        rows = [(pattern, (_player(condition, one, pattern),)) for pattern, one in mine]
+        below = condition.seats if everyone is None else ((EVERYONE, (_player(condition, everyone, "--policy"),)),)
+        conditions.append(replace(condition, seats=_needed((*rows, *below), agents)))
+    for pattern, _ in seats:
+        if pattern not in used:
+            raise StudyError(f"--seat {pattern}: no condition of '{study.name}' has such a seat")
+    given = [] if everyone is None else [f"--policy {everyone}"]
+    given += [f"--seat {pattern}={one}" for pattern, one in seats]
+    return replace(study, conditions=tuple(conditions), given=tuple(given))
+
+
+def _needed(
+    seats: Sequence[tuple[str, tuple[Player, ...]]], agents: Sequence[str]
+) -> tuple[tuple[str, tuple[Player, ...]], ...]:
+    """Seats without those that nobody is left for."""
+    left, kept = set(agents), []
+    for pattern, players in seats:
+        mine = {agent for agent in left if fits(pattern, agent)}
+        if mine:
+            kept.append((pattern, players))
+        left -= mine
+    return tuple(kept)
+
+
+def _player(condition: Condition, given: Given, where: str) -> Player:
+    try:
+        return make_player(condition.scenario, full_name(condition.scenario, given.name), given.options)
+    except SettingsError as error:
+        where = where if where.startswith("--") else f"--seat {where}"
+        raise StudyError(f"{where}: condition '{condition.name}': {error}") from error
+    except LlmCoopError as error:
+        raise StudyError(f"{where}: condition '{condition.name}': {error}") from error

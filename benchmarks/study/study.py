@@ -1,0 +1,389 @@
+"""Study files: conditions x seeds, who plays, and what is measured.
+
+A study is YAML. `policies` says who sits where: a policy's name for everyone, or a mapping from seats (`firm_0`, a
+pattern such as `firm_*`, or `all`) to policies. A seat named exactly goes before patterns, patterns in their order,
+`all` last. In place of a name there may be `{name: ..., options: {...}}`, or `{mix: [...]}` of such entries with a
+`share` each.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, settle
+from llm_coop_envs.benchmarks.study.yaml_source import Spot, read_yaml, read_yaml_file
+from llm_coop_envs.core.registry_old import SCENARIOS, Scenario
+from llm_coop_envs.core.settings import plain, suggestion
+from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SHIPPED = Path(__file__).parent / "shipped"
+MAX_SEED = 2**63 - 1
+MAX_EPISODES = 1_000_000
+EVERYONE = "all"
+
+_STUDY_FIELDS = ("name", "description", "seed", "conditions", "measures")
+_CONDITION_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Player:
+    """A policy, and how many of the seats it fills.
+
+    Attributes:
+        policy: its full name: `"scenario/name"`, or `"kind:argument"` as in `players`.
+        options: what its factory is given.
+        share: its weight in a mix.
+        endpoint: where its model is reached; this belongs to a run, changes nothing in what is played, and is left out
+            of the plain data.
+    """
+
+    policy: str
+    options: Mapping[str, Any]
+    share: float = 1.0
+    endpoint: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The player as plain data."""
+        return {"policy": self.policy, "options": plain(self.options), "share": self.share}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """A scenario with its settings and players, and the seeds it is played with.
+
+    Attributes:
+        name: unique in the study; part of file names.
+        title: its name in reports.
+        scenario: the scenario's name.
+        settings: all settings as plain data.
+        changed: the settings that the study gives itself, without the preset's.
+        preset: the preset's name, if any.
+        seats: (pattern, players) in the order in which they apply.
+        seeds: the environment's seed of each episode.
+    """
+
+    name: str
+    title: str
+    scenario: str
+    settings: Mapping[str, Any]
+    changed: Mapping[str, Any]
+    preset: str | None
+    seats: tuple[tuple[str, tuple[Player, ...]], ...]
+    seeds: tuple[int, ...]
+
+    @property
+    def spec(self) -> Scenario:
+        """The scenario."""
+        return SCENARIOS[self.scenario]
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The full names of all policies that may play, each once."""
+        return tuple(dict.fromkeys(player.policy for _, players in self.seats for player in players))
+
+    def to_json(self) -> dict[str, Any]:
+        """The condition as plain data."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "scenario": self.scenario,
+            "preset": self.preset,
+            "changed": plain(self.changed),
+            "settings": plain(self.settings),
+            "seats": [[pattern, [player.to_json() for player in players]] for pattern, players in self.seats],
+            "seeds": list(self.seeds),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Condition:
+        """The condition that `to_json` made."""
+        seats = tuple((pattern, tuple(Player(**player) for player in players)) for pattern, players in data["seats"])
+        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Conditions x seeds.
+
+    Attributes:
+        name: the study's name; run folders are named after it.
+        description: what it is for.
+        seed: where all randomness of policies (and the seeds of `episodes: n`) comes from.
+        conditions: what is played.
+        measures: the metrics that reports put first; empty for all.
+        text: the file's content.
+        given: the players that were given in place of the file's, in words; empty without any.
+    """
+
+    name: str
+    description: str
+    seed: int
+    conditions: tuple[Condition, ...]
+    measures: tuple[str, ...]
+    text: str
+    given: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything that decides the results."""
+        told = ("title", "preset", "changed")  # how a condition is described does not change what is played
+        conditions = [{k: v for k, v in c.to_json().items() if k not in told} for c in self.conditions]
+        content = {"seed": self.seed, "conditions": conditions}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def models(self) -> tuple[Player, ...]:
+        """The players that ask a language model, each once."""
+        found = {
+            json.dumps([player.to_json(), plain(player.endpoint)], sort_keys=True, default=str): player
+            for condition in self.conditions
+            for _, players in condition.seats
+            for player in players
+            if asks_a_model(player.policy)
+        }
+        return tuple(found.values())
+
+    @property
+    def episodes(self) -> list[tuple[Condition, int]]:
+        """Every (condition, seed), conditions taking turns so that each is known early."""
+        longest = max(len(c.seeds) for c in self.conditions)
+        return [(c, c.seeds[i]) for i in range(longest) for c in self.conditions if i < len(c.seeds)]
+
+
+def shipped_studies() -> dict[str, Path]:
+    """The studies that come with the package, by name."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+
+
+def load_study(name: str, seed: int | None = None) -> Study:
+    """Read a study.
+
+    Args:
+        name: a shipped study's name, or a file's path.
+        seed: replaces the study's seed.
+
+    Raises:
+        StudyError: it does not exist or is wrong; the sentence names file, line and field.
+    """
+    path = Path(name).expanduser()
+    shipped = shipped_studies()
+    if name in shipped and not path.is_file():
+        path = shipped[name]
+    elif not path.exists():
+        raise StudyError(f"there is no study '{name}' and no such file; {suggestion(name, shipped)}")
+    text, spot = read_yaml_file(path)
+    return _study(spot, text, seed)
+
+
+def parse_study(text: str, source: str, seed: int | None = None) -> Study:
+    """Read a study from text; as `load_study`, with `source` as the file's name in messages."""
+    return _study(read_yaml(text, source), text, seed)
+
+
+def assign_seats(condition: Condition, agents: Sequence[str], rng: np.random.Generator) -> dict[str, Player]:
+    """Who plays which seat.
+
+    The seats of a mix are divided by largest remainders of the shares, then dealt out at random.
+
+    Args:
+        condition: the condition.
+        agents: the environment's agents, in order.
+        rng: deals the seats of mixes.
+
+    Returns:
+        A player for each agent; equal players are the same object.
+    """
+    result: dict[str, Player] = {}
+    for pattern, players in condition.seats:
+        mine = [agent for agent in agents if agent not in result and fits(pattern, agent)]
+        if len(players) == 1:
+            result.update(dict.fromkeys(mine, players[0]))
+            continue
+        counts = divide(len(mine), [player.share for player in players])
+        dealt = [player for player, count in zip(players, counts, strict=True) for _ in range(count)]
+        result.update({agent: dealt[i] for agent, i in zip(mine, rng.permutation(len(mine)).tolist(), strict=True)})
+    return {agent: result[agent] for agent in agents if agent in result}
+
+
+def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: float = 1.0) -> Player:
+    """A player that can be made.
+
+    Args:
+        scenario: the scenario's name.
+        policy: its full name.
+        options: what its factory is given, and where its model is reached.
+        share: its weight in a mix.
+
+    Raises:
+        LlmCoopError: it cannot be made; a `SettingsError` names the option.
+    """
+    check_policy(scenario, policy, options)
+    name, own, endpoint = settle(policy, options)
+    return Player(policy=name, options=own, share=share, endpoint=endpoint)
+
+
+def fits(pattern: str, agent: str) -> bool:
+    """Whether a pattern of a study's `policies` means an agent."""
+    return pattern == EVERYONE or fnmatch.fnmatchcase(agent, pattern)
+
+
+def divide(total: int, shares: Sequence[float]) -> list[int]:
+    """Whole numbers that add up to `total`, in proportion to `shares`, by largest remainders; earlier ones win ties."""
+    exact = [total * share / sum(shares) for share in shares]
+    counts = [int(value) for value in exact]
+    order = sorted(range(len(shares)), key=lambda i: (counts[i] - exact[i], i))
+    for i in order[: total - sum(counts)]:
+        counts[i] += 1
+    return counts
+
+
+def _study(spot: Spot, text: str, seed: int | None) -> Study:
+    fields = spot.mapping(_STUDY_FIELDS, required=("name", "conditions"))
+    given = fields["seed"].integer(0, MAX_SEED) if "seed" in fields else 0
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise StudyError(f"seed={seed}: must be between 0 and {MAX_SEED}")
+    study_seed = given if seed is None else seed
+    conditions: list[Condition] = []
+    names: dict[str, int] = {}
+    for item in fields["conditions"].items():
+        condition = _condition(item, study_seed)
+        # File names: some file systems do not tell cases apart.
+        key = condition.name.lower()
+        if key in names:
+            item.mapping()["name"].fail(f"'{condition.name}' is already the condition on line {names[key]}")
+        names[key] = item.line
+        conditions.append(condition)
+    measures = tuple(m.text() for m in fields["measures"].items()) if "measures" in fields else ()
+    return Study(
+        name=fields["name"].label(),
+        description=fields["description"].text() if "description" in fields else "",
+        seed=study_seed,
+        conditions=tuple(conditions),
+        measures=measures,
+        text=text,
+    )
+
+
+def _condition(spot: Spot, study_seed: int) -> Condition:
+    fields = spot.mapping(_CONDITION_FIELDS, required=("name", "scenario", "policies"))
+    name = fields["name"].label()
+    scenario_name = fields["scenario"].text()
+    if scenario_name not in SCENARIOS:
+        fields["scenario"].fail(f"there is no scenario '{scenario_name}'; {suggestion(scenario_name, SCENARIOS)}")
+    scenario = SCENARIOS[scenario_name]
+    preset = fields["preset"].text() if "preset" in fields else None
+    changed = {key: item.plain() for key, item in fields["settings"].mapping().items()} if "settings" in fields else {}
+    try:
+        env = scenario.environment(preset=preset, **changed)
+    except SettingsError as error:
+        places = fields["settings"].mapping() if "settings" in fields else {}
+        _settings_spot(spot, fields, places, error.field).fail(f"{error.value!r}: {error.why}")
+    except LlmCoopError as error:
+        fields.get("settings", spot).fail(str(error))
+    return Condition(
+        name=name,
+        title=fields["title"].text() if "title" in fields else name,
+        scenario=scenario_name,
+        settings=env.settings.to_json(),
+        changed=changed,
+        preset=preset,
+        seats=_seats(fields["policies"], scenario_name, env.possible_agents),
+        seeds=_seeds(spot, fields, study_seed),
+    )
+
+
+def _settings_spot(spot: Spot, fields: Mapping[str, Spot], places: Mapping[str, Spot], field: str) -> Spot:
+    """Where to point for a setting that is not possible: its own line, or the nearest that exists."""
+    if field == "preset":
+        return fields.get("preset", spot)
+    if field in places:
+        return places[field]
+    above = fields.get("settings", fields.get("preset", spot))
+    return replace(above, field=f"{above.field}.{field}")
+
+
+def _seeds(spot: Spot, fields: Mapping[str, Spot], study_seed: int) -> tuple[int, ...]:
+    if ("seeds" in fields) == ("episodes" in fields):
+        spot.fail("needs either 'seeds' (a list) or 'episodes' (how many), and not both")
+    if "seeds" in fields:
+        seeds = [(item, item.integer(0, MAX_SEED)) for item in fields["seeds"].items()]
+        seen: set[int] = set()
+        for item, seed in seeds:
+            if seed in seen:
+                item.fail(f"{seed} is listed twice; the same episode would count twice")
+            seen.add(seed)
+        return tuple(seed for _, seed in seeds)
+    count = fields["episodes"].integer(1, MAX_EPISODES)
+    return tuple(_derived_seeds(study_seed, count))
+
+
+def _derived_seeds(study_seed: int, count: int) -> Iterator[int]:
+    """Seeds made from the study's, the same for every condition, so that conditions can be compared pair by pair."""
+    import numpy as np
+
+    seen: set[int] = set()
+    stream = np.random.default_rng(np.random.SeedSequence([study_seed, 0x5EED]))
+    while len(seen) < count:
+        seed = int(stream.integers(2**31))
+        if seed not in seen:
+            seen.add(seed)
+            yield seed
+
+
+def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str, tuple[Player, ...]], ...]:
+    if not isinstance(spot.value, dict) or set(spot.value) <= {"name", "options", "mix"}:
+        return ((EVERYONE, _players(spot, scenario)),)
+    known = set(agents)
+    exact: list[tuple[str, tuple[Player, ...]]] = []
+    patterns: list[tuple[str, tuple[Player, ...]]] = []
+    rest: list[tuple[str, tuple[Player, ...]]] = []
+    for pattern, item in spot.mapping().items():
+        if pattern != EVERYONE and not any(fits(pattern, agent) for agent in agents):
+            span = (
+                f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
+            )
+            item.fail(f"'{pattern}' is no seat; {span}")
+        kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
+        kind.append((pattern, _players(item, scenario)))
+    seats = (*exact, *patterns, *rest)
+    empty = next((a for a in agents if not any(fits(pattern, a) for pattern, _ in seats)), None)
+    if empty is not None:
+        spot.fail(f"nobody plays {empty}; add a line for it, or for 'all'")
+    return seats
+
+
+def _players(spot: Spot, scenario: str) -> tuple[Player, ...]:
+    if isinstance(spot.value, dict) and "mix" in spot.value:
+        parts = spot.mapping(("mix",))["mix"].items()
+        return tuple(_player(part, scenario, mixed=True) for part in parts)
+    return (_player(spot, scenario, mixed=False),)
+
+
+def _player(spot: Spot, scenario: str, *, mixed: bool) -> Player:
+    if isinstance(spot.value, dict):
+        fields = spot.mapping(("name", "options", "share") if mixed else ("name", "options"), required=("name",))
+    else:
+        fields = {"name": spot}
+    place = fields["name"]
+    try:
+        policy = full_name(scenario, place.text())
+    except SettingsError as error:
+        place.fail(f"{error.value!r}: {error.why}")
+    options = fields["options"].mapping() if "options" in fields else {}
+    share = fields["share"].number(0) if "share" in fields else 1.0
+    try:
+        return make_player(scenario, policy, {key: item.plain() for key, item in options.items()}, share)
+    except SettingsError as error:
+        where = options.get(error.field, fields.get("options", place))
+        where.fail(f"{error.value!r}: {error.why}")
+    except LlmCoopError as error:
+        place.fail(str(error))

@@ -1,0 +1,198 @@
+"""The picture of price competition: prices over rounds with their marks, demand and profit, and the conversation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.render.scenes.base import BertrandScene
+from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, ORANGE, PANEL, PAPER, Canvas, Rect, mixed, series
+from llm_coop_envs.render.screen.chart import Chart, Curve, Level
+from llm_coop_envs.render.screen.talk import draw_talk
+
+SIZE = (1000, 640)
+_SIGNS = ("disc", "square", "triangle", "diamond", "star", "ring")
+_BAND = mixed(ORANGE, 0.25)
+_DOING = {"start": "before the first round", "opened": "a round begins", "talk": "talking", "act": "naming prices"}
+_FIRMS_NAMED = 8
+
+
+def draw_bertrand(scene: BertrandScene, canvas: Canvas) -> None:
+    """Draw the whole picture."""
+    px, whole = canvas.px, canvas.rect
+    canvas.surface.fill(PAPER)
+    _head(scene, canvas)
+    head, foot = px(36), px(22) if canvas.view.hint else 0
+    wide = min(px(330), round(whole.width * 0.35))
+    wide = wide if wide >= px(180) else 0
+    left = Rect(0, head, whole.width - wide, whole.height - head - foot).inflate(-px(28), -px(20))
+    _charts(scene, canvas, left)
+    if wide:
+        panel = Rect(whole.width - wide, head, wide, whole.height - head)
+        canvas.box(panel, PANEL)
+        inner = panel.inflate(-px(24), -px(16))
+        inner.height -= foot
+        y = _table(scene, canvas, inner)
+        talk = Rect(inner.left, y + px(12), inner.width, inner.bottom - y - px(12))
+        canvas.box(Rect(inner.left, y + px(4), inner.width, 1), GRID)
+        draw_talk(
+            canvas,
+            talk,
+            scene.said,
+            scene.agents,
+            title=f"Said in round {scene.round}",
+            colour_of=series,
+            empty="Nobody has spoken in this round.",
+        )
+
+
+def _head(scene: BertrandScene, canvas: Canvas) -> None:
+    px = canvas.px
+    bar = Rect(0, 0, canvas.rect.width, px(36))
+    canvas.box(bar, PANEL)
+    at = canvas.text((px(12), bar.centery), "Price competition", size=16, bold=True, anchor="midleft").right + px(14)
+    doing = scene.reason or {**_DOING, "settled": "round over", "over": "over"}.get(scene.doing, scene.doing)
+    together = int(scene.together.sum())
+    count = len(scene.together)
+    right = f"prices in the band in {together} of {count} rounds" if count and canvas.view.marks else ""
+    end = canvas.text((bar.right - px(12), bar.centery), right, size=13, bold=True, anchor="midright").left
+    words = f"round {scene.round} of {scene.rounds} · {doing}"
+    canvas.text((at, bar.centery), words, size=13, colour=FAINT, anchor="midleft", width=max(px(20), end - at - px(8)))
+
+
+def _charts(scene: BertrandScene, canvas: Canvas, area: Rect) -> None:
+    px = canvas.px
+    high = area.height * 5 // 9
+    _prices(scene, canvas, Rect(area.left, area.top, area.width, high))
+    low = Rect(area.left, area.top + high + px(12), area.width, area.height - high - px(12))
+    half = (low.width - px(16)) // 2
+    _quantities(scene, canvas, Rect(low.left, low.top, half, low.height), "Units sold", scene.demand, ())
+    marks = (
+        Level(value=float(np.mean(scene.nash_profit)), label="Nash"),
+        Level(value=float(np.mean(scene.joint_profit)), label="cartel"),
+    )
+    right = Rect(low.right - half, low.top, half, low.height)
+    _quantities(scene, canvas, right, "Profit", scene.profits, marks if canvas.view.marks else ())
+
+
+def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
+    nash, joint = float(np.mean(scene.nash)), float(np.mean(scene.joint))
+    known = [*scene.cost, *(scene.initial_prices or ())]
+    if canvas.view.marks:
+        known += [*scene.nash, *scene.joint, *scene.band]
+    if len(scene.prices):
+        known += [float(np.nanmin(scene.prices)), float(np.nanmax(scene.prices))]
+    low, high = min(known), max(known)
+    edge = (high - low) * 0.06 or 0.5
+    chart = Chart(
+        canvas,
+        rect,
+        title="Price",
+        x_range=_rounds(scene),
+        y_range=(max(0.0, low - edge) if low >= 0 else low - edge, high + edge),
+        x_label="round",
+        labels_at_right=64,
+    )
+    levels = []
+    if canvas.view.marks:
+        chart.band(*scene.band, _BAND)
+        levels = [Level(value=nash, label="Nash", colour=INK), Level(value=joint, label="cartel", colour=INK)]
+    if len(set(scene.cost)) == 1:
+        levels.append(Level(value=scene.cost[0], label="cost"))
+    for level in levels:
+        chart.level(level)
+    x = _axis(scene)
+    for firm in range(len(scene.agents)):
+        y = scene.prices[:, firm]
+        where = x
+        if scene.initial_prices is not None and scene.first_round == 1:
+            where, y = np.concatenate([[0.0], x]), np.concatenate([[scene.initial_prices[firm]], y])
+        if len(y):
+            chart.curve(Curve(x=where, y=y, colour=series(firm), sign=_sign(firm), width=_width(scene, firm)))
+    ends = [
+        Level(value=float(scene.prices[-1, firm]), label=f"{scene.prices[-1, firm]:.4g}", colour=series(firm))
+        for firm in range(min(_FIRMS_NAMED, len(scene.agents)))
+        if len(scene.prices)
+    ]
+    chart.names([*levels, *ends])
+    if not canvas.view.marks:
+        return
+    px = canvas.px
+    key = Rect(0, 0, px(12), px(10))
+    words = "collusion band"
+    key.midright = (chart.area.right - canvas.fonts.width(words, px(10.5)) - px(6), rect.top + px(9))
+    canvas.box(key, _BAND, FAINT)
+    canvas.text((chart.area.right, rect.top + px(9)), words, size=10.5, colour=FAINT, anchor="midright")
+
+
+def _quantities(
+    scene: BertrandScene, canvas: Canvas, rect: Rect, title: str, values: NDArray[np.float64], marks: tuple[Level, ...]
+) -> None:
+    known = [level.value for level in marks]
+    if len(values):
+        known += [float(values.min()), float(values.max())]
+    low, high = min(0.0, *known) if known else 0.0, max(known, default=1.0)
+    chart = Chart(
+        canvas,
+        rect,
+        title=title,
+        x_range=_rounds(scene),
+        y_range=(low, high + (high - low) * 0.06 or 1.0),
+        x_label="round",
+        labels_at_right=44 if marks else 0,
+    )
+    for level in marks:
+        chart.level(level)
+    for firm in range(len(scene.agents)):
+        if len(values):
+            width = _width(scene, firm) * 0.8
+            chart.curve(Curve(x=_axis(scene), y=values[:, firm], colour=series(firm), sign=_sign(firm), width=width))
+    chart.names(marks)
+
+
+def _table(scene: BertrandScene, canvas: Canvas, rect: Rect) -> int:
+    """The last round in numbers; returns the y below."""
+    px = canvas.px
+    step = canvas.line_height(12) + px(4)
+    title = f"Round {scene.first_round + len(scene.prices) - 1}" if len(scene.prices) else "No prices yet"
+    canvas.text(rect.topleft, title, size=12.5, bold=True)
+    columns = [rect.right - share * rect.width // 100 for share in (50, 25, 0)]
+    if len(scene.prices):
+        for x, word in zip(columns, ("price", "sold", "profit"), strict=True):
+            canvas.text((x, rect.top), word, size=11, colour=FAINT, anchor="topright")
+    y = rect.top + step
+    for firm, name in enumerate(scene.agents[:_FIRMS_NAMED]):
+        canvas.dot((rect.left + px(6), y + step // 2 - px(2)), series(firm), px(10), _sign(firm))
+        canvas.text((rect.left + px(17), y), name, size=12, width=rect.width * 30 // 100 - px(17))
+        if len(scene.prices):
+            numbers = scene.prices[-1, firm], scene.demand[-1, firm], scene.profits[-1, firm]
+            for x, number in zip(columns, numbers, strict=True):
+                canvas.text(
+                    (x, y), f"{number:,.4g}" if abs(number) < 10_000 else f"{number:,.0f}", size=12, anchor="topright"
+                )
+        y += step
+    if len(scene.agents) > _FIRMS_NAMED:
+        canvas.text((rect.left, y), f"and {len(scene.agents) - _FIRMS_NAMED} more firms", size=11, colour=FAINT)
+        y += step
+    return y
+
+
+def _sign(firm: int) -> str:
+    """A sign for a firm: the seventh has the first one's colour, but not its sign."""
+    return _SIGNS[(firm + firm // len(_SIGNS)) % len(_SIGNS)]
+
+
+def _width(scene: BertrandScene, firm: int) -> float:
+    """The first of few firms have thicker lines, so that equal prices show both."""
+    return 2.0 + (2.0 * (len(scene.agents) - 1 - firm) if len(scene.agents) <= 3 else 0.0)
+
+
+def _axis(scene: BertrandScene) -> NDArray[np.float64]:
+    return np.arange(scene.first_round, scene.first_round + len(scene.prices), dtype=np.float64)
+
+
+def _rounds(scene: BertrandScene) -> tuple[float, float]:
+    """The ends of the round axis: it grows with play, so that the first rounds are not a speck."""
+    last = scene.first_round + len(scene.prices) - 1
+    shown = min(float(scene.rounds), max(20.0, last * 1.02))
+    return (0.0 if scene.first_round == 1 else float(scene.first_round)), max(shown, float(last))

@@ -1,0 +1,281 @@
+"""Scripted policies for price competition.
+
+All of them work with any number of firms, with continuous prices and with grids, with and without talk; only
+`PriceMatching` speaks. Those that say so know the market: they read its demand and costs from the episode's settings,
+as knowledge of their own; the environment never tells it to a player. What happened they know from the rounds they are
+shown: with `history_window=0` they act as in the first round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from llm_coop_envs.bertrand.demand import Market
+from llm_coop_envs.bertrand.equilibrium import best_reply
+from llm_coop_envs.bertrand.rules import Benchmarks, nearest
+from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def last_prices(slots: BertrandSlots) -> tuple[float, tuple[float, ...]] | None:
+    """A firm's own last price and its rivals', or `None` if there are none yet.
+
+    Args:
+        slots: what the firm knows.
+    """
+    if slots.history:
+        return slots.history[-1].price, slots.history[-1].rival_prices
+    if slots.prior:
+        return slots.prior[0], slots.prior[1:]
+    return None
+
+
+def choice_for(slots: BertrandSlots, price: float) -> int | float:
+    """The legal choice that is closest to a price; the lower one of two equally close.
+
+    Args:
+        slots: what the firm knows.
+        price: the price it wants.
+    """
+    if slots.choices:
+        return min(slots.choices, key=lambda choice: (abs(choice[1] - price), choice[0]))[0]
+    return min(max(price, slots.floor), slots.cap)
+
+
+class PricingPolicy(ScriptedPolicy):
+    """Names a price in act phases and is silent in talk, unless a subclass speaks."""
+
+    settings: BertrandSettings
+    market: Market
+    marks: Benchmarks
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode: read the market from its settings.
+
+        Raises:
+            SettingsError: the episode is of another scenario.
+        """
+        super().begin(episode)
+        if not isinstance(episode.settings, BertrandSettings):
+            raise SettingsError("policy", type(self).__name__, f"plays bertrand, not {episode.scenario}")
+        self.settings = episode.settings
+        self.market = episode.settings.market
+        self.marks = episode.settings.marks
+
+    def decide(self, request: Request) -> Action:
+        """One firm's message or choice."""
+        slots: BertrandSlots = request.info["slots"]
+        if slots.phase == TALK:
+            return {"message": self.speak(slots)}
+        return {"choice": choice_for(slots, self.price(slots))}
+
+    def speak(self, slots: BertrandSlots) -> str:
+        """What to say; nothing by default."""
+        return ""
+
+    def price(self, slots: BertrandSlots) -> float:
+        """The price wanted; it is moved to the closest legal one."""
+        raise NotImplementedError
+
+    def firm(self, slots: BertrandSlots) -> int:
+        """The index of the firm whose slots these are."""
+        return self.episode.agents.index(slots.me)
+
+
+class BestReply(PricingPolicy):
+    """Myopic best reply: the price that would have earned most against the rivals' last prices; knows the market.
+
+    Before any prices are known it replies to rivals that price at cost. On a grid the best grid price is taken.
+    """
+
+    def price(self, slots: BertrandSlots) -> float:
+        """The best reply to the last prices."""
+        me = self.firm(slots)
+        last = last_prices(slots)
+        prices = list(self.market.cost)
+        if last is not None:
+            others = iter(last[1])
+            prices = [self.market.cost[me] if i == me else next(others) for i in range(self.market.firms)]
+        if not slots.choices:
+            return best_reply(self.market, me, prices)
+
+        def profit(price: float) -> float:
+            return self.market.profits([price if i == me else p for i, p in enumerate(prices)])[me]
+
+        return max((price for _, price in slots.choices), key=profit)
+
+
+class WinContinueLoseReverse(PricingPolicy):
+    """Win-continue, lose-reverse: move the price on if the profit did not fall, else turn round; knows nothing.
+
+    (The rule of Huck, Normann and Oechssler 2004, there for quantities.) The first price and direction are drawn.
+
+    Args:
+        step: size of a move as a share of the price range; on a grid one index is the least.
+    """
+
+    def __init__(self, step: float = 0.01) -> None:
+        if not 0.0 < step <= 1.0:
+            raise SettingsError("step", step, "must be above 0 and at most 1")
+        self.step = step
+
+    def begin(self, episode: Episode) -> None:
+        """Forget the last episode."""
+        super().begin(episode)
+        self._direction: dict[str, int] = {}
+        self._profit: dict[str, float] = {}
+
+    def price(self, slots: BertrandSlots) -> float:
+        """The last price, moved one step."""
+        low, high = slots.floor, slots.cap
+        step = (high - low) * self.step
+        if slots.choices:
+            low, high = slots.choices[0][1], slots.choices[-1][1]
+            step = max((high - low) * self.step, (high - low) / (len(slots.choices) - 1))
+        rng = self.episode.rng
+        if slots.me not in self._direction:
+            self._direction[slots.me] = 1 if rng.random() < 0.5 else -1
+        last = last_prices(slots)
+        if last is None:
+            return float(rng.uniform(low, high))
+        if slots.history:
+            profit = slots.history[-1].profit
+            if profit < self._profit.get(slots.me, profit):
+                self._direction[slots.me] *= -1
+            self._profit[slots.me] = profit
+        wanted = last[0] + self._direction[slots.me] * step
+        # At a wall it turns round; half a step of leeway, because grid prices are sums with rounding.
+        if not low - step / 2 <= wanted <= high + step / 2:
+            self._direction[slots.me] *= -1
+        return min(max(wanted, low), high)
+
+
+class TitForTat(PricingPolicy):
+    """Tit-for-tat: start at the joint-profit price, then ask the lowest price a rival asked last; knows the market."""
+
+    def price(self, slots: BertrandSlots) -> float:
+        """The lowest rival's last price."""
+        if not slots.history:
+            return self.marks.joint[self.firm(slots)]
+        return min(slots.history[-1].rival_prices)
+
+
+class GrimTrigger(PricingPolicy):
+    """Grim trigger: the joint-profit price until a rival goes below its own, then Nash for good; knows the market.
+
+    Rounds whose prices were laid down in advance provoke nobody.
+
+    Args:
+        tolerance: how far below its joint-profit price (on a grid, the price nearest to it) a rival may go, as a share
+            of the distance to Nash.
+    """
+
+    def __init__(self, tolerance: float = 0.05) -> None:
+        if not tolerance >= 0.0:
+            raise SettingsError("tolerance", tolerance, "must be 0 or more")
+        self.tolerance = tolerance
+
+    def begin(self, episode: Episode) -> None:
+        """Forget the last episode."""
+        super().begin(episode)
+        self._angry: set[str] = set()
+        self._excused: set[int] = set()
+        self._least = [
+            (grid[nearest(grid, joint)] if self.settings.prices == "grid" else joint) - self.tolerance * (joint - nash)
+            for grid, nash, joint in zip(self.settings.grids, self.marks.nash, self.marks.joint, strict=True)
+        ]
+
+    def price(self, slots: BertrandSlots) -> float:
+        """Joint-profit or Nash price."""
+        me = self.firm(slots)
+        if slots.fixed_price is not None:
+            self._excused.add(slots.round)
+        if slots.history and slots.history[-1].round not in self._excused:
+            rivals = [i for i in range(self.market.firms) if i != me]
+            for i, price in zip(rivals, slots.history[-1].rival_prices, strict=True):
+                if price < self._least[i]:
+                    self._angry.add(slots.me)
+        return (self.marks.nash if slots.me in self._angry else self.marks.joint)[me]
+
+
+class PriceMatching(PricingPolicy):
+    """Price-matching that talks: proposes a step up, goes along with the lowest proposal; knows the market.
+
+    It proposes, in plain English, the lowest price of the last round plus one step, but never more than its
+    joint-profit price; takes up the lowest price that anybody has proposed in the round; and asks that. Without talk it
+    asks the lowest price of the last round. A proposal is the last number in a message that is a legal price.
+
+    Args:
+        step: how much higher than the last round it proposes, as a share of the distance from Nash to joint-profit
+            price.
+    """
+
+    def __init__(self, step: float = 0.1) -> None:
+        if not 0.0 < step <= 1.0:
+            raise SettingsError("step", step, "must be above 0 and at most 1")
+        self.step = step
+
+    def speak(self, slots: BertrandSlots) -> str:
+        """A proposal, or assent to a lower one."""
+        mine, heard = self._mine(slots), self._heard(slots)
+        if heard is None or heard >= mine:
+            return f"I suggest that we all ask {mine:.6g} this round. I will do so."
+        return f"Agreed, I will ask {heard:.6g} this round."
+
+    def price(self, slots: BertrandSlots) -> float:
+        """The lowest price on the table."""
+        mine, heard = self._mine(slots), self._heard(slots)
+        return mine if heard is None else min(mine, heard)
+
+    def _mine(self, slots: BertrandSlots) -> float:
+        """What it proposes by itself."""
+        me = self.firm(slots)
+        nash, joint = self.marks.nash[me], self.marks.joint[me]
+        last = last_prices(slots)
+        if last is None:
+            return joint
+        lowest = min(last[0], *last[1])
+        return min(joint, lowest + self._rise(slots, joint - nash)) if slots.may_talk else min(joint, lowest)
+
+    def _rise(self, slots: BertrandSlots, gap: float) -> float:
+        """One step up; on a grid at least to the next price."""
+        if not slots.choices:
+            return self.step * gap
+        return max(self.step * gap, slots.choices[1][1] - slots.choices[0][1])
+
+    def _heard(self, slots: BertrandSlots) -> float | None:
+        """The lowest price a rival proposed in this round."""
+        low, high = slots.floor, slots.cap
+        offers: list[float] = []
+        for message in slots.said:
+            if not message.own:
+                prices = [float(number) for number in _NUMBER.findall(message.text)]
+                offers += [price for price in prices if low <= price <= high][-1:]
+        return min(offers) if offers else None
+
+
+class Uniform(PricingPolicy):
+    """Uniform random: any legal price with equal probability; knows nothing."""
+
+    def price(self, slots: BertrandSlots) -> float:
+        """A drawn price."""
+        if slots.choices:
+            return slots.choices[int(self.episode.rng.integers(len(slots.choices)))][1]
+        return float(self.episode.rng.uniform(slots.floor, slots.cap))
+
+
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "best_reply": BestReply,
+    "grim_trigger": GrimTrigger,
+    "price_matching": PriceMatching,
+    "tit_for_tat": TitForTat,
+    "uniform": Uniform,
+    "win_continue_lose_reverse": WinContinueLoseReverse,
+}

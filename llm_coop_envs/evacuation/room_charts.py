@@ -1,0 +1,171 @@
+"""Rooms as charts: who was where after which round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from llm_coop_envs.render.charts.style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    PURPLE,
+    VERMILION,
+    new_figure,
+    styled,
+    titled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+UNDECIDED = "#9aa3af"
+# The same as in pictures of scenes, where people have the other colours.
+_EXITS = (GREEN, PURPLE, "#464646", "#aa8c00", BLUE, VERMILION)
+_WALL, _DESK = "#4b5563", "#c8b79b"
+# The exits' colours come with shapes, so that they can be told apart without colour.
+_SHAPES = ("o", "s", "^", "D", "v", "P")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """A room in plain numbers; rows are counted from the top.
+
+    Attributes:
+        rows: rows, walls included.
+        cols: columns, walls included.
+        exit_names: the exits.
+        exit_cells: (exit, row, column) of every exit cell; `exit` is an index of `exit_names`.
+        desks: (row, column) of every desk.
+    """
+
+    rows: int
+    cols: int
+    exit_names: Sequence[str]
+    exit_cells: Sequence[tuple[int, int, int]]
+    desks: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Who was where at one moment.
+
+    Attributes:
+        title: when.
+        note: a line below the title, smaller.
+        people: (row, column, exit) of everybody inside; the exit they head for, -1 if none yet.
+        disabled: (row, column) of those who were hurt and stay.
+        trails: for some of them, the (row, column) they passed, oldest first.
+    """
+
+    title: str
+    people: Sequence[tuple[int, int, int]]
+    note: str = ""
+    disabled: Sequence[tuple[int, int]] = ()
+    trails: Sequence[Sequence[tuple[int, int]]] = ()
+
+
+def exit_color(exit_: int) -> str:
+    """The colour of an exit and of those who head for it."""
+    return UNDECIDED if exit_ < 0 else _EXITS[exit_ % len(_EXITS)]
+
+
+def draw_snapshots(room: Room, rows: Sequence[Sequence[Snapshot]], *, inches: float = 2.9) -> Figure:
+    """Draw moments of a room side by side.
+
+    Args:
+        room: the room.
+        rows: the moments, in rows.
+        inches: the width of one.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    across = max(len(row) for row in rows)
+    high = min(2.0, max(0.4, room.rows / room.cols)) * inches
+    with styled():
+        figure = new_figure(inches * across, (high + 0.62) * len(rows) + 0.35)
+        grid = figure.subplots(len(rows), across, squeeze=False)
+        for place, row in enumerate(rows):
+            for axes in grid[place]:
+                axes.set_axis_off()
+            for axes, one in zip(grid[place], row, strict=False):
+                _draw(axes, room, one, inches)
+        figure.legend(
+            handles=_legend(room, rows),
+            loc="outside lower left",
+            ncols=len(room.exit_names) + 3,
+            handletextpad=0.3,
+            columnspacing=1.4,
+        )
+    return figure
+
+
+def _draw(axes: Axes, room: Room, one: Snapshot, inches: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    # Points per cell; what is drawn in a cell must not hide the next.
+    cell = 72 * inches * 0.94 / max(room.cols, 1)
+    size = max(1.8, 0.82 * cell)
+    for row, col, height, width in (
+        (0, 0, 1, room.cols),
+        (room.rows - 1, 0, 1, room.cols),
+        (0, 0, room.rows, 1),
+        (0, room.cols - 1, room.rows, 1),
+    ):
+        axes.add_patch(Rectangle((col - 0.5, row - 0.5), width, height, color=_WALL, linewidth=0))
+    for exit_, row, col in room.exit_cells:
+        axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, facecolor="white", linewidth=0))
+        axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, facecolor=exit_color(exit_), alpha=0.35, linewidth=0))
+    for row, col in room.desks:
+        axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, color=_DESK, linewidth=0))
+    for trail in one.trails:
+        axes.plot([col for _, col in trail], [row for row, _ in trail], color=FAINT, linewidth=0.5, alpha=0.5, zorder=2)
+    for exit_ in sorted({person[2] for person in one.people}):
+        mine = [person for person in one.people if person[2] == exit_]
+        axes.scatter(
+            [col for _, col, _ in mine],
+            [row for row, _, _ in mine],
+            s=size**2,
+            color=exit_color(exit_),
+            marker=_shape(exit_),
+            linewidths=0,
+            zorder=3,
+        )
+    axes.scatter(
+        [col for _, col in one.disabled],
+        [row for row, _ in one.disabled],
+        s=size**2,
+        color=INK,
+        marker="x",
+        linewidths=max(0.6, 0.18 * cell),
+        zorder=3,
+    )
+    axes.set_xlim(-0.5, room.cols - 0.5)
+    axes.set_ylim(room.rows - 0.5, -0.5)
+    axes.set_aspect("equal")
+    titled(axes, one.title, one.note)
+
+
+def _shape(exit_: int) -> str:
+    return "o" if exit_ < 0 else _SHAPES[exit_ % len(_SHAPES)]
+
+
+def _legend(room: Room, rows: Sequence[Sequence[Snapshot]]) -> list[object]:
+    from matplotlib.lines import Line2D
+
+    def mark(shape: str, color: str, text: str) -> Line2D:
+        return Line2D([], [], linestyle="none", marker=shape, color=color, markersize=5.5, label=text)
+
+    shown = [one for row in rows for one in row]
+    handles = [mark(_shape(i), exit_color(i), f"heads for the {name} exit") for i, name in enumerate(room.exit_names)]
+    if any(person[2] < 0 for one in shown for person in one.people):
+        handles.append(mark("o", UNDECIDED, "no exit chosen yet"))
+    if any(one.disabled for one in shown):
+        handles.append(mark("x", INK, "hurt, stays"))
+    if room.desks:
+        handles.append(mark("s", _DESK, "desk"))
+    return list(handles)

@@ -1,0 +1,1 @@
+"""Asking providers: queue, limits, retries, budget, prices, cache."""

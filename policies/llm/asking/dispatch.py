@@ -1,0 +1,355 @@
+"""The dispatcher of one endpoint: a pool of workers over a queue, and the only retry loop.
+
+A worker is a task that takes job after job; there are as many as attempts in flight, not as many as questions. A job
+that has to wait before its next attempt goes back into the queue and holds no worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.policies.llm.asking.breaker import Breaker
+from llm_coop_envs.policies.llm.asking.counters import Counters
+from llm_coop_envs.policies.llm.asking.limits import Bucket, InFlight, Limits
+from llm_coop_envs.policies.llm.asking.retry import Retry
+from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, EndpointStopped, RequestKey, RunStopped
+
+# Kinds that a policy can do something about; every other failure ends the run.
+FOR_THE_POLICY = frozenset({"context_too_long"})
+_ADVICE = {
+    "auth": "check the key",
+    "quota": "check the account's credit",
+    "not_found": "check the model's name and the address",
+    "bad_request": "check the sampling settings against what the model takes",
+}
+
+
+class Timer(Protocol):
+    """A call that was scheduled."""
+
+    def cancel(self) -> None:
+        """Do not call."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, as the dispatcher needs it; tests turn it by hand."""
+
+    def now(self) -> float:
+        """Seconds, from any start."""
+        ...
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call after some seconds."""
+        ...
+
+
+class LoopClock:
+    """The clock of the event loop that is running when it is made."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def now(self) -> float:
+        """Seconds, from any start."""
+        return self._loop.time()
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call after some seconds."""
+        return self._loop.call_later(seconds, call)
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """A question on its way to an answer.
+
+    Attributes:
+        key: which decision it belongs to.
+        request: the question.
+        digest: `request.digest()`.
+        tokens: its share of a limit on tokens per minute.
+        done: is called once with the answer, or with what stands in its way: a `ChatError` for the policy, or what
+            stops the run.
+        attempts: attempts begun in this session.
+        failures: those of them that failed, without those that only showed that the endpoint is dead.
+    """
+
+    key: RequestKey
+    request: ChatRequest
+    digest: str
+    tokens: float
+    done: Callable[[ChatReply | Exception], None]
+    attempts: int = 0
+    failures: int = 0
+    began: float | None = None
+    paused_before: float = 0.0
+
+
+@dataclass(kw_only=True)
+class Dispatcher:
+    """Sends jobs to one endpoint.
+
+    Args:
+        attempt: makes one attempt at a job: reserves, journals, asks, settles. Raises `ChatError` for a failed
+            attempt; anything else that it raises stops the run.
+        where: the endpoint as messages name it.
+        limits: how many at once and per minute.
+        retry: how often and how long.
+        counters: are kept up to date.
+        notify: is told in a sentence when the endpoint is paused and when it is back.
+        stop: is called with the reason when no job of any endpoint shall be sent any more.
+        clock: time.
+        generator: draws the pauses between attempts.
+    """
+
+    attempt: Callable[[Job], Awaitable[ChatReply]]
+    where: str
+    limits: Limits
+    retry: Retry
+    counters: Counters
+    notify: Callable[[str], None]
+    stop: Callable[[RunStopped], None]
+    clock: Clock = field(default_factory=LoopClock)
+    generator: random.Random = field(default_factory=random.Random)
+
+    def __post_init__(self) -> None:
+        """Start with nothing to do."""
+        self._ready: deque[Job] = deque()
+        self._later: set[Job] = set()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._active = 0
+        self._in_flight = InFlight(self.limits)
+        self._breaker = Breaker()
+        now = self.clock.now()
+        self._requests = Bucket(self.limits.requests_per_minute, now)
+        self._tokens = Bucket(self.limits.tokens_per_minute, now)
+        self._stopped: RunStopped | None = None
+        self._resume_at = 0.0
+        self._paused_total = 0.0
+        self._timer: tuple[float, Timer] | None = None
+        self.counters.limit += self._in_flight.limit
+
+    def submit(self, job: Job) -> None:
+        """Queue a job."""
+        if self._stopped is not None:
+            job.done(self._stopped)
+            return
+        self._ready.append(job)
+        self.counters.waiting += 1
+        self._pump()
+
+    def halt(self, reason: RunStopped) -> None:
+        """Send nothing any more; what waits fails with `reason`, attempts under way go on."""
+        self._stopped = reason
+        waiting = [*self._ready, *self._later]
+        self._ready.clear()
+        self._later.clear()
+        self.counters.waiting -= len(waiting)
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
+        for job in waiting:
+            job.done(reason)
+
+    async def drain(self) -> None:
+        """Wait until no attempt is under way."""
+        while self._workers:
+            await asyncio.wait(set(self._workers))
+
+    def abandon(self) -> None:
+        """Break off the attempts under way; their answers, if paid for, are lost."""
+        for worker in self._workers:
+            worker.cancel()
+
+    def _pump(self) -> None:
+        """Start workers for what may be sent now."""
+        while self._may_send():
+            self._active += 1
+            worker = asyncio.get_running_loop().create_task(self._work(self._take()))
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    def _may_send(self) -> bool:
+        """Whether the next job may be sent now; sets an alarm if it may later."""
+        if not self._ready:
+            return False
+        limit = 1 if self._breaker.open else self._in_flight.limit
+        if self._active >= limit:
+            return False
+        now = self.clock.now()
+        wait = self._resume_at - now
+        if wait <= 0:
+            wait = max(self._requests.wait(1, now), self._tokens.wait(self._ready[0].tokens, now))
+        if wait > 0:
+            self._wake(now + wait)
+            return False
+        return True
+
+    def _take(self) -> Job:
+        now = self.clock.now()
+        job = self._ready.popleft()
+        self.counters.waiting -= 1
+        self._requests.take(1, now)
+        self._tokens.take(job.tokens, now)
+        return job
+
+    async def _work(self, job: Job) -> None:
+        """Make attempt after attempt, as long as something may be sent."""
+        try:
+            while True:
+                await self._try(job)
+                self._active -= 1
+                if not self._may_send():
+                    break
+                self._active += 1
+                job = self._take()
+                self._pump()  # the limit may have grown
+        except asyncio.CancelledError:
+            self._active -= 1
+            raise
+        self._pump()
+
+    async def _try(self, job: Job) -> None:
+        """One attempt, and what follows from it."""
+        counters, now = self.counters, self.clock.now()
+        if job.began is None:
+            job.began, job.paused_before = now, self._paused_total
+        if job.attempts:
+            counters.retries += 1
+        job.attempts += 1
+        counters.in_flight += 1
+        self._in_flight.sent(now, self._active)
+        try:
+            reply = await self.attempt(job)
+        except ChatError as error:
+            self._failed(job, error)
+        except asyncio.CancelledError:
+            job.done(self._stopped or RunStopped(f"{self.where}: the run was broken off; run it again to continue"))
+            raise
+        except RunStopped as reason:
+            job.done(reason)
+            self.stop(reason)
+        except LlmCoopError as error:  # the journal cannot be written, say
+            job.done(error)
+            self.stop(RunStopped(str(error)))
+        except Exception as error:
+            # A mistake of ours: whoever asked is shown it, and the run does not go on as if nothing had been asked.
+            job.done(error)
+            self.stop(RunStopped(f"{job.key}: {type(error).__name__}: {error}"))
+        else:
+            self._answered(job, reply)
+        finally:
+            counters.in_flight -= 1
+
+    def _answered(self, job: Job, reply: ChatReply) -> None:
+        now = self.clock.now()
+        self._in_order(now)
+        self._tokens.take(reply.usage.prompt_tokens + reply.usage.completion_tokens - job.tokens, now)
+        self._limit_changes(lambda: self._in_flight.answered(now))
+        job.done(reply)
+
+    def _failed(self, job: Job, error: ChatError) -> None:
+        now = self.clock.now()
+        if not self._breaker.open:
+            job.failures += 1
+        self.counters.errors[error.kind] += 1
+        if error.kind in ("rate_limit", "timeout"):
+            self._limit_changes(lambda: self._in_flight.refused(now, self._active))
+        elif error.may_retry:
+            self._in_flight.faltered(now)
+        if error.kind == "rate_limit" and error.retry_after:
+            self._pause(now + error.retry_after, f"{self.where} asks to wait")
+        paused = self._breaker.failed(error, now)
+        if paused is not None:
+            self._pause(paused.until, f"{self.where} does not answer")
+            self.notify(
+                f"{self.where} does not answer ({paused.failures} failures in a row, the last: {error}); "
+                f"paused for {paused.until - now:.0f} s, then tried again"
+            )
+            if paused.hopeless:
+                self.stop(
+                    EndpointStopped(
+                        f"{self.where} has not answered for {paused.dead_for / 60:.0f} minutes (the last failure: "
+                        f"{error}); every answer so far is kept, run again to continue"
+                    )
+                )
+        elif error.kind == "rate_limit" or not error.may_retry:
+            self._in_order(now)
+        if error.kind in FOR_THE_POLICY:
+            job.done(error)
+            return
+        spent = now - (job.began or now) - (self._paused_total - job.paused_before)
+        if not self.retry.goes_on(job.failures, spent, error):
+            reason = self._why(job, error, spent)
+            job.done(reason)
+            self.stop(reason)
+        elif self._stopped is not None:
+            job.done(self._stopped)
+        else:
+            self._again(job, self.retry.pause(job.failures, error, self.generator))
+
+    def _why(self, job: Job, error: ChatError, spent: float) -> EndpointStopped:
+        if error.may_retry:
+            return EndpointStopped(
+                f"{job.key}: no answer in {job.failures} attempts over {spent:.0f} s (the last failure: {error}); "
+                "every answer so far is kept, run again to continue"
+            )
+        return EndpointStopped(
+            f"{error}; {_ADVICE.get(error.kind, 'mend what it names')}, then run again to continue "
+            "(every answer so far is kept)"
+        )
+
+    def _again(self, job: Job, pause: float) -> None:
+        """Queue a job for its next attempt, before those that have not been tried."""
+        self._later.add(job)
+        self.counters.waiting += 1
+
+        def now_ready() -> None:
+            if job in self._later:
+                self._later.remove(job)
+                self._ready.appendleft(job)
+                self._pump()
+
+        self.clock.call_later(pause, now_ready)
+
+    def _in_order(self, now: float) -> None:
+        """The endpoint works."""
+        if self._breaker.answered():
+            self._resume_at = min(self._resume_at, now)
+            self.counters.paused = None
+            self.notify(f"{self.where} answers again")
+
+    def _pause(self, until: float, why: str) -> None:
+        """Send nothing until then."""
+        if until > self._resume_at:
+            now = self.clock.now()
+            self._paused_total += until - max(now, self._resume_at)
+            self._resume_at = until
+            self.counters.paused = why
+            self._wake(until)
+
+    def _wake(self, at: float) -> None:
+        """Have a look again at a time; an alarm that is set for earlier stands."""
+        if self._timer is not None:
+            if self._timer[0] <= at:
+                return
+            self._timer[1].cancel()
+
+        def wake() -> None:
+            self._timer = None
+            if not self._breaker.open and self.clock.now() >= self._resume_at:
+                self.counters.paused = None
+            self._pump()
+
+        self._timer = (at, self.clock.call_later(max(0.0, at - self.clock.now()), wake))
+
+    def _limit_changes(self, change: Callable[[], Any]) -> None:
+        before = self._in_flight.limit
+        change()
+        self.counters.limit += self._in_flight.limit - before

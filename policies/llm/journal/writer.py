@@ -1,0 +1,261 @@
+"""Writing a journal: every answer is on the disk before it is used.
+
+Nothing that was written is ever changed; a commit that was cut short is moved aside when the part is next opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import re
+import secrets
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, RequestKey
+from llm_coop_envs.policies.llm.fastjson import dumps
+from llm_coop_envs.policies.llm.journal.commits import GroupCommit
+from llm_coop_envs.policies.llm.journal.errors import JournalError, explained
+from llm_coop_envs.policies.llm.journal.frames import default_suffix, packer, suffix_of
+from llm_coop_envs.policies.llm.journal.lock import HEARTBEAT, PartLock
+from llm_coop_envs.policies.llm.journal.reader import (
+    FOLDER,
+    FORMAT,
+    Answers,
+    PartReport,
+    Recorded,
+    journal_files,
+    plain_reply,
+    read_part,
+)
+from llm_coop_envs.policies.llm.journal.repair import damage_sentence, set_aside
+
+PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_LIBRARIES = ("openai", "litellm", "aiohttp")
+
+Line = dict[str, Any]
+
+
+class Journal:
+    """One part of a run's journal, open for writing; all parts' answers can be found.
+
+    Args:
+        folder: the run's folder.
+        part: which part this process writes.
+
+    Attributes:
+        answers: every answer of the run.
+        report: what this part held when it was opened.
+        notes: sentences about what was mended or is odd.
+
+    Raises:
+        JournalError: another process writes this part, or a file is damaged or cannot be written.
+        SettingsError: the part's name cannot be a file's name.
+    """
+
+    def __init__(self, folder: Path, part: str = "main") -> None:
+        if not PART.fullmatch(part):
+            raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
+        self.answers = Answers()
+        self.notes: list[str] = []
+        self._heart: asyncio.Task[None] | None = None
+        self._closed = False
+        self.path = _own_path(folder, part)
+        with explained(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            is_new = not self.path.exists()
+            self._descriptor = os.open(
+                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644
+            )
+        try:
+            self._lock = PartLock(self.path, self._descriptor)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        try:
+            self.report = self._open(folder)
+            self.run = self.report.run or secrets.token_hex(8)
+            self._commits = GroupCommit(self.path, self._descriptor, packer(suffix_of(self.path)))
+            self._commits.write_now(dumps(_opened(self.run, part)) + b"\n")
+            if is_new:
+                _sync_folder(self.path.parent)
+        except BaseException:
+            self._lock.release()
+            os.close(self._descriptor)
+            raise
+
+    async def sent(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
+        """Record that an attempt is about to be sent, with what it may use at most.
+
+        Returns when the record survives the death of this process; it is not waited for until the disk has it.
+        """
+        line = {"type": "sent", "key": _list(key), "hash": digest, "time": _now(), "tokens": tokens, "usd": usd}
+        await self._commits.write(self._line(line))
+
+    async def answered(
+        self,
+        key: RequestKey,
+        request: ChatRequest,
+        digest: str,
+        reply: ChatReply,
+        *,
+        tokens: int,
+        usd: float,
+        source: str | None = None,
+    ) -> None:
+        """Record an answer; returns when it is on the disk.
+
+        Args:
+            key: which decision.
+            request: the question.
+            digest: its hash.
+            reply: the answer.
+            tokens: tokens counted against the budget.
+            usd: US dollars counted against the budget.
+            source: `"cache"` if no one was asked.
+        """
+        line: Line = {
+            "type": "answer",
+            "key": _list(key),
+            "hash": digest,
+            "time": _now(),
+            "tokens": tokens,
+            "usd": usd,
+            "reply": plain_reply(reply),
+            "request": request.plain(),
+        }
+        if source is not None:
+            line["from"] = source
+        await self._commits.sync(self._line(line))
+        self.answers.add(key, Recorded(digest, reply))
+
+    async def failed(
+        self, key: RequestKey, request: ChatRequest, digest: str, error: ChatError, *, final: bool
+    ) -> None:
+        """Record a failed attempt; if the policy is told (`final`), it returns when the record is on the disk."""
+        line: Line = {
+            "type": "failed",
+            "key": _list(key),
+            "hash": digest,
+            "time": _now(),
+            "error": {
+                "kind": error.kind,
+                "status": error.status,
+                "maybe_paid": error.maybe_paid,
+                "message": str(error),
+            },
+        }
+        if not final:
+            self._commits.add(self._line(line))
+            return
+        line["final"] = True
+        line["request"] = request.plain()
+        await self._commits.sync(self._line(line))
+        self.answers.add(key, Recorded(digest, None, str(error)))
+
+    async def flush(self) -> None:
+        """Return when everything recorded so far is on the disk."""
+        await self._commits.flush()
+
+    async def close(self) -> None:
+        """Write what is pending and give the part up; may be called any number of times."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._heart is not None:
+            self._heart.cancel()
+        try:
+            await self.flush()
+        finally:
+            self._commits.close()
+            self._lock.release()
+            os.close(self._descriptor)
+
+    def _open(self, folder: Path) -> PartReport:
+        """Read all parts; move aside what was cut short in this one."""
+        own: PartReport | None = None
+        for path in journal_files(folder):
+            report = read_part(path, self.answers)
+            if report.damage:
+                raise JournalError(damage_sentence(report))
+            if path == self.path:
+                own = report
+        assert own is not None, "the part's file was just opened"
+        if own.torn is not None:
+            self._repair(own)
+        if own.lost:
+            self.notes.append(
+                f"{self.path}: {own.lost} attempts of earlier sessions brought no answer and may have been paid for "
+                f"(${own.lost_usd:.4f} at most)"
+            )
+        if self._lock.took_over is not None:
+            self.notes.append(f"{self.path}: was taken over: {self._lock.took_over}")
+        return own
+
+    def _repair(self, report: PartReport) -> None:
+        """Cut off the end of a commit that was never finished; no answer in it was ever used."""
+        torn = report.torn
+        assert torn is not None
+        aside = set_aside(self.path, torn)
+        with explained(self.path):
+            os.ftruncate(self._descriptor, torn.start)
+            os.fsync(self._descriptor)
+        self.notes.append(
+            f"{self.path}: the last commit was cut short ({torn.end - torn.start} bytes); it was moved to "
+            f"{aside.name}, and what it held is asked again"
+        )
+
+    def _line(self, line: Line) -> bytes:
+        """A line as bytes; the heart begins to beat with the first one."""
+        if self._closed:
+            raise JournalError(f"{self.path}: is closed")
+        if self._heart is None:
+            self._heart = asyncio.get_running_loop().create_task(self._beats())
+        return dumps(line) + b"\n"
+
+    async def _beats(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            with contextlib.suppress(OSError):
+                if not self._lock.beat():
+                    self._commits.fail(f"{self.path}: another process took this part over; end this run")
+
+
+def _own_path(folder: Path, part: str) -> Path:
+    """The part's file: the one that is there, or a new one of the kind that is written here."""
+    for path in journal_files(folder):
+        if path.name.split(".", 1)[0] == part:
+            return path
+    return folder / FOLDER / f"{part}{default_suffix()}"
+
+
+def _opened(run: str, part: str) -> Line:
+    versions = {"llm-coop-envs": None, "python": platform.python_version()}
+    for name in ("llm-coop-envs", *_LIBRARIES):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return {"type": "opened", "format": FORMAT, "run": run, "part": part, "time": _now(), "versions": versions}
+
+
+def _list(key: RequestKey) -> list[Any]:
+    return [key.episode, key.agent, key.step, key.call, key.attempt]
+
+
+def _now() -> float:
+    return round(time.time(), 3)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name itself safe against a power cut, where folders can be synced."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""A language model in a seat: prompts, memory, reading of its answers."""

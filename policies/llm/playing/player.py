@@ -1,0 +1,186 @@
+"""Language models by the names that studies give them: `llm:MODEL`, or `llm` with the option `model`.
+
+Options are the fields of `LLMSettings` and `preset`. Fields of `Endpoint` may stand beside them: they say where the
+model is reached, belong to a run, and change nothing in what is asked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from llm_coop_envs.errors import LlmCoopError, SettingsError
+from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.policies.llm.asking.limits import Limits
+from llm_coop_envs.policies.llm.asking.retry import Retry
+from llm_coop_envs.policies.llm.asking.tally import Tally
+from llm_coop_envs.policies.llm.chat import Chat
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+from llm_coop_envs.policies.llm.clients.keys import HIDDEN, scrub
+from llm_coop_envs.policies.llm.playing.packs import load_pack
+from llm_coop_envs.policies.llm.playing.personas import find_persona
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+
+LABEL = "language model"
+KIND = "llm"
+PRESET = "team_up"
+NO_PRESET = "none"
+ENDPOINT_FIELDS = tuple(one.name for one in dataclasses.fields(Endpoint) if one.name != "model")
+
+# Names under which providers take keys; what stands under them is never accepted from a study or a command line.
+_SECRET = re.compile(r"api[-_]?key$|^authorization$|secret$|password$|(access|auth|bearer)[-_]?token$", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_NESTED: Mapping[str, type[Limits] | type[Retry]] = {"limits": Limits, "retry": Retry}
+
+
+class ModelPlayer(LLMPolicy):
+    """A language model in a study: plays, and keeps account of what it asked and got."""
+
+    def __init__(self, chat: Chat, settings: LLMSettings) -> None:
+        super().__init__(chat, settings)
+        self._tally = Tally(chat)
+        self.chat = self._tally
+
+    def record(self) -> dict[str, Any]:
+        """What became of the episode's answers, as plain data; the same whenever and however often it is resumed."""
+        personas = {seat: name for seat, name in self.personas().items() if name != "none"}
+        used = self._tally.to_json()
+        counts = self.counters.to_json()
+        return {
+            "seats": list(self.episode.seats),
+            **({"personas": personas} if personas else {}),
+            "models": dict(sorted(self._tally.models.items())),
+            "calls": {call: {**counts.get(call, {}), **used.get(call, {})} for call in sorted({*counts, *used})},
+        }
+
+
+def settle(argument: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """A policy in its one spelling, whichever a study uses.
+
+    Args:
+        argument: the model, or nothing.
+        options: what the study gives.
+
+    Returns:
+        The model; the policy's options; the endpoint's fields.
+
+    Raises:
+        SettingsError: no model is named, or two are, or an option holds what looks like a key.
+    """
+    for name, inner, text in _texts("", "", options):
+        if scrub(text) != text or _SECRET.search(inner):
+            # The value is not shown: it would end up in logs, and in the run's folder.
+            raise SettingsError(
+                name, HIDDEN, "looks like a key; keys stay in environment variables, and key_env names the variable"
+            )
+    named = options.get("model")
+    if named is not None and (not isinstance(named, str) or not named.strip()):
+        raise SettingsError("model", named, "must name a model, such as openai/gpt-4o-mini")
+    if argument and named and argument != named:
+        raise SettingsError("model", named, f"the policy's name says {argument}; name one model")
+    model = argument or named
+    if not model:
+        raise SettingsError("policy", KIND, "needs a model: llm:MODEL, the option 'model', or --model")
+    own = {name: value for name, value in options.items() if name != "model" and name not in ENDPOINT_FIELDS}
+    return model, own, {name: options[name] for name in ENDPOINT_FIELDS if name in options}
+
+
+def settings_of(argument: str, options: Mapping[str, Any]) -> LLMSettings:
+    """The settings that options mean.
+
+    Raises:
+        SettingsError: they are not possible.
+    """
+    model, own, _ = settle(argument, options)
+    preset = own.pop("preset", PRESET)
+    return LLMSettings.build(None if preset == NO_PRESET else preset, model=model, **own)
+
+
+def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
+    """The endpoint of a model.
+
+    Args:
+        model: the model.
+        fields: fields of `Endpoint`; `limits` and `retry` may be mappings.
+
+    Raises:
+        SettingsError: a field is unknown or impossible.
+    """
+    given = dict(fields)
+    variable = given.get("key_env")
+    if isinstance(variable, str) and not _VARIABLE.fullmatch(variable) and variable not in os.environ:
+        # Whoever puts a key where its variable's name belongs must not find it in a log or in the run's folder.
+        raise SettingsError("key_env", HIDDEN, "must name an environment variable that is set; never the key itself")
+    for name, kind in _NESTED.items():
+        value = given.get(name)
+        if isinstance(value, Mapping):
+            known = [one.name for one in dataclasses.fields(kind)]
+            unknown = [key for key in value if key not in known]
+            if unknown:
+                raise SettingsError(name, unknown[0], f"is not known here; there are {', '.join(known)}")
+            value = dict(value)
+            if "most" in value and isinstance(value["most"], int):
+                value.setdefault("start", max(1, min(Limits().start, value["most"])))
+            given[name] = kind(**value)
+        elif value is not None and not isinstance(value, kind):
+            raise SettingsError(name, value, "must be a mapping of names to values")
+    return Endpoint(model=model, **given)
+
+
+def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
+    """Find out whether the policy can be made, without asking anyone.
+
+    Raises:
+        LlmCoopError: it cannot; a `SettingsError` names the option.
+    """
+    model, _, endpoint = settle(argument, options)
+    endpoint_of(model, endpoint)
+    settings = settings_of(argument, options)
+    try:
+        pack = load_pack(settings.pack)
+    except LlmCoopError as error:
+        raise SettingsError("pack", settings.pack, str(error)) from error
+    if scenario not in pack.manifest.scenarios:
+        raise SettingsError("pack", settings.pack, f"has no templates for {scenario}")
+    for name in settings.personas:
+        find_persona(pack.personas, name, scenario, settings.pack)
+
+
+def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
+    """Make the policy; see `check`.
+
+    Raises:
+        SettingsError: there is no chat to ask.
+    """
+    if chat is None:
+        raise SettingsError("policy", KIND, f"a language model plays {scenario} only where a chat is open")
+    return ModelPlayer(chat, settings_of(argument, options))
+
+
+def describe(argument: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run records of the policy: all settings, the pack with its hash, how tokens are counted."""
+    return LLMPolicy(_Nobody(), settings_of(argument, options)).describe()
+
+
+class _Nobody:
+    """A chat for a policy that is only described."""
+
+    async def ask(self, key: Any, request: Any) -> Any:
+        """Refuse."""
+        raise NotImplementedError
+
+
+def _texts(name: str, inner: str, value: Any) -> Iterator[tuple[str, str, str]]:
+    """All texts in options: the name of the option, the name nearest to the text, and the text."""
+    if isinstance(value, str):
+        yield name, inner, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts(name or str(key), str(key), one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(name, inner, one)

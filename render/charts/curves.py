@@ -1,0 +1,336 @@
+"""Charts of curves and dots from plain numbers, alone or side by side.
+
+Nothing here knows an environment, a run, or pyplot's global state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from llm_coop_envs.render.charts.style import BLUE, FAINT, new_figure, styled, titled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One curve.
+
+    Attributes:
+        label: its name in the legend; empty for none.
+        x: where.
+        y: how much.
+        low: the lower end of its band at each point, if it has one.
+        high: the upper end.
+        color: its colour.
+        published: drawn dashed with open markers, to be told apart from what was measured here.
+        marker: the marker's shape, in matplotlib's letters; empty for none.
+        thin: one of many, drawn in the background.
+        marked: drawn with a marker at each point.
+        whiskers: draw the band as a whisker at each point, for few points.
+        shift: how far to move it along x, so that whiskers do not cover each other.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    color: str = BLUE
+    published: bool = False
+    marker: str = "o"
+    thin: bool = False
+    marked: bool = False
+    whiskers: bool = False
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A horizontal line with a name.
+
+    Attributes:
+        value: where.
+        label: its name, written to the right of the axes.
+    """
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dots:
+    """Unconnected points.
+
+    Attributes:
+        label: their name in the legend; empty for none.
+        x: where.
+        y: where.
+        color: one colour for all.
+        marker: the marker's shape, in matplotlib's letters.
+        size: the marker's width in points.
+        alpha: 0 (invisible) to 1.
+        values: a number for each, shown by colour instead of `color`.
+        scale: the ends of the colours' scale.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    color: str = BLUE
+    marker: str = "o"
+    size: float = 4.0
+    alpha: float = 1.0
+    values: Sequence[float] | None = None
+    scale: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shade:
+    """A shaded stretch along x, between two heights.
+
+    Attributes:
+        x: its ends.
+        y: its lower and upper edge.
+        share: how strong, 0 to 1.
+        color: its colour.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    share: float = 1.0
+    color: str = BLUE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One set of axes.
+
+    Attributes:
+        title: what it shows.
+        x_label: the horizontal axis.
+        y_label: the vertical axis.
+        curves: background first.
+        dots: drawn above the curves.
+        levels: horizontal reference lines.
+        shades: drawn behind everything.
+        x_ticks: where the horizontal axis has ticks; `None` for automatic.
+        tick_labels: what stands there; `None` for the numbers.
+        x_range: the horizontal axis' ends; `None` for automatic.
+        y_range: the vertical axis' ends; `None` for automatic.
+        note: a line below the title, smaller.
+    """
+
+    title: str
+    x_label: str = ""
+    y_label: str = ""
+    curves: Sequence[Curve] = ()
+    dots: Sequence[Dots] = ()
+    levels: Sequence[Level] = ()
+    shades: Sequence[Shade] = ()
+    x_ticks: Sequence[float] | None = None
+    tick_labels: Sequence[str] | None = None
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float | None, float | None] = (None, None)
+    note: str = ""
+
+
+def draw_curves(
+    curves: Sequence[Curve],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    levels: Sequence[Level] = (),
+    shades: Sequence[Shade] = (),
+    x_ticks: Sequence[float] | None = None,
+    x_range: tuple[float, float] | None = None,
+    y_range: tuple[float | None, float | None] = (None, None),
+    size: tuple[float, float] = (4.8, 3.6),
+    legend_rows: int | None = None,
+) -> Figure:
+    """Draw curves into one set of axes, with the legend below.
+
+    Args:
+        curves: what to draw, background first.
+        title: what it shows.
+        x_label: the horizontal axis.
+        y_label: the vertical axis.
+        levels: horizontal reference lines.
+        shades: drawn behind the curves.
+        x_ticks: where the horizontal axis has ticks; `None` for automatic.
+        x_range: the horizontal axis' ends; `None` for automatic.
+        y_range: the vertical axis' ends; `None` for automatic.
+        size: width and height in inches, the legend not counted.
+        legend_rows: how many lines of legend to leave room for, so that figures side by side are equally high;
+            `None` for as many as there are.
+
+    Returns:
+        The figure; nothing is drawn to a screen.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    panel = Panel(
+        title=title,
+        x_label=x_label,
+        y_label=y_label,
+        curves=curves,
+        levels=levels,
+        shades=shades,
+        x_ticks=x_ticks,
+        x_range=x_range,
+        y_range=y_range,
+    )
+    return draw_panels([[panel]], size=size, legend_rows=legend_rows)
+
+
+def draw_panels(
+    rows: Sequence[Sequence[Panel | None]],
+    *,
+    size: tuple[float, float] = (3.2, 2.6),
+    share_x: bool = False,
+    share_y: bool = False,
+    legend_rows: int | None = None,
+    legend_columns: int = 1,
+    bar: str = "",
+) -> Figure:
+    """Draw panels in rows, with one legend below that names everything once.
+
+    Args:
+        rows: the panels; `None` leaves a place empty.
+        size: width and height of one panel in inches, the legend not counted.
+        share_x: whether all have the same horizontal axis.
+        share_y: whether all have the same vertical axis.
+        legend_rows: how many lines of legend to leave room for; `None` for as many as there are.
+        legend_columns: in how many columns the legend stands.
+        bar: what the colours of dots with values mean (whole numbers); empty for no colour bar.
+
+    Returns:
+        The figure; nothing is drawn to a screen.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    across = max(len(row) for row in rows)
+    shown = [panel for row in rows for panel in row if panel is not None]
+    labels = [label for one in shown for label in (*(c.label for c in one.curves), *(d.label for d in one.dots))]
+    names = dict.fromkeys(label for label in labels if label)
+    lines = math.ceil(len(names) / legend_columns) if legend_rows is None else legend_rows
+    legend_height = 0.21 * lines + 0.1 if lines else 0.0
+    with styled():
+        figure = new_figure(size[0] * across, size[1] * len(rows) + legend_height)
+        grid = figure.subplots(len(rows), across, squeeze=False, sharex=share_x, sharey=share_y)
+        for place, row in enumerate(rows):
+            for axes in grid[place, len(row) :]:
+                axes.set_axis_off()
+            for axes, panel in zip(grid[place], row, strict=False):
+                if panel is None:
+                    axes.set_axis_off()
+                else:
+                    fill(axes, panel)
+        if bar:
+            from matplotlib.ticker import MaxNLocator
+
+            colored = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
+            if colored:
+                whole = MaxNLocator(nbins=8, integer=True)
+                figure.colorbar(
+                    colored[0], ax=grid.ravel().tolist(), label=bar, shrink=0.8, pad=0.02, ticks=whole, drawedges=False
+                )
+        if names:
+            found = {
+                text: handle
+                for axes in grid.flat
+                for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
+            }
+            figure.legend(
+                [found[name] for name in names],
+                list(names),
+                loc="outside lower left",
+                ncols=legend_columns,
+                handlelength=2.6,
+                labelspacing=0.35,
+            )
+    return figure
+
+
+def fill(axes: Axes, panel: Panel) -> None:
+    """Draw a panel into its axes."""
+    for shade in panel.shades:
+        (left, right), (bottom, top) = shade.x, shade.y
+        axes.fill_between(
+            [left, right], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
+        )
+    for curve in panel.curves:
+        _draw(axes, curve)
+    for dots in panel.dots:
+        _scatter(axes, dots)
+    for level in panel.levels:
+        axes.axhline(level.value, color=FAINT, linewidth=1.1, linestyle=(0, (1, 1.6)), zorder=1.5)
+        axes.annotate(
+            level.label,
+            (1.0, level.value),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            ha="left",
+            va="center",
+            fontsize=8.5,
+            color=FAINT,
+        )
+    titled(axes, panel.title, panel.note)
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    if panel.x_ticks is not None:
+        axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
+    if panel.x_range is not None:
+        axes.set_xlim(*panel.x_range)
+    if panel.y_range != (None, None):
+        axes.set_ylim(*panel.y_range)
+
+
+def _draw(axes: Axes, curve: Curve) -> None:
+    x = [value + curve.shift for value in curve.x]
+    line = {"color": curve.color, "label": curve.label or "_nolegend_"}
+    if curve.low is not None and curve.high is not None:
+        if curve.whiskers:
+            below = [y - low for y, low in zip(curve.y, curve.low, strict=True)]
+            above = [high - y for y, high in zip(curve.y, curve.high, strict=True)]
+            axes.errorbar(x, curve.y, yerr=[below, above], fmt="none", ecolor=curve.color, elinewidth=1.3, capsize=3)
+        else:
+            axes.fill_between(x, curve.low, curve.high, color=curve.color, alpha=0.18, linewidth=0)
+    if curve.published:
+        marker = {"marker": curve.marker, "markersize": 4.5, "markerfacecolor": "white", "markeredgewidth": 1.2}
+        axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=1.4, zorder=2.5, **marker, **line)  # type: ignore[arg-type]
+    elif curve.thin:
+        axes.plot(x, curve.y, linewidth=0.7, alpha=0.35, zorder=2, **line)  # type: ignore[arg-type]
+    else:
+        marker = {"marker": curve.marker, "markersize": 4.5} if curve.marked else {}
+        axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)  # type: ignore[arg-type]
+
+
+def _scatter(axes: Axes, dots: Dots) -> None:
+    look = {"marker": dots.marker, "s": dots.size**2, "alpha": dots.alpha, "label": dots.label or "_nolegend_"}
+    if dots.values is None:
+        # A line of its own is what shows where markers such as "_" are.
+        width = 1.4 if dots.marker in "_|x+" else 0.0
+        axes.scatter(dots.x, dots.y, color=dots.color, linewidths=width, zorder=3.5, **look)  # type: ignore[arg-type]
+    else:
+        low, high = dots.scale or (min(dots.values), max(dots.values))
+        axes.scatter(
+            dots.x,
+            dots.y,
+            c=list(dots.values),
+            cmap="viridis",
+            vmin=low,
+            vmax=high,
+            linewidths=0,
+            zorder=3.5,
+            **look,  # type: ignore[arg-type]
+        )

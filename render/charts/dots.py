@@ -1,0 +1,125 @@
+"""A chart of means with intervals: one line per kind of player, one dot per group, panels side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from llm_coop_envs.render.charts.style import BLUE, FAINT, PUBLISHED, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dot:
+    """One mean.
+
+    Attributes:
+        line: on which line it stands, from 0 at the top.
+        value: the mean.
+        low: the lower end of its interval, if it has one.
+        high: the upper end.
+        group: which of the groups it belongs to; `None` for a published number.
+    """
+
+    line: int
+    value: float
+    low: float | None = None
+    high: float | None = None
+    group: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One set of axes.
+
+    Attributes:
+        title: what it shows.
+        label: its horizontal axis.
+        dots: the means.
+        log: whether the axis is logarithmic.
+        levels: where faint vertical lines stand, and what they are called.
+    """
+
+    title: str
+    label: str
+    dots: Sequence[Dot]
+    log: bool = False
+    levels: Sequence[tuple[float, str]] = ()
+
+
+def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: Sequence[Panel]) -> Figure:
+    """Draw panels over the same lines.
+
+    Args:
+        lines: the names of the lines, top first.
+        groups: name and colour of each group; dots of a line stand below each other in this order.
+        panels: what to draw.
+
+    Returns:
+        The figure; nothing is drawn to a screen.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    with styled():
+        figure = new_figure(3.0 + 3.3 * len(panels), 1.5 + 0.42 * len(lines))
+        row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, panel in zip(row, panels, strict=True):
+            _draw(axes, panel, groups)
+        first = row[0]
+        first.set_yticks(range(len(lines)), lines)
+        first.set_ylim(len(lines) - 0.5, -0.5)
+        handles = [_handle(colour, name) for name, colour in groups]
+        if any(dot.group is None for panel in panels for dot in panel.dots):
+            handles.append(_handle(PUBLISHED, "published", hollow=True))
+        figure.legend(handles=handles, loc="outside lower left", ncols=len(handles), handletextpad=0.2)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, groups: Sequence[tuple[str, str]]) -> None:
+    for place, name in panel.levels:
+        axes.axvline(place, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.6)), zorder=1.5)
+        axes.annotate(
+            name,
+            (place, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, -2),
+            textcoords="offset points",
+            va="top",
+            rotation=90,
+            fontsize=7.5,
+            color=FAINT,
+        )
+    step = 0.7 / max(len(groups), 1)
+    for dot in panel.dots:
+        colour = PUBLISHED if dot.group is None else groups[dot.group][1]
+        shift = 0.0 if dot.group is None else (dot.group - (len(groups) - 1) / 2) * step
+        y = dot.line + shift
+        if dot.low is not None and dot.high is not None and dot.high > dot.low:
+            axes.plot([dot.low, dot.high], [y, y], color=colour, linewidth=1.5, zorder=2.5, solid_capstyle="butt")
+        face = "white" if dot.group is None else colour
+        axes.plot([dot.value], [y], "D" if dot.group is None else "o", markersize=5, color=colour, mfc=face, zorder=3)
+    if panel.log:
+        axes.set_xscale("log")
+        # Every second power of ten, spelled out: there is room for no more.
+        powers = range(0, 1 + math.ceil(math.log10(max(dot.value for dot in panel.dots) or 1.0)), 2)
+        axes.set_xticks([10.0**k for k in powers], [f"{10**k:,}" for k in powers])
+        axes.minorticks_off()
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.label)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def _handle(colour: str = BLUE, label: str = "", *, hollow: bool = False) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    face = "white" if hollow else colour
+    marker = "D" if hollow else "o"
+    return Line2D([], [], linestyle="none", marker=marker, markersize=5, color=colour, mfc=face, label=label)

@@ -1,0 +1,87 @@
+"""A number for each pair of settings, as coloured cells with the numbers in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from llm_coop_envs.render.charts.style import INK, new_figure, styled, titled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatMap:
+    """One map.
+
+    Attributes:
+        title: what it shows.
+        x: the columns' names.
+        y: the rows' names, from the bottom up.
+        values: by row and column; `None` where there is no number.
+        note: a line below the title, smaller.
+    """
+
+    title: str
+    x: Sequence[str]
+    y: Sequence[str]
+    values: Sequence[Sequence[float | None]]
+    note: str = ""
+
+
+def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, decimals: int = 2) -> Figure:
+    """Draw maps side by side with one scale of colours.
+
+    Args:
+        maps: the maps.
+        x_label: what the columns are.
+        y_label: what the rows are.
+        bar: what the numbers are.
+        decimals: with how many decimals they are written.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    tables = [np.array([[np.nan if v is None else v for v in row] for row in one.values], dtype=float) for one in maps]
+    known = np.concatenate([table[~np.isnan(table)] for table in tables])
+    low, high = float(known.min()), float(known.max())
+    across = max(len(one.x) for one in maps)
+    down = max(len(one.y) for one in maps)
+    with styled():
+        figure = new_figure(len(maps) * (1.1 + 0.62 * across) + 0.9, 1.5 + 0.45 * down)
+        grid = figure.subplots(1, len(maps), squeeze=False)
+        image = None
+        for axes, one, table in zip(grid[0], maps, tables, strict=True):
+            image = axes.pcolormesh(
+                np.arange(len(one.x) + 1) - 0.5,
+                np.arange(len(one.y) + 1) - 0.5,
+                np.ma.masked_invalid(table),
+                cmap="cividis",
+                vmin=low,
+                vmax=high if high > low else low + 1.0,
+            )
+            for (row, col), value in np.ndenumerate(table):
+                if not np.isnan(value):
+                    dark = high > low and (value - low) / (high - low) < 0.55
+                    axes.text(
+                        col,
+                        row,
+                        f"{value:.{decimals}f}",
+                        ha="center",
+                        va="center",
+                        fontsize=8.5,
+                        color="white" if dark else INK,
+                    )
+            axes.grid(False)
+            axes.set_xticks(range(len(one.x)), one.x)
+            axes.set_yticks(range(len(one.y)), one.y)
+            axes.set_xlabel(x_label)
+            axes.set_ylabel(y_label)
+            titled(axes, one.title, one.note)
+        if image is not None:
+            figure.colorbar(image, ax=grid.ravel().tolist(), label=bar, pad=0.02)
+    return figure

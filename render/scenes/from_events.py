@@ -1,0 +1,80 @@
+"""From recorded events to scenes: what replaying, filming and figures start from. Nothing is simulated again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from llm_coop_envs.bertrand.scene import BertrandTracker
+from llm_coop_envs.errors import SceneError
+from llm_coop_envs.evacuation.scene import EvacuationTracker
+from llm_coop_envs.kbc.scene import KbcTracker
+from llm_coop_envs.render.scenes.base import AnyScene
+from llm_coop_envs.render.scenes.tracking import Event, Tracker
+
+_TRACKERS: dict[str, type[Tracker[Any]]] = {
+    "evacuation_v0": EvacuationTracker,
+    "bertrand_v0": BertrandTracker,
+    "kbc_v0": KbcTracker,
+}
+
+STEP, ROUND = "step", "round"
+
+
+def tracker(start: Event) -> Tracker[Any]:
+    """A tracker for the episode that a `start` event opens.
+
+    Raises:
+        SceneError: the scenario has no picture, or the event is damaged.
+    """
+    scenario = start.get("scenario") if start.get("type") == "start" else None
+    if scenario is None:
+        raise SceneError("the record does not begin with a start event; it is no whole episode")
+    if scenario not in _TRACKERS:
+        raise SceneError(f"there is no picture of {scenario!r}; known are {', '.join(sorted(_TRACKERS))}")
+    try:
+        return _TRACKERS[scenario](start)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise SceneError(f"the start event is damaged ({type(error).__name__}: {error})") from error
+
+
+def iter_frames(events: Iterable[Event], *, per: str = STEP) -> Iterator[AnyScene]:
+    """The scenes of an episode, one after the other.
+
+    Args:
+        events: the episode's events, in order.
+        per: `"step"`: one scene for the beginning and one after each step in which something happened; `"round"`: one
+            for the beginning, one after each settled round, and one for the end.
+
+    Raises:
+        SceneError: the events are no episode of a known scenario, or damaged.
+    """
+    if per not in (STEP, ROUND):
+        raise ValueError(f"per={per!r}: must be 'step' or 'round'")
+    rest = iter(events)
+    first = next(rest, None)
+    if first is None:
+        raise SceneError("there are no events; record the episode with record=True")
+    following = tracker(first)
+    fresh, step = True, -1
+    for event in rest:
+        try:
+            kind = event["type"]
+            acts = kind in ("message", "choice")
+            if fresh and (acts and event["step"] > step if per == STEP else kind != "end"):
+                following.step = event["step"]
+                yield following.scene()
+                fresh = False
+            following.add(event)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise SceneError(f"an event of the record is damaged ({type(error).__name__}: {error})") from error
+        if acts:
+            step = event["step"]
+        fresh = fresh or per == STEP or kind in ("round", "end")
+    if fresh:
+        yield following.scene()
+
+
+def frames(events: Sequence[Event], *, per: str = STEP) -> list[AnyScene]:
+    """`iter_frames` as a list, for going back and forth."""
+    return list(iter_frames(events, per=per))

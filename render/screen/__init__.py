@@ -1,0 +1,1 @@
+"""Scenes on a screen: pictures, windows and replays, with pygame."""

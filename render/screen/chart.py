@@ -1,0 +1,217 @@
+"""Small charts inside pictures: axes, curves, levels, bands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, Canvas, Colour, Rect, mixed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curve:
+    """One curve of a chart.
+
+    Attributes:
+        x: where.
+        y: how much.
+        colour: its colour.
+        label: written at its end; empty for none.
+        sign: drawn at each point if there are few; empty for none.
+        width: of the line.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    colour: Colour
+    label: str = ""
+    sign: str = ""
+    width: float = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A horizontal line with a name.
+
+    Attributes:
+        value: where.
+        label: its name.
+        colour: its colour.
+    """
+
+    value: float
+    label: str
+    colour: Colour = FAINT
+
+
+class Chart:
+    """Axes in a rectangle.
+
+    Args:
+        canvas: where to draw.
+        rect: the place of it all, titles and numbers included.
+        title: what it shows.
+        x_range: the ends of the horizontal axis.
+        y_range: the ends of the vertical axis.
+        x_label: what runs along the horizontal axis.
+        whole: whether the horizontal axis has whole numbers only.
+        whole_y: whether the vertical axis has.
+        labels_at_right: pixels of scale 1 to keep for names of curves and levels.
+    """
+
+    def __init__(
+        self,
+        canvas: Canvas,
+        rect: Rect,
+        *,
+        title: str,
+        x_range: tuple[float, float],
+        y_range: tuple[float, float],
+        x_label: str = "",
+        whole: bool = True,
+        whole_y: bool = False,
+        labels_at_right: float = 0,
+    ) -> None:
+        self.canvas = canvas
+        self.x_range = _widened(x_range)
+        self.y_range = _widened(y_range)
+        px = canvas.px
+        canvas.text(rect.topleft, title, size=12.5, bold=True, width=rect.width)
+        top = rect.top + canvas.line_height(12.5) + px(6)
+        bottom = rect.bottom - canvas.line_height(10) - px(5)
+        y_ticks = ticks(self.y_range, max(2, (bottom - top) // px(26)), whole=whole_y)
+        wide = max((canvas.fonts.width(tick_text(v, y_ticks), px(10)) for v in y_ticks), default=0)
+        right = rect.right - (px(labels_at_right) if labels_at_right else px(6))
+        self.area = Rect(
+            rect.left + wide + px(7), top, max(10, right - rect.left - wide - px(7)), max(10, bottom - top)
+        )
+        self._axes(y_ticks, x_label, whole, rect)
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """The pixel of a point."""
+        (x0, x1), (y0, y1) = self.x_range, self.y_range
+        area = self.area
+        return area.left + (x - x0) / (x1 - x0) * area.width, area.bottom - (y - y0) / (y1 - y0) * area.height
+
+    def band(self, low: float, high: float, colour: Colour) -> None:
+        """A shaded band between two heights."""
+        top, bottom = (min(max(self.place(0, v)[1], self.area.top), self.area.bottom) for v in (high, low))
+        self.canvas.box(Rect(self.area.left, round(top), self.area.width, max(1, round(bottom - top))), colour)
+
+    def level(self, level: Level) -> None:
+        """A dashed horizontal line; its name stands to the right of the axes."""
+        y = self.place(0, level.value)[1]
+        if self.area.top - 1 <= y <= self.area.bottom + 1:
+            self.canvas.dashed((self.area.left, y), (self.area.right, y), level.colour)
+
+    def curve(self, curve: Curve) -> None:
+        """A curve, with signs at its points if there are few."""
+        x, y = thinned(curve.x, curve.y, self.area.width)
+        keep = np.isfinite(y)
+        points = [self.place(a, b) for a, b in zip(x[keep].tolist(), y[keep].tolist(), strict=True)]
+        self.canvas.surface.set_clip(self.area.inflate(self.canvas.px(8), self.canvas.px(8)))
+        self.canvas.polyline(points, curve.colour, curve.width)
+        if curve.sign and points:
+            shown = points if len(points) * self.canvas.px(9) <= self.area.width else points[-1:]
+            for point in shown:
+                self.canvas.dot(point, curve.colour, self.canvas.px(7), curve.sign)
+        self.canvas.surface.set_clip(None)
+
+    def names(self, levels: Sequence[Level]) -> None:
+        """Names to the right of the axes at their heights, moved apart where they would touch."""
+        height = self.canvas.line_height(10)
+        placed: list[tuple[float, Level]] = []
+        for level in sorted(levels, key=lambda one: -one.value):
+            y = min(max(self.place(0, level.value)[1], self.area.top), self.area.bottom)
+            if placed:
+                y = max(y, placed[-1][0] + height)
+            placed.append((y, level))
+        over = placed[-1][0] - (self.area.bottom + height / 2) if placed else 0
+        # Pushed down too far: the last ones go up again, and those above them with them.
+        for k in range(len(placed) - 1, -1, -1):
+            if over <= 0:
+                break
+            y = placed[k][0] - over
+            placed[k] = y, placed[k][1]
+            over = placed[k - 1][0] + height - y if k else 0
+        x = self.area.right + self.canvas.px(5)
+        width = self.canvas.rect.right - x
+        for y, level in placed:
+            self.canvas.text((x, round(y)), level.label, size=10, colour=level.colour, anchor="midleft", width=width)
+
+    def _axes(self, y_ticks: list[float], x_label: str, whole: bool, rect: Rect) -> None:
+        canvas, area, px = self.canvas, self.area, self.canvas.px
+        for value in y_ticks:
+            y = round(self.place(0, value)[1])
+            canvas.box(Rect(area.left, y, area.width, 1), GRID)
+            canvas.text((area.left - px(4), y), tick_text(value, y_ticks), size=10, colour=FAINT, anchor="midright")
+        x_ticks = ticks(self.x_range, max(2, area.width // px(46)), whole=whole)
+        used = -1
+        free = area.right + px(12)
+        if x_label:
+            end = min(area.right + px(8), rect.right)
+            free = canvas.text((end, area.bottom + px(3)), x_label, size=10, colour=FAINT, anchor="topright").left
+        for value in x_ticks:
+            x = round(self.place(value, 0)[0])
+            text = tick_text(value, x_ticks)
+            half = canvas.fonts.width(text, px(10)) // 2
+            middle = min(max(x, area.left + half), area.right - half) if len(text) > 2 else x
+            if middle - half > used and middle + half < free - px(4):
+                canvas.text((middle, area.bottom + px(3)), text, size=10, colour=FAINT, anchor="midtop")
+                used = middle + half + px(4)
+        canvas.box(Rect(area.left, area.bottom, area.width, 1), FAINT)
+
+
+def ticks(ends: tuple[float, float], most: int, *, whole: bool = False) -> list[float]:
+    """Round numbers in a range, about `most` of them at the most."""
+    low, high = ends
+    span = (high - low) / max(1, most)
+    power = 10.0 ** math.floor(math.log10(span))
+    step = next(power * k for k in (1, 2, 2.5, 5, 10) if power * k >= span * 0.999)
+    if whole:
+        step = max(1.0, math.ceil(step))
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def tick_text(value: float, among: Sequence[float]) -> str:
+    """A number as the axis writes it: with as many decimals as its neighbours need."""
+    for decimals in range(6):
+        if all(abs(round(v, decimals) - v) < 1e-9 for v in among):
+            return f"{value:,.{decimals}f}"
+    return f"{value:g}"
+
+
+def thinned(
+    x: NDArray[np.float64], y: NDArray[np.float64], pixels: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A long curve as its lowest and highest point in each pixel column: more could not be seen."""
+    if len(x) <= 4 * pixels:
+        return np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    per = -(-len(x) // pixels)
+    keep: list[int] = []
+    for start in range(0, len(x), per):
+        part = y[start : start + per]
+        keep += sorted({start + int(np.argmin(part)), start + int(np.argmax(part))})
+    if keep[-1] != len(x) - 1:
+        keep.append(len(x) - 1)
+    return np.asarray(x, dtype=np.float64)[keep], np.asarray(y, dtype=np.float64)[keep]
+
+
+def soft(colour: Colour) -> Colour:
+    """A colour light enough for a background."""
+    return mixed(colour, 0.16)
+
+
+def _widened(ends: tuple[float, float]) -> tuple[float, float]:
+    low, high = ends
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return 0.0, 1.0
+    return (low, high) if high - low > 1e-12 * max(1.0, abs(low)) else (low - 0.5, high + 0.5)
+
+
+__all__ = ["INK", "Chart", "Curve", "Level", "soft", "thinned", "tick_text", "ticks"]

@@ -1,0 +1,122 @@
+"""Drawing any scene onto a surface: a pure function of the scene and of how it is looked at. No display is needed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.bertrand.drawing import SIZE as BERTRAND_SIZE
+from llm_coop_envs.bertrand.drawing import draw_bertrand
+from llm_coop_envs.errors import SceneError
+from llm_coop_envs.evacuation.drawing import SIZE as EVACUATION_SIZE
+from llm_coop_envs.evacuation.drawing import draw_evacuation
+from llm_coop_envs.kbc.drawing import SIZE as KBC_SIZE
+from llm_coop_envs.kbc.drawing import draw_kbc
+from llm_coop_envs.render.scenes.base import AnyScene, BertrandScene, EvacuationScene, KbcScene
+from llm_coop_envs.render.screen.canvas import INK, PAPER, Canvas, View
+from llm_coop_envs.render.screen.library import pygame
+
+_DRAWN: dict[type[Any], tuple[Callable[[Any, Canvas], None], tuple[int, int]]] = {
+    EvacuationScene: (draw_evacuation, EVACUATION_SIZE),
+    BertrandScene: (draw_bertrand, BERTRAND_SIZE),
+    KbcScene: (draw_kbc, KBC_SIZE),
+}
+#: The masks of a surface whose bytes are red, green, blue.
+_RGB_BYTES = (0xFF, 0xFF00, 0xFF0000, 0) if sys.byteorder == "little" else (0xFF0000, 0xFF00, 0xFF, 0)
+#: Pictures wider or higher than this are refused.
+MAX_SIDE = 16_000
+
+
+def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | None = None) -> pygame.Surface:
+    """Draw a scene.
+
+    Args:
+        scene: what there is to see.
+        view: how it is looked at.
+        onto: draw here, over the whole surface, instead of on a new one of the view's size.
+
+    Raises:
+        SceneError: there is no picture of such a scene, or the size is impossible.
+    """
+    view = view or View()
+    paint, _ = _painter(scene)
+    if onto is None:
+        onto = pygame.Surface(_size(scene, view), depth=32)
+    canvas = Canvas(onto, view)
+    paint(scene, canvas)
+    if view.hint:
+        px = canvas.px
+        where = px(12), canvas.rect.bottom - px(5)
+        canvas.text(
+            where, view.hint, size=11, colour=(107, 114, 128), anchor="bottomleft", width=canvas.rect.width - px(24)
+        )
+    return onto
+
+
+def usual_size(scene: AnyScene) -> tuple[int, int]:
+    """The width and height of a scene's picture at scale 1.
+
+    Raises:
+        SceneError: there is no picture of such a scene.
+    """
+    return _painter(scene)[1]
+
+
+def frame(scene: AnyScene, view: View | None = None) -> NDArray[np.uint8]:
+    """Draw a scene as an (height, width, 3) array."""
+    view = view or View()
+    return array_of(draw(scene, view, onto=_paper(_size(scene, view), "drawn")))
+
+
+def _size(scene: AnyScene, view: View) -> tuple[int, int]:
+    """The size of a picture in pixels."""
+    width, height = (round(side * view.scale) for side in (view.size or usual_size(scene)))
+    if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
+        raise SceneError(f"a picture of {width} x {height} pixels cannot be drawn; sides are 1 to {MAX_SIDE}")
+    return width, height
+
+
+@lru_cache(maxsize=4)
+def _paper(size: tuple[int, int], use: str) -> pygame.Surface:
+    """A surface to be drawn over again and again: new memory for every frame would cost more than drawing does."""
+    if use == "packed":
+        return pygame.Surface(size, 0, 24, _RGB_BYTES)
+    return pygame.Surface(size, depth=32)
+
+
+def _painter(scene: AnyScene) -> tuple[Callable[[Any, Canvas], None], tuple[int, int]]:
+    found = _DRAWN.get(type(scene))
+    if found is None:
+        raise SceneError(f"there is no picture of a {type(scene).__name__}")
+    return found
+
+
+def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:
+    """A surface as an (height, width, 3) array."""
+    width, height = surface.get_size()
+    # SDL reorders the bytes several times faster than numpy or `tobytes` do.
+    packed = _paper((width, height), "packed")
+    packed.blit(surface, (0, 0))
+    bytes_: Any = packed.get_buffer()
+    rows: NDArray[np.uint8] = np.frombuffer(bytes_, dtype=np.uint8)
+    pixels = rows.reshape(height, packed.get_pitch())[:, : 3 * width].reshape(height, width, 3)
+    copy: NDArray[np.uint8] = pixels.copy()
+    return copy
+
+
+def error_frame(sentence: str, size: tuple[int, int] = EVACUATION_SIZE) -> NDArray[np.uint8]:
+    """A picture that says why there is none."""
+    surface = pygame.Surface(size, depth=32)
+    surface.fill(PAPER)
+    try:
+        canvas = Canvas(surface, View(system_fonts=False))
+        canvas.paragraph(canvas.rect.inflate(-60, -60), sentence, size=15, colour=INK)
+    except Exception:
+        # Whatever keeps the sentence from being written, an empty picture is better than a lost episode.
+        return np.full((size[1], size[0], 3), 255, dtype=np.uint8)
+    return array_of(surface)

@@ -1,0 +1,193 @@
+"""A window that replays recorded scenes, forwards and backwards, with a slider; nothing is simulated again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.evacuation.drawing import person_at
+from llm_coop_envs.render.scenes.base import AnyScene, EvacuationScene
+from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, PANEL, Canvas, Rect, View
+from llm_coop_envs.render.screen.draw import draw
+from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.playhead import Playhead
+from llm_coop_envs.render.screen.window import Window
+
+_FRAMES = 60
+_BAR = 46
+HINT = "space play · left right step · shift: round · up down speed · r backwards · home end · s screenshot · q quit"
+ROOM_HINT = f"{HINT} · c t d b f · click a person"
+
+
+class ReplayWindow(Window):
+    """Replays scenes until it is closed.
+
+    Args:
+        scenes: the scenes, at least one.
+        title: in the title bar.
+        fps: scenes per second at speed 1.
+        view: how to look at them at first.
+        folder: where screenshots go.
+    """
+
+    def __init__(
+        self,
+        scenes: Sequence[AnyScene],
+        *,
+        title: str,
+        fps: float = 12.0,
+        view: View | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        super().__init__(title=title, fps=fps, view=view, folder=folder)
+        self.head = Playhead([scene.round for scene in scenes], fps)
+        self._scenes = scenes
+        self._dragging = False
+
+    def run(self, frames: int | None = None) -> None:
+        """Show the scenes.
+
+        Args:
+            frames: end after so many pictures; `None`: when the window is closed.
+
+        Raises:
+            WindowError: there is no display.
+        """
+        self._scene = self._scenes[0]
+        self._open(self._scenes[0])
+        clock = pygame.time.Clock()
+        before = time.perf_counter()
+        shown = -1
+        drawn = 0
+        while not self.closed and (frames is None or drawn < frames):
+            self.poll()
+            self._drag()
+            if self.closed:
+                break
+            now = time.perf_counter()
+            self.head.tick(now - before)
+            before = now
+            if self._dirty or self._note or self.head.index != shown or frames is not None:
+                shown = self.head.index
+                self._scene = self._scenes[shown]
+                self.draw()
+                drawn += 1
+            self.left_over.clear()
+            clock.tick(_FRAMES)
+        self.close()
+
+    def draw(self) -> None:
+        """Draw the scene and the slider below it."""
+        screen, scene = pygame.display.get_surface(), self._scene
+        if screen is None or scene is None:
+            return
+        self._screen = screen
+        upper = self._upper()
+        view = self._fitting(scene)
+        draw(scene, replace(view, hint=""), onto=upper)
+        self._slider(Canvas(screen, view), view.hint)
+        if self._note and time.perf_counter() > self._note_until:
+            self._note = ""
+        pygame.display.flip()
+        self._dirty = bool(self._note)
+
+    # Inside.
+
+    def _upper(self) -> Any:
+        """The part of the window that shows the scene."""
+        assert self._screen is not None
+        width, height = self._screen.get_size()
+        return self._screen.subsurface((0, 0, width, max(1, height - self._bar_height())))
+
+    def _bar_height(self) -> int:
+        assert self._scene is not None
+        return max(1, round(_BAR * self._fitting(self._scene).scale))
+
+    def _track(self) -> Rect:
+        """The slider's line in the window."""
+        assert self._screen is not None
+        assert self._scene is not None
+        width, height = self._screen.get_size()
+        scale = self._fitting(self._scene).scale
+        margin = round(14 * scale)
+        top = height - self._bar_height() + round(12 * scale)
+        return Rect(margin, top, max(1, width - 2 * margin), max(2, round(5 * scale)))
+
+    def _slider(self, canvas: Canvas, hint: str) -> None:
+        px, head, track = canvas.px, self.head, self._track()
+        bottom = canvas.rect.bottom
+        canvas.box(Rect(0, bottom - self._bar_height(), canvas.rect.width, self._bar_height()), PANEL)
+        canvas.box(track, GRID, radius=2)
+        done = Rect(track.left, track.top, round(track.width * head.share), track.height)
+        if done.width > 0:
+            canvas.box(done, BLUE, radius=2)
+        canvas.dot((track.left + track.width * head.share, track.centery), BLUE, px(14))
+        way = "backwards " if head.backwards else ""
+        state = f"{way}x{head.speed:g}" if head.playing else "paused"
+        place = f"{head.index + 1} / {head.last + 1}"
+        y = track.bottom + px(17)
+        right = canvas.text((track.right, y), place, size=12, bold=True, anchor="midright").left
+        left = canvas.text((track.left, y), state, size=12, bold=True, colour=INK, anchor="midleft").right
+        room = right - left - px(28)
+        if room > px(40):
+            canvas.text((left + px(14), y), hint, size=11, colour=FAINT, anchor="midleft", width=room)
+
+    def _fitting(self, scene: AnyScene) -> View:
+        view = super()._fitting(scene)
+        return replace(view, hint=self._note or (ROOM_HINT if isinstance(scene, EvacuationScene) else HINT))
+
+    def _key(self, event: Any) -> bool:
+        key, head = event.key, self.head
+        by_round = bool(event.mod & pygame.KMOD_SHIFT)
+        if key == pygame.K_SPACE:
+            head.toggle()
+        elif key in (pygame.K_LEFT, pygame.K_RIGHT):
+            forwards = key == pygame.K_RIGHT
+            if by_round:
+                head.round(forwards)
+            else:
+                head.step(1 if forwards else -1)
+        elif key in (pygame.K_PAGEUP, pygame.K_PAGEDOWN):
+            head.round(key == pygame.K_PAGEDOWN)
+        elif key in (pygame.K_UP, pygame.K_PLUS, pygame.K_EQUALS, pygame.K_KP_PLUS):
+            head.faster()
+        elif key in (pygame.K_DOWN, pygame.K_MINUS, pygame.K_KP_MINUS):
+            head.slower()
+        elif key == pygame.K_r:
+            head.turn()
+        elif key in (pygame.K_HOME, pygame.K_END):
+            head.seek(0.0 if key == pygame.K_HOME else 1.0)
+        elif key == pygame.K_q:
+            self.closed = True
+        else:
+            return super()._key(event)
+        self._dirty = True
+        return True
+
+    def _click(self, x: int, y: int) -> None:
+        if self._screen is None or self._scene is None:
+            return
+        if y >= self._screen.get_height() - self._bar_height():
+            self._dragging = True
+            self._drag_to(x)
+        elif isinstance(self._scene, EvacuationScene):
+            canvas = Canvas(self._upper(), replace(self._fitting(self._scene), hint=""))
+            self.view = replace(self.view, selected=person_at(self._scene, canvas, x, y))
+        self._dirty = True
+
+    def _drag(self) -> None:
+        """Follow the mouse while its button is held on the slider."""
+        if not self._dragging or self._screen is None:
+            return
+        if not pygame.mouse.get_pressed()[0]:
+            self._dragging = False
+            return
+        self._drag_to(pygame.mouse.get_pos()[0])
+
+    def _drag_to(self, x: int) -> None:
+        track = self._track()
+        self.head.seek((x - track.left) / track.width)
+        self._dirty = True

@@ -1,0 +1,29 @@
+"""When a number of ours is the printed one."""
+
+import pytest
+
+from llm_coop_envs.baselines.q_learning.reproduce.published import Printed
+
+
+@pytest.mark.parametrize(
+    ("printed", "digits", "found", "agrees"),
+    [
+        (0.849, 3, 0.8487, True),
+        (0.849, 3, 0.8484, False),
+        (0.849, 3, 0.8496, False),
+        (-12.7, 1, -12.711, True),
+        (-12.7, 1, -12.76, False),
+        (70.05, 2, 70.046, True),
+        (0.002, 3, 0.0015, True),
+        (0.002, 3, float("nan"), False),
+    ],
+)
+def test_ours_must_round_to_the_printed_one(printed, digits, found, agrees):
+    assert Printed(name="", source="", value=printed, digits=digits, found=found).agrees == agrees
+
+
+def test_what_was_read_off_may_lie_apart():
+    near = Printed(name="", source="", value=1.795, digits=3, found=1.7913, allowed=0.005)
+    far = Printed(name="", source="", value=1.795, digits=3, found=1.789, allowed=0.005)
+    assert near.agrees
+    assert not far.agrees

@@ -1,0 +1,205 @@
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+from invoking import assert_sentence, invoke
+from small import KBC, command, llm_coop
+
+import llm_coop_envs
+from llm_coop_envs.benchmarks.pages.describe import attribute_docs, describe
+from llm_coop_envs.core.registry_old import SCENARIOS
+from llm_coop_envs.policies import scripted
+
+SCENARIO_NAMES = ("kbc", "bertrand", "evacuation")
+
+
+def test_run_report_and_run_again(tmp_path, study_file):
+    folder = tmp_path / "run"
+    first = invoke("run", study_file(KBC), "-o", folder, "--workers", 1)
+    assert first.exit_code == 0
+    assert "scripted" in first.stderr
+    assert "no language model" in first.stderr
+    assert f"llm-coop report {folder}" in first.stdout
+    again = invoke("run", study_file(KBC), "-o", folder, "--workers", 1)
+    assert again.exit_code == 0
+    assert "5 of them already there" in again.stderr
+    report = invoke("report", folder, "-o", tmp_path / "report")
+    assert report.exit_code == 0
+    assert (tmp_path / "report" / "index.html").is_file()
+    assert str(tmp_path / "report" / "index.html") in report.stdout
+
+
+def test_default_folders_are_numbered(tmp_path, study_file, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = study_file(KBC)
+    for number in (1, 2):
+        assert invoke("run", path, "--workers", 1).exit_code == 0
+        assert json.loads((tmp_path / "runs" / f"small-{number}" / "run.json").read_text())["status"] == "complete"
+
+
+def test_seed_is_recorded_and_changes_the_run(tmp_path, study_file):
+    assert invoke("run", study_file(KBC), "-o", tmp_path / "run", "--workers", 1, "--seed", 9).exit_code == 0
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert manifest["seed"] == 9
+    assert manifest["sessions"][0]["command"].endswith("--seed 9")
+    assert_sentence(invoke("run", study_file(KBC), "-o", tmp_path / "run"), "holds a run of 'small'")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (KBC.replace("poisson", "piosson"), ["line 7", "conditions[0].policies", "did you mean 'poisson'?"]),
+        (KBC.replace("players: 5, ", "players: 5, exchnages: 3, "), ["line 11", "exchnages"]),
+        ("a: [", ["no YAML"]),
+        ("'[red]not markup[/red]'", ["mapping", "[red]not markup[/red]"]),
+        (KBC.replace("name: silent", "name: '[red]x[/]'"), ["[red]x[/]"]),
+    ],
+)
+def test_wrong_studies(tmp_path, study_file, text, words):
+    result = invoke("run", study_file(text), "-o", tmp_path / "run")
+    assert_sentence(result, *words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_files_that_are_not_there(tmp_path):
+    assert_sentence(invoke("run", tmp_path / "nosuch.yaml"), "no such file")
+    assert_sentence(invoke("run", "teamup"), "did you mean 'team_up'?")
+    assert_sentence(invoke("run", tmp_path), "cannot be read")
+    assert_sentence(invoke("report", tmp_path / "nosuch"), "is no run folder")
+    assert_sentence(invoke("describe", "evacuate"), "did you mean 'evacuation'?")
+
+
+def test_folders_that_cannot_be_written(tmp_path, study_file):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert_sentence(invoke("run", study_file(KBC), "-o", folder), str(folder), "cannot be written", "-o")
+    assert_sentence(invoke("run", study_file(KBC), "-o", "/proc/llm-coop"), "cannot be written")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission(tmp_path, study_file):
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert_sentence(invoke("run", study_file(KBC), "-o", locked / "run"), "cannot be written")
+
+
+def test_reports_cannot_be_written_into_a_file(tmp_path, study_file):
+    invoke("run", study_file(KBC), "-o", tmp_path / "run", "--workers", 1)
+    (tmp_path / "file").write_text("")
+    assert_sentence(invoke("report", tmp_path / "run", "-o", tmp_path / "file"), "cannot be written")
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["nosuch"], ["run", "team_up", "--workers", "0"], ["report"]])
+def test_wrong_usage_is_told_with_code_2(arguments):
+    assert invoke(*arguments).exit_code == 2
+
+
+def test_version():
+    result = invoke("--version")
+    assert (result.exit_code, result.stdout) == (0, f"llm-coop-envs {llm_coop_envs.__version__}\n")
+
+
+def test_list_names_everything():
+    result = invoke("list")
+    assert result.exit_code == 0
+    words = result.stdout.split()
+    for scenario in SCENARIO_NAMES:
+        assert scenario in words
+    for name in scripted.factories():
+        assert name in words
+    assert "team_up" in words
+    assert "scripted" in result.stdout
+
+
+@pytest.mark.parametrize("scenario", SCENARIO_NAMES)
+def test_describe_tells_every_setting_with_its_meaning(scenario):
+    told = describe(scenario)
+    result = invoke("describe", scenario)
+    assert result.exit_code == 0
+    words = set(result.stdout.replace(",", " ").split())
+    for setting in told.settings:
+        assert setting.about, f"{setting.name} has no documentation"
+        assert setting.name in words
+    assert {s.name for s in told.settings} == set(SCENARIOS[scenario].environment().settings.to_json())
+    assert set(told.presets) == set(SCENARIOS[scenario].settings_type.presets)
+    assert set(told.policies) <= words
+    assert {"observation.text", "observation.observation", "action.choice", "action.message"} <= set(told.spaces)
+    assert all(told.policies.values())
+    assert told.metrics
+    assert told.phases[0] == "talk"
+
+
+def test_attribute_docs():
+    doc = """First.
+
+    Attributes:
+        a: one line
+            that goes on: here.
+        b: two
+            lines.
+
+            A second paragraph.
+
+    Raises:
+        c: not an attribute.
+    """
+    assert attribute_docs(doc) == {"a": "one line that goes on: here.", "b": "two lines. A second paragraph."}
+    assert attribute_docs("Nothing.") == {}
+
+
+def test_other_os_errors_are_sentences(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "/some/file")
+
+    monkeypatch.setattr("llm_coop_envs.benchmarks.study.study.load_study", full)
+    assert_sentence(invoke("run", "team_up"), "/some/file: No space left on device")
+
+
+def test_ctrl_c_outside_of_a_run_is_130(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("llm_coop_envs.benchmarks.study.study.load_study", interrupted)
+    result = invoke("run", "team_up")
+    assert result.exit_code == 130
+    assert "Traceback" not in result.stderr
+
+
+def test_bugs_are_not_hidden(monkeypatch):
+    def bug(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("llm_coop_envs.benchmarks.study.study.load_study", bug)
+    with pytest.raises(ZeroDivisionError):
+        invoke("run", "team_up")
+
+
+def test_the_command_line_is_light():
+    code = (
+        "import sys, llm_coop_envs.benchmarks.cli.main; "
+        "print([m for m in ('matplotlib', 'pyarrow', 'pygame', 'torch', 'jinja2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_exit_codes_of_the_real_command(tmp_path, study_file):
+    wrong = llm_coop("run", study_file("name: x"), "-o", tmp_path / "run")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert llm_coop("--version").returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="needs pipes as on Unix")
+def test_a_reader_that_leaves_causes_no_traceback():
+    process = subprocess.Popen(command("describe", "kbc"), stdout=-1, stderr=-1)
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    process.wait(60)
+    assert b"Traceback" not in errors
+    assert b"Exception ignored" not in errors

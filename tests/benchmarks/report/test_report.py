@@ -1,0 +1,341 @@
+import html
+import importlib
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small import ALL, KBC, contents, events_in, small_study
+
+from llm_coop_envs.benchmarks.report import published as load
+from llm_coop_envs.benchmarks.report.blocks import Cell, colours, decimals_for, excerpt, interval_cell
+from llm_coop_envs.benchmarks.report.build import build_sections, write_report
+from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.run.tables import read_episodes
+from llm_coop_envs.core.statistics import Interval
+from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage.files import pack_lines, read_lines
+
+PNG = b"\x89PNG\r\n\x1a\n"
+EVIL = "</q><script>alert(1)</script><img src=x onerror='alert(2)'>&amp;{{ 7*7 }}{% raw %}\u202e\"'\n<!-- -->"
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes, and the text of quotations."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.quotations = [], [], []
+        self._quoting = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag == "q":
+            self._quoting = True
+            self.quotations.append("")
+
+    def handle_endtag(self, tag):
+        if tag == "q":
+            self._quoting = False
+
+    def handle_data(self, data):
+        if self._quoting:
+            self.quotations[-1] += data
+
+
+@pytest.fixture(scope="module")
+def reported(everything, tmp_path_factory):
+    return write_report(everything, tmp_path_factory.mktemp("reported"))
+
+
+@pytest.fixture
+def text(reported):
+    return reported.read_text(encoding="utf-8")
+
+
+def test_the_page_holds_everything_itself(text):
+    page = Page(text)
+    links = [value for _, name, value in page.attributes if name in ("src", "href")]
+    assert links
+    assert all(value.startswith(("data:image/png;base64,", "#")) for value in links)
+    assert not {"script", "link", "iframe", "object"} & set(page.tags)
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_every_picture_is_a_file_too_and_says_what_it_shows(reported, text):
+    files = sorted(reported.parent.glob("*.png"))
+    assert len(files) == text.count("<img ") == 1 + 2 + 4
+    assert all(file.read_bytes().startswith(PNG) for file in files)
+    alts = [value for tag, name, value in Page(text).attributes if (tag, name) == ("img", "alt")]
+    assert len(alts) == len(files)
+    assert all(len(alt) > 40 for alt in alts)
+
+
+def test_the_page_says_who_played(text):
+    assert "Scripted policies." in text
+    assert "No language model was run" in text
+    assert "kbc/poisson (scripted)" in text
+
+
+def test_the_page_says_how_it_was_made(everything, text):
+    manifest = json.loads((everything / "run.json").read_text())
+    assert "llm-coop run everything.yaml" in text
+    assert manifest["digest"] in text
+    assert f"numpy {np.__version__}" in text
+    assert html.escape(ALL.splitlines()[4], quote=False) in text
+    assert "10.18653" in text or "arXiv 2402.12327" in text
+
+
+def test_the_same_run_gives_the_same_report(everything, reported, tmp_path):
+    again = write_report(everything, tmp_path)
+    for file in reported.parent.iterdir():
+        assert (again.parent / file.name).read_bytes() == file.read_bytes()
+
+
+def test_published_values_stand_beside_ours(everything):
+    sections = {s.name: s for s in build_sections(open_run(everything))}
+    assert list(sections) == ["kbc", "bertrand", "evacuation"]
+    (table,) = sections["evacuation"].tables
+    assert table.head[1:] == [str(r) for r in range(5, 51, 5)]
+    published = [row for row in table.rows if row.published]
+    for row, arm in zip(published, load.escape_table(), strict=True):
+        assert [float(cell.text) for cell in row.cells] == list(arm.escaped)
+    (table,) = sections["kbc"].tables
+    published = [row for row in table.rows if row.published]
+    for row, arm in zip(published, load.variance_arms(), strict=True):
+        assert [float(cell.text) for cell in row.cells] == list(arm.mean)
+    (table,) = sections["bertrand"].tables
+    assert any("6 and 8" in note for note in table.notes)
+    prices = dict(zip(table.head[1:], table.rows[-1].cells, strict=True))
+    assert prices["round 300"].text == "7.50"
+    for section in sections.values():
+        for table in section.tables:
+            ours = [row for row in table.rows if not row.published]
+            assert len(ours) == 2
+            assert all("n = 2" in row.below for row in ours)
+            assert all(len(row.cells) == len(table.head) - 1 for row in table.rows)
+
+
+def test_our_numbers_are_those_of_the_events(everything):
+    run = open_run(everything)
+    sections = {s.name: s for s in build_sections(run)}
+    variances = [
+        [np.var(e["choices"]) for e in run.read_events("kbc-silent", seed)[1] if e["type"] == "round"]
+        for seed in (0, 1)
+    ]
+    row = next(r for r in sections["kbc"].tables[0].rows if r.name == "kbc-silent")
+    assert [float(cell.text) for cell in row.cells] == pytest.approx(np.mean(variances, axis=0), abs=0.5)
+    left = []
+    for seed in (0, 1):
+        rounds = [e for e in run.read_events("evacuation-silent", seed)[1] if e["type"] == "round"]
+        left.append(sum(len(e["escaped"]) for e in rounds if e["round"] <= 10))
+    row = next(r for r in sections["evacuation"].tables[0].rows if r.name == "evacuation-silent")
+    assert float(row.cells[1].text) == pytest.approx(np.mean(left), abs=0.05)
+    prices = [
+        np.mean([e["prices"] for e in run.read_events("bertrand-silent", seed)[1] if e["type"] == "round"][:20])
+        for seed in (0, 1)
+    ]
+    row = next(r for r in sections["bertrand"].tables[0].rows if r.name == "bertrand-silent")
+    assert float(row.cells[0].text) == pytest.approx(np.mean(prices), abs=0.005)
+
+
+def say(folder, message):
+    """Put a message into every message event of a run."""
+    for path in events_in(folder):
+        header, *events = read_lines(path)
+        for event in events:
+            if event["type"] == "message":
+                event["text"] = message
+        path.write_bytes(pack_lines([header, *events]))
+
+
+def test_messages_are_data_never_markup(everything, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(everything, folder)
+    plain = Page(write_report(folder, tmp_path / "plain").read_text(encoding="utf-8"))
+    say(folder, EVIL)
+    text = write_report(folder, tmp_path / "evil").read_text(encoding="utf-8")
+    page = Page(text)
+    assert set(page.tags) == set(plain.tags)
+    assert page.tags.count("img") == plain.tags.count("img")
+    assert {name for _, name, _ in page.attributes} == {name for _, name, _ in plain.attributes}
+    assert page.quotations
+    assert set(page.quotations) == {EVIL}
+    assert "49" not in "".join(page.quotations).replace("7*7", "")
+
+
+def test_study_texts_are_data_too(tmp_path):
+    text = KBC.replace("name: silent", 'name: silent\n    title: "<b>bold</b>"')
+    text = (
+        text.replace("name: small", 'name: small\ndescription: "<script>1</script>"') + "# </pre><script>2</script>\n"
+    )
+    run_study(small_study(text), tmp_path / "run")
+    page = Page(write_report(tmp_path / "run").read_text(encoding="utf-8"))
+    assert "script" not in page.tags
+    assert "b" not in page.tags
+
+
+def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(everything, folder)
+    events_in(folder)[0].unlink()
+    manifest = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
+    with pytest.raises(RunError, match=r"not complete \(11 of 12 episodes\).*everything\.yaml -o .*--partial"):
+        write_report(folder)
+    assert not (folder / "report").exists()
+    text = write_report(folder, partial=True).read_text(encoding="utf-8")
+    assert "Not complete." in text
+    assert "11 of 12 episodes" in text
+    for path in events_in(folder):
+        path.unlink()
+    with pytest.raises(RunError, match="no finished episode"):
+        write_report(folder, partial=True)
+
+
+ODD = """\
+name: odd
+conditions:
+  - {name: one-decision, scenario: kbc, preset: shall_we_talk, settings: {players: 4}, policies: level_k, seeds: [1]}
+  - {name: many-rounds, scenario: kbc, preset: large_scale, settings: {players: 9, groups: 3}, policies: uniform,
+     seeds: [1, 2]}
+  - {name: three-firms, scenario: bertrand, preset: calvano, settings: {firms: 3, rounds: 7}, policies: best_reply,
+     seeds: [1]}
+  - {name: one-person, scenario: evacuation, preset: single, policies: nearest_exit, seeds: [1, 2]}
+  - {name: too-short, scenario: evacuation, preset: small, settings: {rounds: 3, people: 9, extra_round: true},
+     policies: random, seeds: [5]}
+measures: [mean_round, variance_last]
+"""
+
+
+def test_other_protocols_are_reported_without_false_comparison(tmp_path):
+    run_study(small_study(ODD), tmp_path / "run")
+    sections = {s.name: s for s in build_sections(open_run(tmp_path / "run"))}
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "n = 1" in page
+    assert sections["evacuation"].metrics.rows[0].name == "mean_round"
+    assert sections["kbc"].metrics.rows[0].name == "variance_last"
+    (table,) = sections["evacuation"].tables
+    assert table.rows[0].below == "scripted, n = 2, 1 person"
+    assert [cell.text for cell in table.rows[1].cells] == ["\N{EN DASH}"] * 10
+    (table,) = sections["bertrand"].tables
+    assert [cell.text for cell in table.rows[0].cells] == ["\N{EN DASH}"] * len(table.rows[0].cells)
+
+
+@pytest.mark.parametrize("scenario", ["kbc", "bertrand", "evacuation"])
+def test_published_curves_are_drawn_beside_the_published_protocol_only(monkeypatch, scenario, everything, tmp_path):
+    drawn = []
+    module = importlib.import_module(f"llm_coop_envs.{scenario}.report")
+    monkeypatch.setattr(module, "draw_curves", lambda curves, **_: drawn.extend(curves))
+    monkeypatch.setattr(module, "png", lambda _: PNG)
+    run_study(small_study(ODD), tmp_path / "run")
+    build_sections(open_run(tmp_path / "run"))
+    assert drawn
+    assert not any(curve.published for curve in drawn)
+    drawn.clear()
+    text = ALL.replace("preset: small\n    settings: {people: 12}", "settings: {rounds: 2}")
+    run_study(small_study(text), tmp_path / "published")
+    build_sections(open_run(tmp_path / "published"))
+    assert any(curve.published for curve in drawn)
+    assert all(curve.label.startswith(("published:", "here, scripted:")) for curve in drawn if curve.label)
+
+
+def test_a_damaged_episode_is_named(everything, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(everything, folder)
+    path = events_in(folder)[0]
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(RunError, match=re.escape(str(path))):
+        write_report(folder)
+
+
+def test_a_report_changes_nothing_in_the_run(everything, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(everything, folder)
+    before = contents(folder)
+    write_report(folder)
+    assert contents(folder) == before
+
+
+def test_excerpts_show_no_message_twice(everything):
+    for episode in read_episodes(open_run(everything)):
+        part = excerpt(episode)
+        said = [m for m in episode.messages if m["text"]]
+        if not said:
+            assert part is None
+            continue
+        lines = [(line.speaker, line.text) for line in part.lines]
+        assert len(lines) == len({text for _, text in lines}) <= 8
+        assert set(lines) <= {(m["speaker"], m["text"]) for m in said}
+        assert part.left_out == len(said) - len(lines)
+
+
+def test_colours_follow_talk_and_differ():
+    conditions = small_study(ALL).conditions
+    chosen = colours(conditions)
+    assert (chosen["kbc-silent"], chosen["kbc-talk"]) == ("#0072b2", "#d55e00")
+    assert len(set(chosen.values())) == 6
+
+
+@pytest.mark.parametrize(
+    ("values", "decimals"),
+    [([0, 0], 0), ([12.0, 3], 0), ([0.1234], 3), ([1.234, 0.5], 2), ([12.34, 1.2], 1), ([1234.5], 0), ([-0.5], 3)],
+)
+def test_decimals_follow_the_size(values, decimals):
+    assert decimals_for(values) == decimals
+
+
+def test_interval_cells():
+    found = Interval(mean=1.26, low=1.0, high=1.5, n=4)
+    assert interval_cell(None) == Cell(text="\N{EN DASH}")
+    assert interval_cell(found, 1) == Cell(text="1.3", below="1.0\N{EN DASH}1.5")
+    assert interval_cell(found) == Cell(text="1.26", below="1.00\N{EN DASH}1.50")
+    assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), 1) == Cell(text="1.3")
+    assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1)) == Cell(text="1.26")
+    assert interval_cell(Interval(mean=3.0, low=3.0, high=3.0, n=4)) == Cell(text="3", below="always")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_fits_the_screen(reported, tmp_path, width):
+    """In a real browser nothing sticks out sideways, and the pictures are drawn."""
+    probe = tmp_path / "probe.html"
+    script = (
+        "<script>addEventListener('load', () => { const r = document.documentElement; const images = "
+        "[...document.images].every(i => i.naturalWidth > 100); "
+        "document.title = `wide ${r.scrollWidth <= r.clientWidth} images ${images}`; })</script>"
+    )
+    # Headless Chromium windows are at least 500 pixels wide; a frame can be as narrow as a phone.
+    probe.write_text(reported.read_text(encoding="utf-8").replace("</body>", f"{script}</body>"), encoding="utf-8")
+    outer = tmp_path / "outer.html"
+    outer.write_text(
+        f"<iframe src='probe.html' style='width:{width}px;height:900px;border:0' "
+        "onload='document.title = this.contentDocument.title'></iframe>"
+    )
+    dumped = browse(outer, tmp_path, "--dump-dom", "--allow-file-access-from-files")
+    assert "<title>wide true images true</title>" in dumped
+
+
+def browse(path: Path, folder: Path, *options: str) -> str:
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    flags += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
+    flags += ["--virtual-time-budget=10000"]
+    profile = folder / "profile"
+    profile.mkdir()
+    done = subprocess.run(
+        ["chromium", *flags, f"--user-data-dir={profile}", *options, path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout

@@ -1,0 +1,152 @@
+"""A run with a model, killed at any moment, ends as if nothing had happened, and asks again only what was in flight."""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from llm_tools import ENVIRONMENT
+from small import contents
+
+from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.errors import RunError
+from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.policies.llm.testing.server import ScriptedServer
+
+PROGRAM = Path(__file__).parents[2] / "tools" / "playing.py"
+AT_ONCE = 64
+SLOWEST = 0.6
+# All scenarios, talk on, as many conversations side by side as fill 64 requests in flight; about 700 calls.
+STUDY = """\
+name: killed
+seed: 3
+conditions:
+  - name: kbc
+    scenario: kbc
+    settings: {players: 3}
+    policies: poisson
+    episodes: 18
+  - name: bertrand
+    scenario: bertrand
+    settings: {rounds: 3, collusion_window: 2, exchanges: 1}
+    policies: price_matching
+    episodes: 18
+  - name: evacuation
+    scenario: evacuation
+    preset: small
+    settings: {people: 4, rounds: 4}
+    policies: shares
+    episodes: 3
+"""
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+class Killer:
+    """A server that kills whoever asks it: at the n-th answer and a little later, or some time after the start."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.answers = 0
+        self.at = None
+        self.victim = None
+        self.server = ScriptedServer(self.answer, latency=0.004)
+
+    def answer(self, prompt):
+        self.answers += 1
+        if self.answers == self.at:
+            self.later(self.draw.uniform(0, 0.02))
+        return scripted_answer(prompt)
+
+    def later(self, seconds):
+        asyncio.get_running_loop().call_later(seconds, self.kill, self.victim)
+
+    def kill(self, victim):
+        if victim is not None and victim == self.victim:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+
+
+def is_complete(folder):
+    try:
+        return open_run(folder).complete
+    except RunError:
+        return False
+
+
+async def play(folder, kills, seed):
+    """Play one run, killed so many times; returns how often it really was, and the server."""
+    draw = random.Random(seed)
+    killer = Killer(draw)
+    killed = 0
+    program = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(PROGRAM),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    async with killer.server as server:
+        order = {"study": STUDY, "folder": str(folder), "url": server.base_url}
+        while not is_complete(folder):
+            by_answers = killed < kills and draw.random() < 0.7
+            killer.at = killer.answers + draw.randint(1, 120) if by_answers else None
+            program.stdin.write(json.dumps(order).encode() + b"\n")
+            killer.victim = int(await program.stdout.readline())
+            if killed < kills and not by_answers:
+                # Also while it starts, reads its journal, or writes its tables.
+                killer.later(draw.uniform(0, SLOWEST))
+            status = int(await program.stdout.readline())
+            killer.victim = None
+            assert status in (0, -signal.SIGKILL)
+            killed += status != 0
+        program.stdin.close()
+        await program.wait()
+    return killed, server
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run as it is if nobody kills it: its contents, and how often it asks."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    _, server = asyncio.run(play(folder, 0, 0))
+    assert server.most_in_flight > AT_ONCE / 2
+    return contents(folder), len(server.asked)
+
+
+def check(folder, whole, kills, seed):
+    killed, server = asyncio.run(play(folder, kills, seed))
+    expected, questions = whole
+    assert contents(folder) == expected
+    (report,) = read_run(folder)
+    again = sum(server.asked.values()) - len(server.asked)
+    assert len(server.asked) == report.answers == questions
+    assert not report.gaps
+    assert report.double == 0
+    # Every attempt was written down before it was sent; what has no outcome was in flight at a kill, and only that
+    # was asked twice.
+    assert again <= report.lost <= AT_ONCE * killed
+    run = open_run(folder)
+    assert run.manifest["finished"] == run.total
+    assert not list(folder.rglob("*.partial"))
+    return killed, again
+
+
+def test_killed_at_some_moments(tmp_path, whole):
+    killed, _ = check(tmp_path / "run", whole, kills=4, seed=0)
+    assert killed >= 2
+
+
+@pytest.mark.slow
+def test_killed_at_a_hundred_random_moments(tmp_path, whole):
+    killed, again, seed = 0, 0, 1
+    while killed < 100:
+        more, twice = check(tmp_path / str(seed), whole, kills=25, seed=seed)
+        killed, again, seed = killed + more, again + twice, seed + 1
+    assert again > 0  # else the kills hit nothing in flight, and proved nothing

@@ -1,0 +1,112 @@
+import pytest
+from llm_chats import Canned, Recorder, run
+
+from llm_coop_envs import kbc_v0
+from llm_coop_envs.kbc.workflow import reason_of
+
+
+def numbers(env):
+    return [event["choices"] for event in env.events if event["type"] == "round"]
+
+
+def test_a_nested_session_asks_as_published():
+    # 24 players: 24 decisions, then three times 24 messages and 24 decisions (Wu et al. 2024, authors' code: 168
+    # calls).
+    env = kbc_v0.parallel_env(record=True)
+    policy, chat = run(env)
+    assert len(chat.log) == 24 + 3 * 48 == 168
+    assert policy.counters.total().fallbacks == 0
+    order = [key.call for key, _, _ in chat.log]
+    assert order == (["choose"] * 24) + (["talk"] * 24 + ["choose"] * 24) * 3
+    assert all(request.messages == request.messages[:1] for _, request, _ in chat.log)
+    assert {message.role for _, request, _ in chat.log for message in request.messages} == {"user"}
+
+
+def test_keys_are_unique_and_tell_who_when_and_what():
+    _, chat = run(kbc_v0.parallel_env(players=4))
+    keys = [key for key, _, _ in chat.log]
+    assert len(set(keys)) == len(keys)
+    assert {key.episode for key in keys} == {"test/0000"}
+    assert [(key.step, key.call) for key in keys[:6]] == [(0, "choose")] * 4 + [(1, "talk"), (2, "talk")]
+    assert keys[-1].step == 15
+
+
+def test_before_the_first_talk_nothing_but_the_rules_is_shown():
+    _, chat = run(kbc_v0.parallel_env(players=3))
+    first = [prompt for key, prompt in chat.prompts("choose") if key.step == 0]
+    assert all("talk" not in prompt and "said" not in prompt for prompt in first)
+
+
+def test_no_number_winner_or_reason_of_an_earlier_decision_is_shown():
+    reasons = [f"Reason {k} is mine alone.\n{60 + k}" for k in range(12)]
+    chat = Canned(choose=reasons)
+    run(kbc_v0.parallel_env(players=3, exchanges=3), chat)
+    for _, request, _ in chat.log:
+        text = request.messages[-1].content
+        assert "mine alone" not in text
+        assert not any(str(60 + k) in text for k in range(12))
+
+
+def test_own_reasons_are_shown_when_asked_for():
+    chat = Canned(choose=[f"Reason {k} is mine alone.\n{60 + k}" for k in range(12)])
+    policy, _ = run(kbc_v0.parallel_env(players=3, exchanges=3), chat, own_reasons=2)
+    last = [prompt for _, prompt in chat.prompts("choose")][-3]
+    shown = [k for k in range(12) if f'- "Reason {k} is mine alone."' in last]
+    assert shown == [3, 6]
+    assert [round_ for round_, _ in policy.get_state()["player_0"]["reasons"]] == [0, 1, 2, 3]
+    assert all("mine alone" not in prompt for _, prompt in chat.prompts("talk"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("I think that all say 33.\n22", "I think that all say 33."),
+        ("22\nI think that all say 33.", "I think that all say 33."),
+        ('{"reason": "All say 33.", "number": 22}', "All say 33."),
+        ("22", ""),
+        ("First I look.\nThen I think again.\nAnswer: 22", "First I look. Then I think again."),
+    ],
+)
+def test_the_reason_in_an_answer(text, reason):
+    assert reason_of(text) == reason.replace("First I look. ", "") if "First" in text else reason_of(text) == reason
+
+
+def test_choices_count_from_the_bottom_of_the_range():
+    env = kbc_v0.parallel_env(players=2, low=10, high=20, talk=False, exchanges=0, record=True)
+    run(env, Canned(choose=["12", "20"]))
+    assert numbers(env) == [[12, 20]]
+
+
+def test_real_numbers_are_taken_as_they_are():
+    env = kbc_v0.parallel_env(players=2, choices="real", talk=False, exchanges=0, record=True)
+    run(env, Canned(choose=["12.25", "33,5"]))
+    assert numbers(env) == [[12.25, 33.5]]
+
+
+def test_the_environments_persona_is_shown_where_it_says():
+    env = kbc_v0.parallel_env(players=2, personas=["I am one.", "I am two."], persona_from=1, persona_in_talk=False)
+    _, chat = run(env)
+    for key, request, _ in chat.log:
+        text = request.messages[-1].content
+        mine = ("I am one.", "I am two.")[key.agent == "player_1"]
+        assert (mine in text) == (key.call == "choose" and key.step > 0)
+        assert text.count("I am one.") + text.count("I am two.") == (mine in text)
+
+
+def test_both_personas_stand_together():
+    env = kbc_v0.parallel_env(players=2, personas=["I am the environment's."])
+    _, chat = run(env, personas="a person of few words")
+    for _, prompt in (*chat.prompts("talk"), *chat.prompts("choose")):
+        assert "\n\nI am the environment's. a person of few words\n\n" in prompt
+
+
+def test_repeated_sessions_show_what_was_announced():
+    env = kbc_v0.parallel_env(preset="large_scale", players=4, rounds=3)
+    _, chat = run(env, Canned(choose=["40", "20", "10", "30"]), preset="large_scale")
+    prompts = chat.prompts("choose")
+    assert "Round 1" not in prompts[0][1]
+    assert "Round 1: target 16.67, your number 40\n" in prompts[4][1]
+    assert "Round 1: target 16.67, your number 20\n" in prompts[5][1]
+    assert "Round 2: " in prompts[-1][1]
+    assert {request.temperature for _, request, _ in chat.log} == {1.0}
+    assert isinstance(chat, Recorder)

@@ -1,0 +1,204 @@
+"""The prompts of every call, in every shipped pack, as files to read.
+
+After a wanted change set UPDATE_GOLDEN=1, run this once, and read the new files as a player would.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from llm_chats import run
+
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+from llm_coop_envs.core.slots import Heard
+from llm_coop_envs.policies.llm.playing.memory import Note
+from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
+
+GOLDEN = Path(__file__).parent / "golden"
+
+# (calls, name, environment, settings, which prompt of the call is shown: from the front, or the back if negative)
+SITUATIONS = [
+    ("kbc", "nested", kbc_v0, {"players": 4}, {}, {"choose": [0, -1], "talk": [0, -1]}),
+    (
+        "kbc",
+        "single",
+        kbc_v0,
+        {"preset": "shall_we_talk", "players": 3},
+        {"number_first": True, "personas": "agreeable"},
+        {"choose": [-1], "talk": [-1]},
+    ),
+    (
+        "kbc",
+        "repeated_groups",
+        kbc_v0,
+        {"preset": "large_scale", "players": 5, "groups": 2, "reward_rule": "exclusive", "offset": "5", "rounds": 3},
+        {"own_reasons": 2, "answers": "reason"},
+        {"choose": [-1]},
+    ),
+    (
+        "kbc",
+        "first_value_groups",
+        kbc_v0,
+        {
+            "players": 4,
+            "groups": 2,
+            "winner_rule": "first_value",
+            "reward_rule": "amplified",
+            "offset": "-1/2",
+            "ratio": 2,
+            "high": 10,
+            "talk_mode": "simultaneous",
+            "session": "single",
+        },
+        {"answers": "json"},
+        {"choose": [0], "talk": [0]},
+    ),
+    (
+        "kbc",
+        "two_players_tolerance",
+        kbc_v0,
+        {"players": 2, "winner_rule": "tolerance", "choices": "real", "reward_rule": "independent", "talk": False},
+        {"personas": "explicit_cooperation", "answers": "json"},
+        {"choose": [0]},
+    ),
+    (
+        "bertrand",
+        "team_up",
+        bertrand_v0,
+        {"preset": "team_up_linear", "rounds": 41},
+        {},
+        {"talk": [0, 5, 125, -1], "plan": [0, -1], "price": [0, 40, -1]},
+    ),
+    (
+        "bertrand",
+        "silent_grid",
+        bertrand_v0,
+        {"preset": "calvano", "grid_points": 4, "rounds": 3, "firms": 3},
+        {"personas": "explore", "answers": "reason"},
+        {"price": [0, -1]},
+    ),
+    (
+        "bertrand",
+        "objects",
+        bertrand_v0,
+        {"preset": "team_up", "rounds": 21, "exchanges": 1, "firms": 3},
+        {"answers": "json", "personas": "explicit_cooperation"},
+        {"talk": [-1], "plan": [0], "price": [-1]},
+    ),
+    (
+        "evacuation",
+        "small",
+        evacuation_v0,
+        {"preset": "small", "people": 12, "rounds": 6, "replan_probability": 0.5},
+        {},
+        {"talk": [0, -1], "panic": [0], "evaluate": [0], "exit": [0, -1], "move": [0, -1]},
+    ),
+    (
+        "evacuation",
+        "objects",
+        evacuation_v0,
+        {
+            "preset": "small",
+            "people": 30,
+            "rounds": 4,
+            "engine": "simultaneous",
+            "personas": "selfish",
+            "crowd_count": "visible",
+            "replan_probability": 1.0,
+            "message_length": 200,
+        },
+        {"answers": "json", "feeling_in_talk": True},
+        {"talk": [-1], "panic": [-1], "evaluate": [-1], "exit": [-1], "move": [12]},
+    ),
+    (
+        "evacuation",
+        "alone",
+        evacuation_v0,
+        {"preset": "single", "personas": "none", "exits": [["left", 5, 0]], "talk": False},
+        {"answers": "reason"},
+        {"panic": [0], "exit": [0], "move": [0]},
+    ),
+]
+
+
+@pytest.mark.parametrize("pack", shipped_packs())
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: f"{s[0]}-{s[1]}")
+def test_prompts(pack, situation):
+    scenario, name, module, settings, llm, wanted = situation
+    env = module.parallel_env(**settings)
+    policy, chat = run(env, pack=pack, **llm)
+    assert policy.counters.total().fallbacks == 0
+    for call, places in wanted.items():
+        prompts = chat.prompts(call)
+        parts = []
+        for place in places:
+            key, prompt = prompts[place]
+            parts.append(f"##### {key.agent}, step {key.step}\n{prompt}\n")
+        path = GOLDEN / pack / f"{scenario}-{call}-{name}.txt"
+        text = "\n".join(parts)
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text
+
+
+def test_no_golden_file_is_left_over():
+    wanted = {f"{s[0]}-{call}-{s[1]}.txt" for s in SITUATIONS for call in s[5]}
+    for pack in shipped_packs():
+        assert {path.name for path in (GOLDEN / pack).iterdir()} == wanted | {
+            f"{name}.txt" for name in ("repair", "again", "summary")
+        }
+
+
+COMMON = {
+    "repair": [
+        {"kind": "number", "answer": Note(1, 'I think "7"\nor 8.'), "low": "2", "high": "14", "whole": False},
+        {
+            "kind": "number",
+            "answer": Note(1, "33 or 22"),
+            "low": "0",
+            "high": "100",
+            "whole": True,
+            "answer_as": "json",
+        },
+        {"kind": "number", "answer": Note(1, "low"), "low": "1.5", "high": "2", "allowed": (1.5, 2.0)},
+        {"kind": "option", "answer": Note(1, "the near one"), "options": ("left", "right")},
+        {"kind": "option", "answer": Note(1, "go"), "options": ("a) right", "b) down"), "answer_as": "json"},
+    ],
+    "again": [
+        {"why": "illegal", "kind": "number", "value": "20", "low": "2", "high": "14"},
+        {"why": "truncated", "kind": "number", "low": "0", "high": "100", "whole": True},
+        {"why": "empty", "kind": "number", "low": "1.5", "high": "2", "allowed": (1.5, 2.0)},
+        {"why": "ambiguous", "kind": "option", "options": ("left", "right")},
+        {"why": "illegal", "kind": "option", "options": ("a) right", "b) down")},
+        {"why": "refused", "kind": "text"},
+    ],
+    "summary": [
+        {"summary": None},
+        {"summary": Note(1, "player_1 named 20.")},
+    ],
+}
+USUAL = {
+    "answer_as": "plain",
+    "key": "price",
+    "allowed": (),
+    "options": (),
+    "whole": False,
+    "value": "",
+    "low": "",
+    "high": "",
+    "me": "player_0",
+    "words": 150,
+    "heard": (Heard(speaker="player_1", text="20?", own=False), Heard(speaker="player_0", text="Yes.", own=True)),
+}
+
+
+@pytest.mark.parametrize("pack", shipped_packs())
+@pytest.mark.parametrize("name", COMMON)
+def test_templates_of_no_scenario(pack, name):
+    rendered = [load_pack(pack).render(f"{name}.jinja", {**USUAL, **values}) for values in COMMON[name]]
+    text = "\n\n#####\n".join(rendered) + "\n"
+    path = GOLDEN / pack / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text

@@ -1,0 +1,127 @@
+import json
+
+import pytest
+
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.llm.playing.presets import PRESETS, ModelParameters
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+
+
+def test_the_published_parameters():
+    # Wu et al. 2024: the authors' code, the paper's text, Claude 3 Sonnet; "Shall We Talk"; Pan et al. 2024.
+    table = {
+        ("team_up", "kbc"): (0.7, 1.0, 128),
+        ("team_up", "bertrand"): (0.7, 1.0, 100),
+        ("team_up", "evacuation"): (0.0, 1.0, 512),
+        ("team_up_text", "kbc"): (0.7, 1.0, 256),
+        ("team_up_text", "bertrand"): (0.7, 1.0, 128),
+        ("team_up_text", "evacuation"): (0.0, 1.0, 512),
+        ("team_up_claude", "kbc"): (1.0, None, 256),
+        ("shall_we_talk", "kbc"): (1.0, 1.0, 256),
+        ("shall_we_talk", "bertrand"): (0.7, 1.0, 100),
+        ("large_scale", "kbc"): (1.0, None, 1024),
+        ("large_scale", "evacuation"): (None, None, None),
+    }
+    for (preset, scenario), expected in table.items():
+        parameters = LLMSettings.build(preset, model="m").parameters_for(scenario, "talk")
+        assert (parameters.temperature, parameters.top_p, parameters.max_tokens) == expected
+    assert set(PRESETS) == {preset for preset, _ in table}
+    assert LLMSettings.build("shall_we_talk", model="m").number_first
+    large = LLMSettings.build("large_scale", model="m")
+    assert (large.answers, large.own_reasons) == ("reason", 100)
+    assert LLMSettings.build("large_scale", model="m", answers="json").answers == "json"
+
+
+def test_the_defaults_are_the_published_protocol():
+    settings = LLMSettings(model="m")
+    assert settings.context_tokens == 8192
+    assert settings.plan_memory == 20
+    assert settings.talk_plan_order == "talk_first"
+    assert settings.statistics_in_talk
+    assert settings.panic
+    assert settings.evaluate
+    assert not settings.feeling_in_talk
+    assert not settings.repeat_planning_prompt
+    assert not settings.first_firms_persona
+    assert not settings.number_first
+    assert not settings.summarise
+    assert settings.own_reasons == 0
+    assert settings.persona_from == 0
+    assert (settings.repairs, settings.tries) == (1, 1)
+    assert settings.parameters_for("kbc", "talk") == ModelParameters()
+    assert settings.prompt_tokens("kbc", "talk") == 8192 - 512
+
+
+def test_the_most_specific_parameters_count():
+    table = {
+        "default": {"temperature": 0.1},
+        "kbc": {"temperature": 0.2},
+        "kbc/choose": {"max_tokens": 300},
+    }
+    settings = LLMSettings(model="m", parameters=table)
+    assert settings.parameters_for("bertrand", "price").temperature == 0.1
+    assert settings.parameters_for("kbc", "talk").temperature == 0.2
+    assert settings.parameters_for("kbc", "choose") == ModelParameters(max_tokens=300)
+    assert settings.prompt_tokens("kbc", "choose") == 8192 - 300
+
+
+@pytest.mark.parametrize("preset", [None, *PRESETS])
+def test_settings_survive_json(preset):
+    given = {"model": "m", "personas": ["agreeable", "none"]}
+    if preset is None:
+        given["parameters"] = {"default": {"stop": "END", "extra": {"top_k": 5}, "seed": 3, "reasoning_effort": "low"}}
+    settings = LLMSettings.build(preset, **given)
+    data = json.loads(json.dumps(settings.to_json()))
+    assert LLMSettings.build(**data) == settings
+
+
+def test_one_persona_and_one_stop_text_need_no_list():
+    settings = LLMSettings(model="m", personas="agreeable", parameters={"kbc": {"stop": "END"}})
+    assert settings.personas == ("agreeable",)
+    assert settings.parameters_for("kbc", "talk").stop == ("END",)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"model": " "}, "model=' ': must be a name"),
+        ({"pack": ""}, "pack='': must be a name"),
+        ({"system": 3}, "system=3: must be a text"),
+        ({"answers": "tool"}, "answers='tool': must be one of plain, json, reason"),
+        ({"deal": "random"}, "deal='random': must be one of"),
+        ({"talk_plan_order": "plan"}, "talk_plan_order='plan': must be one of"),
+        ({"summarise": 1}, "summarise=1: must be true or false"),
+        ({"panic": "yes"}, "panic='yes': must be true or false"),
+        ({"repairs": 2}, "repairs=2: must be between 0 and 1"),
+        ({"tries": 11}, "tries=11: must be between 0 and 10"),
+        ({"plan_memory": -1}, "plan_memory=-1"),
+        ({"own_reasons": 1.5}, "own_reasons=1.5"),
+        ({"persona_from": -1}, "persona_from=-1"),
+        ({"summary_words": 9}, "summary_words=9: must be between 10 and 5000"),
+        ({"answer_tokens": 0}, "answer_tokens=0"),
+        ({"context_tokens": 700}, "leaves a prompt less than 256 tokens"),
+        ({"feeling_in_talk": True, "panic": False}, "needs panic=True"),
+        ({"personas": [""]}, "must be a persona, or a list of personas"),
+        ({"personas": 3}, "must be a persona, or a list of personas"),
+        ({"parameters": []}, "must be a mapping"),
+        ({"parameters": {"kcb": {}}}, "'kcb': is no scenario or call; did you mean 'kbc'"),
+        ({"parameters": {"kbc/chose": {}}}, "did you mean 'kbc/choose'"),
+        ({"parameters": {"kbc": 3}}, "parameters.kbc=3: must be a mapping"),
+        ({"parameters": {"kbc": {"temprature": 1}}}, "is no model parameter; did you mean 'temperature'"),
+        ({"parameters": {"kbc": {"temperature": -1}}}, "temperature=-1: must be at least 0"),
+        ({"parameters": {"kbc": {"temperature": 5.1}}}, "temperature=5.1: must be at least 0 and at most 5"),
+        ({"parameters": {"kbc": {"top_p": 0}}}, "top_p=0"),
+        ({"parameters": {"kbc": {"top_p": 1.1}}}, "top_p=1.1"),
+        ({"parameters": {"kbc": {"max_tokens": 0}}}, "max_tokens=0"),
+        ({"parameters": {"kbc": {"seed": "x"}}}, "seed='x'"),
+        ({"parameters": {"kbc": {"stop": [""]}}}, "must be a text, or a list of texts"),
+        ({"parameters": {"kbc": {"reasoning_effort": "much"}}}, "reasoning_effort='much'"),
+        ({"parameters": {"kbc": {"extra": 3}}}, "extra=3: must be a mapping"),
+        ({"modell": "m"}, "is no setting of LLMSettings; did you mean 'model'"),
+        ({"preset": "team"}, "is no preset of LLMSettings; did you mean 'team_up'"),
+    ],
+)
+def test_impossible_settings_are_refused(given, words):
+    with pytest.raises(SettingsError) as caught:
+        LLMSettings.build(**{"model": "m", **given})
+    assert words in str(caught.value)

@@ -1,0 +1,134 @@
+import io
+import struct
+import sys
+
+import pytest
+
+from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, Shade, draw_curves, draw_panels
+from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture, png
+
+CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
+
+
+def draw(*curves, **options):
+    return draw_curves(curves or [CURVE], title="Title", x_label="x", y_label="y", **options)
+
+
+def size(image):
+    return struct.unpack(">II", image[16:24])
+
+
+def test_a_picture_is_a_png_and_the_same_each_time():
+    first, second = png(draw()), png(draw())
+    assert first == second
+    assert first.startswith(b"\x89PNG")
+    width, height = size(first)
+    assert width == 960
+    assert height > 720
+
+
+def test_what_is_drawn():
+    published = Curve(label="theirs", x=[0, 2], y=[2.0, 2.5], published=True, color="#4b5563", marker="s")
+    thin = Curve(label="", x=[0, 1], y=[0.0, 1.0], thin=True)
+    figure = draw(CURVE, published, thin, levels=[Level(value=6, label="Nash")], x_ticks=[0, 1, 2], y_range=(0, None))
+    (axes,) = figure.axes
+    assert axes.get_title(loc="left") == "Title"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "y")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "theirs"]
+    ours, theirs, background, level = axes.lines
+    assert ours.get_ydata().tolist() == [1.0, 3.0, 2.0]
+    assert theirs.get_marker() == "s"
+    assert theirs.get_linestyle() != "-"
+    assert background.get_alpha() < 0.5
+    assert level.get_ydata() == [6, 6]
+    assert [text.get_text() for text in axes.texts] == ["Nash"]
+    assert axes.get_xticks().tolist() == [0, 1, 2]
+    assert axes.get_ylim()[0] == 0
+    (band,) = axes.collections
+    assert band.get_datalim(axes.transData).y0 == 0.5
+
+
+def test_whiskers_and_shifts():
+    curve = Curve(label="a", x=[0, 1], y=[1, 2], low=[0, 1], high=[2, 4], whiskers=True, shift=0.25, marked=True)
+    (axes,) = draw(curve, x_range=(0, 2)).axes
+    assert axes.lines[-1].get_xdata().tolist() == [0.25, 1.25]
+    assert axes.lines[-1].get_marker() == "o"
+    assert axes.get_xlim() == (0, 2)
+    (whiskers,) = axes.containers
+    segments = whiskers.lines[2][0].get_segments()
+    assert [segment[:, 1].tolist() for segment in segments] == [[0, 2], [1, 4]]
+
+
+def test_nothing_global_is_touched():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules
+    png(draw())
+    assert (dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules) == before
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_first_colours_differ_in_brightness_and_show_on_white():
+    blue, vermilion = luminance(PALETTE[0]), luminance(PALETTE[1])
+    assert (max(blue, vermilion) + 0.05) / (min(blue, vermilion) + 0.05) > 1.2
+    # WCAG 2.1, 1.4.11: graphics need a contrast of 3 against their background.
+    assert all(1.05 / (colour + 0.05) >= 3 for colour in (blue, vermilion))
+    assert len(set(PALETTE)) == len(PALETTE)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"llm-coop-envs\[study\]"):
+        draw()
+
+
+def test_saving_needs_no_file():
+    buffer = io.BytesIO(png(draw()))
+    assert buffer.getbuffer().nbytes > 1000
+
+
+def test_panels_share_one_legend():
+    left = Panel(title="left", note="seed 1", curves=[CURVE], dots=[Dots(label="target", x=[1], y=[2])])
+    right = Panel(title="right", curves=[CURVE], x_ticks=[0, 2], tick_labels=["a", "b"])
+    figure = draw_panels([[left, right], [None, left]], legend_columns=2)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["left", "right", "", "left"]
+    assert not figure.axes[2].axison
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "target"]
+    assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["a", "b"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["seed 1"]
+
+
+def test_dots_with_values_have_a_bar_of_whole_numbers():
+    dots = Dots(label="", x=[0, 1], y=[0, 1], values=[1.0, 3.0], scale=(1.0, 3.0))
+    figure = draw_panels([[Panel(title="a", dots=[dots])]], bar="round")
+    panel, bar = figure.axes
+    assert panel.collections[0].get_clim() == (1.0, 3.0)
+    png(figure)
+    assert bar.get_ylabel() == "round"
+    assert all(tick == int(tick) for tick in bar.get_yticks())
+
+
+def test_shades_are_as_strong_as_their_share():
+    shades = [Shade(x=(0, 1), y=(6, 8), share=0.5), Shade(x=(1, 2), y=(6, 8))]
+    (axes,) = draw(CURVE, shades=shades).axes
+    weak, strong = axes.collections[:2]
+    assert weak.get_alpha() * 2 == strong.get_alpha()
+
+
+def test_texts_are_data_not_formulas():
+    png(draw_curves([CURVE], title="$100 for $x_{", x_label="$", y_label="$$"))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_gives_the_same_bytes_again(form):
+    first = picture(draw(), form)
+    assert first == picture(draw(), form)
+    assert first[:4] in (b"\x89PNG", b"%PDF", b"<?xm")
+    assert b"<dc:date" not in first
+    assert b"CreationDate" not in first

@@ -1,0 +1,83 @@
+import errno
+import gzip
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage import files
+
+records = st.lists(
+    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.booleans() | st.none())
+)
+
+
+@given(records)
+def test_lines_come_back_and_are_the_same_bytes_each_time(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("lines") / "a.gz"
+    files.write_whole(path, files.pack_lines(data))
+    assert files.read_lines(path) == data
+    assert files.pack_lines(data) == path.read_bytes()
+
+
+def test_any_unicode_survives(tmp_path):
+    path = tmp_path / "a.gz"
+    text = 'שלום 🙂 "\u2028\u0000\x1b[31m \\ </script>'
+    files.write_whole(path, files.pack_lines([{"text": text}]))
+    assert files.read_lines(path) == [{"text": text}]
+
+
+def test_numbers_that_are_no_json_are_refused():
+    with pytest.raises(ValueError, match="JSON"):
+        files.pack_lines([float("nan")])
+
+
+@pytest.mark.parametrize("cut", [0, 1, 10, -1])
+def test_a_damaged_file_is_named(tmp_path, cut):
+    path = tmp_path / "a.gz"
+    whole = files.pack_lines([{"a": i} for i in range(50)])
+    path.write_bytes(whole[:cut] if cut else b"no gzip at all")
+    with pytest.raises(RunError, match=r"a\.gz: cannot be read"):
+        files.read_lines(path)
+
+
+def test_compressed_rubbish_is_named(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"{no json}\n"))
+    with pytest.raises(RunError, match="cannot be read"):
+        files.read_lines(path)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), ValueError()])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, error):
+    path = tmp_path / "a.txt"
+    files.write_whole(path, b"old")
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(RunError if isinstance(error, OSError) else type(error)) as caught:
+        files.write_whole(path, b"new")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_bytes() == b"old"
+    if isinstance(error, OSError):
+        assert "the disk is full" in str(caught.value)
+        assert "a.txt" in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"a\.txt: cannot be written \(Not a directory\)|File exists"):
+        files.write_whole(tmp_path / "file" / "a.txt", b"")
+
+
+def test_sweeping_takes_leftovers_only(tmp_path):
+    (tmp_path / "deep").mkdir()
+    left = tmp_path / "deep" / f".a.txt.123{files.TEMPORARY}"
+    left.write_bytes(b"half")
+    files.write_whole(tmp_path / "deep" / "a.txt", b"whole")
+    files.sweep(tmp_path)
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["a.txt"]

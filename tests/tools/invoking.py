@@ -1,0 +1,26 @@
+"""What tests of commands share."""
+
+import contextlib
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from llm_coop_envs.benchmarks.cli import main as cli
+
+
+def invoke(*arguments):
+    """Run a command in this process; anything but an orderly exit is raised."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as caught:
+        cli.app([str(a) for a in arguments])
+    return SimpleNamespace(exit_code=caught.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def assert_sentence(result, *words):
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr + result.stdout
+    for word in words:
+        assert word in result.stderr

@@ -1,0 +1,91 @@
+"""Small studies for tests, and ways to look at run folders."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+from llm_coop_envs.benchmarks.study.study import parse_study
+
+KBC = """\
+name: small
+seed: 5
+conditions:
+  - name: silent
+    scenario: kbc
+    settings: {talk: false, players: 5}
+    policies: poisson
+    seeds: [1, 2, 3]
+  - name: talking
+    scenario: kbc
+    settings: {players: 5, exchanges: 2}
+    policies: {mix: [{name: announcer, share: 2}, {name: uniform, share: 3}]}
+    seeds: [1, 2]
+"""
+
+ALL = """\
+name: everything
+seed: 1
+conditions:
+  - name: kbc-silent
+    scenario: kbc
+    settings: {talk: false, players: 5}
+    policies: poisson
+    seeds: [0, 1]
+  - name: kbc-talk
+    scenario: kbc
+    settings: {players: 5}
+    policies: {mix: [{name: announcer, share: 2}, {name: follower, share: 3}]}
+    seeds: [0, 1]
+  - name: bertrand-silent
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {talk: false, rounds: 30}
+    policies: win_continue_lose_reverse
+    seeds: [0, 1]
+  - name: bertrand-talk
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {rounds: 30, collusion_window: 5}
+    policies: price_matching
+    seeds: [0, 1]
+  - name: evacuation-silent
+    scenario: evacuation
+    preset: small
+    settings: {talk: false, people: 12}
+    policies: nearest_exit
+    seeds: [0, 1]
+  - name: evacuation-talk
+    scenario: evacuation
+    preset: small
+    settings: {people: 12}
+    policies: shares
+    seeds: [0, 1]
+"""
+
+
+def long_study(episodes):
+    return KBC.replace("seeds: [1, 2, 3]", f"episodes: {episodes}").replace("seeds: [1, 2]", f"episodes: {episodes}")
+
+
+def small_study(text=KBC):
+    return parse_study(text, "small.yaml")
+
+
+def contents(folder):
+    """A hash of every result file; the manifest holds times, and reports and leftovers are no results."""
+    files = [*folder.rglob("*.jsonl.gz"), *folder.glob("*.parquet"), folder / "study.yaml"]
+    return {str(f.relative_to(folder)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+
+
+def llm_coop(*arguments, **options):
+    """Run the command in a process of its own."""
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", *map(str, arguments)]
+
+
+def events_in(folder):
+    return sorted(Path(folder).rglob("*.jsonl.gz"))
