@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.run.folder import versions
 from llm_coop_envs.benchmarks.study.players import check_policy, full_name, make_policy
 from llm_coop_envs.core.registry_old import Row, find_scenario
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.play import play
+from llm_coop_envs.storage.folder import versions
 
 #: What is shown of an episode, the most telling first.
 SHOWN: Mapping[str, tuple[str, ...]] = {
