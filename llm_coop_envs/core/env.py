@@ -1,7 +1,7 @@
-"""The base of all three environments: what PettingZoo asks for, around a `Game`.
+"""The base of every environment: `ArrayEnv`, the play on arrays, with what PettingZoo asks for on top.
 
-`step` translates dictionaries to arrays, lets the game `advance`, and builds the observations: the numeric part,
-the messages heard, and the text.
+`step` translates dictionaries to arrays, lets `advance` play them, and builds the observations: the numeric part, the
+messages heard, and the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.array_env import TALK, Game
+from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.rendering import GRAPHICAL, Easel, check_pygame
 from llm_coop_envs.core.settings import ScenarioSettings
@@ -39,7 +39,7 @@ Observation = dict[str, Any]
 Action = dict[str, Any]
 
 
-class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
+class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     """A scenario as a PettingZoo parallel environment.
 
     Args:
@@ -288,7 +288,24 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             self._easel = Easel(self, self.metadata["render_fps"])
         return self._easel
 
-    # Snapshots.
+    # Snapshots and copies.
+
+    def __getstate__(self) -> dict[str, Any]:
+        """How the environment was made and where it stands: a copy or an unpickled one continues, with the same draws.
+
+        A window is not copied; the copy opens its own when it shows something.
+        """
+        state: dict[str, Any] = super().__getstate__()
+        spaces_made = {"_observation_spaces": self._observation_spaces, "_action_spaces": self._action_spaces}
+        return {**state, "spaces": spaces_made, "events": self.events, "at": snapshot(self) if self._started else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Continue where `__getstate__` was called."""
+        super().__setstate__(state)
+        self.__dict__.update(state["spaces"])
+        if state["at"] is not None:
+            restore(self, state["at"])
+        self.events = state["events"]
 
     def get_state(self) -> dict[str, Any]:
         """Everything but the recorded events, generators included, as JSON-serialisable data.
