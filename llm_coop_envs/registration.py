@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pettingzoo import aec_registry, parallel_registry, register
 
+from llm_coop_envs.core.registry import shipped_names
+
 NAMESPACE = "llm_coop"
-SCENARIOS = ("bertrand", "evacuation", "kbc")
 
 
 def register_all() -> None:
@@ -13,7 +14,7 @@ def register_all() -> None:
 
     Entry points are strings, so that nothing is imported before somebody makes an environment.
     """
-    for scenario in SCENARIOS:
+    for scenario in shipped_names():
         name = f"{NAMESPACE}/{scenario}-v0"
         module = f"llm_coop_envs.{scenario}_v0"
         if name not in parallel_registry:

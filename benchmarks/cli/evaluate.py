@@ -36,7 +36,8 @@ def evaluate_command(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Also write all episodes to this JSON file.")] = None,
 ) -> None:
     """Play a policy in all seats, with intervals over the seeds; no language model is asked."""
-    from llm_coop_envs.benchmarks.run.evaluation import SHOWN, Contest, to_json
+    from llm_coop_envs.benchmarks.run.evaluation import Contest, to_json
+    from llm_coop_envs.core.registry import find_scenario
     from llm_coop_envs.storage.files import write_json
 
     given = {**({} if preset is None else {"preset": preset}), **read_pairs("--set", settings or ())}
@@ -50,7 +51,7 @@ def evaluate_command(
         results = contest.play(seeds, lambda: progress.advance(bar))
     columns = ["measure", "policy", *([] if against is None else ["against", "difference"])]
     table = [columns]
-    for measure in SHOWN[env]:
+    for measure in (*find_scenario(env).measured.headline, "return_mean"):
         cells = [_cell(one.interval(measure)) for one in results]
         if against is not None:
             cells.append(_cell(results[0].difference(results[1], measure), sign=True))

@@ -35,6 +35,7 @@ def film_command(
 ) -> None:
     """Film a recorded episode, without playing it again."""
     from llm_coop_envs.benchmarks.run.recorded import read_recording
+    from llm_coop_envs.core.registry import scenario_of
     from llm_coop_envs.render.film import Film, form_of, need_ffmpeg, write_film
     from llm_coop_envs.render.scenes.from_events import frames
     from llm_coop_envs.render.screen.canvas import View
@@ -46,9 +47,7 @@ def film_command(
     need_ffmpeg()
     Film(fps=fps, per=per or "step", scale=scale, colour=colour)
     recording = read_recording(run.expanduser(), condition, seed)
-    scenes = frames(
-        recording.events, per=per or ("round" if recording.events[0]["scenario"] == "bertrand_v0" else "step")
-    )
+    scenes = frames(recording.events, per=per or scenario_of(recording.events[0]["scenario"]).film)
     width, height = usual_size(scenes[0]) if size is None else _size(size)
     film = Film(fps=fps, width=width, height=height, scale=scale, colour=colour, per=per or "step")
     view = View(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Mapping
@@ -11,7 +10,8 @@ from typing import Any
 
 from gymnasium import spaces
 
-from llm_coop_envs.core.registry_old import SCENARIOS, Scenario
+from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import plain
 
 
@@ -67,8 +67,6 @@ def describe(name: str) -> Description:
     Raises:
         StudyError: there is no such scenario.
     """
-    from llm_coop_envs.core.registry_old import find_scenario
-
     scenario = find_scenario(name)
     env = scenario.environment()
     agent = env.possible_agents[0]
@@ -77,7 +75,6 @@ def describe(name: str) -> Description:
         for kind, whole in (("observation", env.observation_space(agent)), ("action", env.action_space(agent)))
         for key, space in _parts(whole).items()
     }
-    metrics = importlib.import_module(f"llm_coop_envs.{scenario.name}.metrics").episode_metrics
     return Description(
         scenario=scenario,
         about=tuple(_paragraphs(_before_sections(inspect.getdoc(type(env)) or ""))),
@@ -87,7 +84,7 @@ def describe(name: str) -> Description:
         agents=(agent, env.possible_agents[-1]),
         spaces=parts,
         features=env.feature_names,
-        metrics=_told(inspect.getdoc(metrics) or ""),
+        metrics=_told(inspect.getdoc(scenario.measured.episode) or ""),
         policies=policy_lines(scenario),
         wordings=tuple(scenario.wordings),
     )
@@ -103,13 +100,12 @@ def policy_lines(scenario: Scenario) -> dict[str, str]:
 
 def first_line(scenario: Scenario) -> str:
     """What the environment's docstring says first."""
-    module = importlib.import_module(f"llm_coop_envs.{scenario.name}_v0")
-    return (inspect.getdoc(module.parallel_env) or "").split("\n")[0]
+    return (inspect.getdoc(scenario.env_class) or "").split("\n")[0]
 
 
 def all_scenarios() -> list[Scenario]:
-    """All scenarios, in the order of the papers."""
-    return list(SCENARIOS.values())
+    """All scenarios, the shipped ones first."""
+    return list(scenarios().values())
 
 
 def _space_text(space: spaces.Space[Any]) -> str:

@@ -11,7 +11,7 @@ from llm_coop_envs.benchmarks.report.blocks import NOTHING, Cell, Table, TableRo
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.registry_old import Row
+from llm_coop_envs.core.scenario import Row
 
 INVALID_ABOVE = 0.05
 # How the scripted server, and the scripted answers inside the process, name themselves.

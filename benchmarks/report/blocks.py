@@ -9,7 +9,7 @@ from itertools import cycle
 
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.registry_old import Row
+from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.render.charts.style import BLUE, PALETTE, VERMILION
 

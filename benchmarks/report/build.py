@@ -16,11 +16,8 @@ from llm_coop_envs.benchmarks.report.published import PAPER
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables, read_episodes
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.bertrand.report import BertrandSection
-from llm_coop_envs.core.registry_old import Row
+from llm_coop_envs.core.scenario import Row, load
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.evacuation.report import EvacuationSection
-from llm_coop_envs.kbc.report import KbcSection
 from llm_coop_envs.render.charts.style import need_matplotlib
 from llm_coop_envs.storage.files import write_whole
 
@@ -38,9 +35,6 @@ class SectionBuilder(Protocol):
 
     def fill(self, section: Section) -> None:
         """Write the section."""
-
-
-_BUILDERS: dict[str, Any] = {"kbc": KbcSection, "bertrand": BertrandSection, "evacuation": EvacuationSection}
 
 
 def write_report(
@@ -98,7 +92,7 @@ def build_parts(run: Run, invalid_above: float = INVALID_ABOVE) -> tuple[list[Se
         conditions.setdefault(condition.scenario, []).append(condition)
     who = {c.name: _who(run, c) for c in run.conditions}
     sections = {name: Section(name=name, title=cs[0].spec.title) for name, cs in conditions.items()}
-    builders: dict[str, SectionBuilder] = {name: _BUILDERS[name](cs, who) for name, cs in conditions.items()}
+    builders: dict[str, SectionBuilder] = {name: load(cs[0].spec.report)(cs, who) for name, cs in conditions.items()}
     asked = AnswersSection(run.conditions, invalid_above)
     metrics: dict[str, list[Row]] = {condition.name: [] for condition in run.conditions}
     talked: set[str] = set()

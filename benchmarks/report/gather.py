@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.players import label
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.registry_old import Event
+from llm_coop_envs.core.scenario import Event
 
 #: Rounds of which positions are kept; snapshots show some of them.
 KEPT_ROUNDS = 8

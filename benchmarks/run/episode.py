@@ -10,7 +10,7 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
 from llm_coop_envs.benchmarks.study.study import Condition, assign_seats
-from llm_coop_envs.core.registry_old import Event
+from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.llm.chat import Chat
 

@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.benchmarks.study.players import check_policy, full_name, make_policy
-from llm_coop_envs.core.registry_old import Row, find_scenario
+from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.play import play
 from llm_coop_envs.storage.folder import versions
-
-#: What is shown of an episode, the most telling first.
-SHOWN: Mapping[str, tuple[str, ...]] = {
-    "kbc": ("mean_last", "mean_first", "unanimous_last", "return_mean"),
-    "bertrand": ("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last", "return_mean"),
-    "evacuation": ("mean_round", "last_round", "escaped", "balance", "waiting", "detour", "return_mean"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from llm_coop_envs.benchmarks.run.episode import Played
 from llm_coop_envs.benchmarks.study.players import describe_model, label
 from llm_coop_envs.benchmarks.study.study import Condition, Study
-from llm_coop_envs.core.registry_old import Event
+from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import pack_lines, read_lines, write_whole

@@ -23,7 +23,7 @@ from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
 from llm_coop_envs.benchmarks.study.seating import read_player
 from llm_coop_envs.benchmarks.study.study import Condition, Study, assign_seats, parse_study
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.registry_old import find_scenario
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import PlayerLeft, RunError, SettingsError
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.llm.chat import Chat
@@ -32,9 +32,6 @@ from llm_coop_envs.storage.parquet import need_arrow
 
 HUMAN = "human"
 CONDITION = "played"
-
-#: Who fills the other seats if nothing is said.
-OTHERS = {"kbc": "poisson", "bertrand": "price_matching", "evacuation": "shares"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +90,7 @@ def plan_game(
     """Make a study of a game.
 
     Args:
-        scenario: `kbc`, `bertrand` or `evacuation`.
+        scenario: its name.
         seats: how many people play, from the first seat on; or their seats by name.
         others: who fills the other seats, as `llm-coop run --policy` takes it; a scripted policy by default.
         preset: a preset of the scenario.
@@ -118,7 +115,7 @@ def plan_game(
             )
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):
-        given = read_player(others or OTHERS[scenario])
+        given = read_player(others or found.opponent)
         policies["all"] = {"name": given.name, "options": dict(given.options)} if given.options else given.name
     condition: dict[str, Any] = {"name": CONDITION, "title": f"{scenario} with people", "scenario": scenario}
     if preset is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
-from llm_coop_envs.core.registry_old import Event
+from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.registry_old import Event, Row
+from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
-from llm_coop_envs.core.registry_old import SCENARIOS
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, scripted
@@ -77,7 +77,7 @@ def full_name(scenario: str, name: str) -> str:
     if kind in KINDS:
         return name
     short = name.removeprefix(f"{scenario}/")
-    known = SCENARIOS[scenario].policies
+    known = find_scenario(scenario).policies
     if short not in known:
         others = ", ".join(f"{one}:..." for one in KINDS)
         raise SettingsError(

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, settle
 from llm_coop_envs.benchmarks.study.yaml_source import Spot, read_yaml, read_yaml_file
-from llm_coop_envs.core.registry_old import SCENARIOS, Scenario
+from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.storage.folder import digest_of
@@ -83,7 +84,7 @@ class Condition:
     @property
     def spec(self) -> Scenario:
         """The scenario."""
-        return SCENARIOS[self.scenario]
+        return find_scenario(self.scenario)
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -281,9 +282,9 @@ def _condition(spot: Spot, study_seed: int) -> Condition:
     fields = spot.mapping(_CONDITION_FIELDS, required=("name", "scenario", "policies"))
     name = fields["name"].label()
     scenario_name = fields["scenario"].text()
-    if scenario_name not in SCENARIOS:
-        fields["scenario"].fail(f"there is no scenario '{scenario_name}'; {suggestion(scenario_name, SCENARIOS)}")
-    scenario = SCENARIOS[scenario_name]
+    if scenario_name not in scenarios():
+        fields["scenario"].fail(f"there is no scenario '{scenario_name}'; {suggestion(scenario_name, scenarios())}")
+    scenario = find_scenario(scenario_name)
     preset = fields["preset"].text() if "preset" in fields else None
     changed = {key: item.plain() for key, item in fields["settings"].mapping().items()} if "settings" in fields else {}
     try:

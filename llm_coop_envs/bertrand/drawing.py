@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.render.scenes.base import BertrandScene
 from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, ORANGE, PANEL, PAPER, Canvas, Rect, mixed, series
 from llm_coop_envs.render.screen.chart import Chart, Curve, Level
+from llm_coop_envs.render.screen.draw import Picture
 from llm_coop_envs.render.screen.talk import draw_talk
 
 SIZE = (1000, 640)
@@ -196,3 +197,6 @@ def _rounds(scene: BertrandScene) -> tuple[float, float]:
     last = scene.first_round + len(scene.prices) - 1
     shown = min(float(scene.rounds), max(20.0, last * 1.02))
     return (0.0 if scene.first_round == 1 else float(scene.first_round)), max(shown, float(last))
+
+
+PICTURE = Picture(draw=draw_bertrand, size=SIZE)

@@ -26,6 +26,7 @@ from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, Event, Over, Stage
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.question import Number
 
 ACT = "act"
 ROUND_LIMIT = "round limit reached"
@@ -107,6 +108,10 @@ class BertrandEnv(ScenarioEnv):
             self._floors = tuple(grid[0] for grid in self._grids)
             self._caps = tuple(grid[-1] for grid in self._grids)
         self._offers = tuple(tuple(enumerate(grid)) for grid in self._grids) if self._grids else ((),) * settings.firms
+        self._prices_asked = tuple(
+            Number(name="price", low=floor, high=cap, listed=offers)
+            for floor, cap, offers in zip(self._floors, self._caps, self._offers, strict=True)
+        )
         self._known: dict[tuple[int, ...], _Settled] = {}
         rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
         self.feature_names = ("prices_known", "own_price", *rivals, "own_profit")
@@ -235,6 +240,9 @@ class BertrandEnv(ScenarioEnv):
         return np.array(usable), np.array(mended)
 
     # Views.
+
+    def _question(self, index: int) -> Number:
+        return self._prices_asked[index]
 
     def _features(self) -> NDArray[np.float32]:
         if self._latest is None:

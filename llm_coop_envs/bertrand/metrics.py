@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
+from llm_coop_envs.core.scenario import Measures
 
 INDEX_FIRST = 250
 """First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""
@@ -265,3 +266,11 @@ def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         row["forced"] = event["forced"]
         rows.append(row)
     return rows
+
+
+MEASURES = Measures(
+    episode=episode_metrics,
+    rounds=round_rows,
+    about={},
+    headline=("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last"),
+)

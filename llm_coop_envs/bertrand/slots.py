@@ -85,3 +85,10 @@ class BertrandSlots(Slots):
     exchange: int
     exchanges: int
     may_replan: bool
+
+    def series(self) -> dict[str, list[tuple[float, float]]]:
+        """The prices of the rounds that are remembered."""
+        found = {"your price": [(float(row.round), row.price) for row in self.history]}
+        for place, name in enumerate(self.rivals):
+            found[name] = [(float(row.round), row.rival_prices[place]) for row in self.history]
+        return found

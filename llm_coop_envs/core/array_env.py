@@ -1,6 +1,7 @@
-"""The play itself, on arrays: clock, turns, talk, flags and recording, with the hooks that a scenario fills in.
+"""An environment on arrays: clock, turns, talk, flags and recording, with the hooks that a scenario fills in.
 
-Players are indices 0..n-1. Nothing here knows observation dictionaries, texts or spaces; `core.env` adds those.
+Players are indices 0..n-1. Nothing here knows observation dictionaries or texts: `core.env.ScenarioEnv` derives from
+`ArrayEnv` and adds those.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Over:
     truncated: bool = False
 
 
-class Game(ABC):
-    """One scenario being played.
+class ArrayEnv(ABC):
+    """One scenario, played with arrays of choices.
 
     Attributes:
         name: the scenario's name with its version, such as `"kbc_v0"`.

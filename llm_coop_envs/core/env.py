@@ -1,7 +1,7 @@
-"""The base of all three environments: what PettingZoo asks for, around a `Game`.
+"""The base of every environment: `ArrayEnv`, the play on arrays, with what PettingZoo asks for on top.
 
-`step` translates dictionaries to arrays, lets the game `advance`, and builds the observations: the numeric part,
-the messages heard, and the text.
+`step` translates dictionaries to arrays, lets `advance` play them, and builds the observations: the numeric part, the
+messages heard, and the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.array_env import TALK, Game
+from llm_coop_envs.core.array_env import TALK, ArrayEnv
+from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.rendering import GRAPHICAL, Easel, check_pygame
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
@@ -38,7 +39,7 @@ Observation = dict[str, Any]
 Action = dict[str, Any]
 
 
-class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
+class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     """A scenario as a PettingZoo parallel environment.
 
     Args:
@@ -85,6 +86,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         self.render_mode = render_mode
         settings = self.settings_type.build(preset, **fields_given)
         self.phases = (TALK, *self.act_phases) if settings.talk else tuple(self.act_phases)
+        self._words = Words(longest=settings.message_length)
         self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
         self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
         self._watched = render_mode == "human"
@@ -286,7 +288,24 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             self._easel = Easel(self, self.metadata["render_fps"])
         return self._easel
 
-    # Snapshots.
+    # Snapshots and copies.
+
+    def __getstate__(self) -> dict[str, Any]:
+        """How the environment was made and where it stands: a copy or an unpickled one continues, with the same draws.
+
+        A window is not copied; the copy opens its own when it shows something.
+        """
+        state: dict[str, Any] = super().__getstate__()
+        spaces_made = {"_observation_spaces": self._observation_spaces, "_action_spaces": self._action_spaces}
+        return {**state, "spaces": spaces_made, "events": self.events, "at": snapshot(self) if self._started else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Continue where `__getstate__` was called."""
+        super().__setstate__(state)
+        self.__dict__.update(state["spaces"])
+        if state["at"] is not None:
+            restore(self, state["at"])
+        self.events = state["events"]
 
     def get_state(self) -> dict[str, Any]:
         """Everything but the recorded events, generators included, as JSON-serialisable data.
@@ -324,11 +343,17 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         who = self.on_turn if on_turn else self.live
         return self._slot_views(who) if slots_only else self._views(who)
 
-    def choice_of(self, answer: float) -> object:
-        """The choice that a number answered to the text stands for; here the number itself."""
-        return answer
-
     # For the scenarios.
+
+    def _question(self, index: int) -> Question:
+        """What a player on turn is asked in an act phase; by default a number of the choice space."""
+        space = self._choice_space()
+        if isinstance(space, spaces.Discrete):
+            legal = self.masks()
+            assert legal is not None, "discrete choices have masks"
+            listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
+            return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
+        return Number(low=float(space.low[0]), high=float(space.high[0]))
 
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
         """What a player has heard, for its slots."""
@@ -381,10 +406,17 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():
             name = names[i]
-            slots = self._slots(i, {"me": name, "on_turn": turn[i] == 1, **common})
+            slots = self._slots(i, self._own_slots(i, turn[i] == 1, common))
             observations[name] = {"phase": phase, "turn": turn[i]}
             infos[name] = {"round": round_, "step": step, "flags": flags.get(i, ()), "slots": slots}
         return observations, infos
+
+    def _own_slots(self, index: int, on_turn: bool, common: dict[str, Any]) -> dict[str, Any]:
+        """The shared slots of one player."""
+        question: Question | None = None
+        if on_turn:
+            question = self._words if self.phase == TALK else self._question(index)
+        return {"me": self.possible_agents[index], "on_turn": on_turn, "question": question, **common}
 
     def _common_slots(self) -> dict[str, Any]:
         """The shared slots that are the same for all players."""
@@ -403,7 +435,7 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():
-            slots = self._slots(i, {"me": names[i], "on_turn": turn[i] == 1, **common})
+            slots = self._slots(i, self._own_slots(i, turn[i] == 1, common))
             view: Observation = {"observation": rows[i], "phase": phase, "turn": turn[i]}
             mask: dict[str, Any] = {"choice": None if masks is None else masks[i].copy()}
             if talk:

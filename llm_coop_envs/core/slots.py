@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from llm_coop_envs.core.question import Question
 from llm_coop_envs.core.quoting import quoted
 
 
@@ -45,6 +46,7 @@ class Slots:
         on_turn: whether this player's submission counts in this step.
         may_talk: whether players can send messages at all.
         message_length: the longest message in characters.
+        question: what is asked of this player now; `None` off turn.
     """
 
     me: str
@@ -52,3 +54,8 @@ class Slots:
     on_turn: bool
     may_talk: bool
     message_length: int
+    question: Question | None
+
+    def series(self) -> dict[str, list[tuple[float, float]]]:
+        """Numbers of the past that this player knows, by name, as (round, number) points; for a chart."""
+        return {}

@@ -9,6 +9,7 @@ from llm_coop_envs.evacuation.sight import towards
 from llm_coop_envs.render.scenes.base import DISABLED, ESCAPED, INSIDE, EvacuationScene
 from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, PANEL, PAPER, VERMILION, Canvas, Rect
 from llm_coop_envs.render.screen.chart import Chart, Curve
+from llm_coop_envs.render.screen.draw import Picture
 
 SIZE = (1100, 720)
 _PERSONA_WORDS: tuple[tuple[tuple[bool | None, bool | None], str], ...] = (
@@ -236,3 +237,6 @@ def _person(scene: EvacuationScene, canvas: Canvas, rect: Rect, person: int) -> 
                     break
                 room = Rect(rect.left, y, rect.width, rect.bottom - y)
                 y = _message(canvas, room, scene.agents[said.speaker], said.text)
+
+
+PICTURE = Picture(draw=draw_evacuation, size=SIZE)

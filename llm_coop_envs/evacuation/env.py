@@ -22,6 +22,7 @@ from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import Event, Over, Stage
 from llm_coop_envs.core.channels import within
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.question import Options
 from llm_coop_envs.core.slots import Heard
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.crowd import Crowd
@@ -255,11 +256,17 @@ class EvacuationEnv(ScenarioEnv):
     def _features(self) -> NDArray[np.float32]:
         return self._feature_maker.matrix(self.round)
 
-    def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
+    def _question(self, index: int) -> Options:
+        return self._fresh_slot_maker().question(index, self.phase)
+
+    def _fresh_slot_maker(self) -> SlotMaker:
         if not self._slots_fresh:
             self._slot_maker.refresh(self._option_orders)
             self._slots_fresh = True
-        return self._slot_maker.make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
+        return self._slot_maker
+
+    def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
+        return self._fresh_slot_maker().make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
 
     def _heard_nearest_first(self, index: int) -> tuple[Heard, ...]:
         if not self.conversation.messages:

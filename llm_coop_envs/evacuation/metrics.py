@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llm_coop_envs.core.scenario import Measures
+
 Event = Mapping[str, Any]
 
 #: The rounds of Table 2.
@@ -203,3 +205,11 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
         "change_rate_after_message": changes_heard / again_heard if again_heard else None,
         "change_rate_unheard": (changes - changes_heard) / (again - again_heard) if again > again_heard else None,
     }
+
+
+MEASURES = Measures(
+    episode=episode_metrics,
+    rounds=round_rows,
+    about={},
+    headline=("mean_round", "last_round", "escaped", "balance", "waiting", "detour"),
+)

@@ -14,7 +14,7 @@ import numpy as np
 
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView, Option
+from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView, MoveOption
 from llm_coop_envs.policies.base import Policy, ScriptedPolicy
 
 Action = dict[str, Any]
@@ -45,17 +45,17 @@ class Walker(ScriptedPolicy):
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
         """How bad an exit is."""
 
-    def step(self, slots: EvacuationSlots) -> Option:
+    def step(self, slots: EvacuationSlots) -> MoveOption:
         """The step to a free cell nearer to the target; else to a taken one nearer, to follow; else stay."""
-        here = next(option for option in slots.options if (option.row, option.col) == (slots.row, slots.col))
-        nearer = [option for option in slots.options if squared(slots, option) < squared(slots, here)]
+        here = next(option for option in slots.moves if (option.row, option.col) == (slots.row, slots.col))
+        nearer = [option for option in slots.moves if squared(slots, option) < squared(slots, here)]
         # Free before taken, near before far; ties go to the lower number, whatever the order of the list.
         return min(nearer, key=lambda option: (option.taken, squared(slots, option), option.choice), default=here)
 
 
-def squared(slots: EvacuationSlots, option: Option) -> int:
+def squared(slots: EvacuationSlots, option: MoveOption) -> int:
     """The squared distance from where an option leads to the target; 0 without a target."""
-    if slots.target_cell is None or option.row is None or option.col is None:
+    if slots.target_cell is None:
         return 0
     return (option.row - slots.target_cell[0]) ** 2 + (option.col - slots.target_cell[1]) ** 2
 
@@ -136,11 +136,11 @@ class RuleBased(Walker):
         terms = zip((first, second, third), powers, (exit_.distance, people, people / FAN_CELLS), strict=True)
         return sum(float(weight**power * value) for weight, power, value in terms) / (first + second + third)
 
-    def step(self, slots: EvacuationSlots) -> Option:
+    def step(self, slots: EvacuationSlots) -> MoveOption:
         """The best free neighbouring cell, now and then the second best."""
         here = (slots.row, slots.col)
-        stay = next(option for option in slots.options if (option.row, option.col) == here)
-        free = [option for option in slots.options if option is not stay and not option.taken]
+        stay = next(option for option in slots.moves if (option.row, option.col) == here)
+        free = [option for option in slots.moves if option is not stay and not option.taken]
         ranked = sorted(free, key=lambda option: (squared(slots, option), option.row, option.col))
         place = 0 if self.episode.rng.random() < 0.95 else 1
         return ranked[place] if place < len(ranked) else stay

@@ -9,10 +9,11 @@ would see one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from llm_coop_envs.core.question import Option, Options
 from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.evacuation.crowd import Crowd
 from llm_coop_envs.evacuation.movement import free_moves, open_moves
@@ -21,6 +22,19 @@ from llm_coop_envs.evacuation.settings import EvacuationSettings
 
 LETTERS = "abcdefghi"
 _MOVE_NAMES = {(down, right): name for name, down, right in MOVES}
+_ALL_MOVES = tuple(name for name, _, _ in MOVES)
+#: Other ways to type a move: the initials, the number pad's digit around 5, and the name without "and".
+ALIASES = {
+    "up": ("u", "8"),
+    "down": ("d", "2"),
+    "left": ("l", "4"),
+    "right": ("r", "6"),
+    "stay": ("s", "5"),
+    "up and left": ("ul", "7", "up left"),
+    "up and right": ("ur", "9", "up right"),
+    "down and left": ("dl", "1", "down left"),
+    "down and right": ("dr", "3", "down right"),
+}
 
 
 class ExitView(NamedTuple):
@@ -37,23 +51,18 @@ class ExitView(NamedTuple):
     people: float
 
 
-class Option(NamedTuple):
-    """One legal answer.
+@dataclass(frozen=True, kw_only=True)
+class MoveOption(Option):
+    """One step that can be taken.
 
     Attributes:
-        choice: the number to submit.
-        letter: for moves, the letter in the list, from a on; else empty.
-        name: the exit's or the move's name.
-        row: for moves, the row of the cell it leads to.
-        col: for moves, the column of that cell.
-        taken: for moves, whether somebody else stands there now (offered in the simultaneous engine only).
+        row: the row of the cell it leads to.
+        col: the column of that cell.
+        taken: whether somebody else stands there now (offered in the simultaneous engine only).
     """
 
-    choice: int
-    letter: str
-    name: str
-    row: int | None
-    col: int | None
+    row: int
+    col: int
     taken: bool
 
 
@@ -63,7 +72,7 @@ class EvacuationSlots(Slots):
 
     Attributes:
         asked: what is to be answered now: `"talk"`, `"exit"`, `"move"`, or empty if nothing.
-        options: the legal answers to a choice of an exit or a move, in the order in which they are listed.
+        options: the question's options, in the order in which they are listed; empty where none are asked for.
         rows: rows of the room, walls included.
         cols: columns of the room, walls included.
         rounds: after how many rounds it is too late.
@@ -123,6 +132,11 @@ class EvacuationSlots(Slots):
     hearing_radius: float
     heard: tuple[Heard, ...]
 
+    @property
+    def moves(self) -> tuple[MoveOption, ...]:
+        """The steps that can be taken, where one is asked for."""
+        return cast("tuple[MoveOption, ...]", self.options) if self.asked == "move" else ()
+
 
 def shown_persona(settings: EvacuationSettings, physical: int, mental: int) -> tuple[bool | None, bool | None]:
     """Whether a person's text says strong, and confident; `None` without personas.
@@ -152,8 +166,9 @@ class SlotMaker:
         self._crowd = crowd
         self._room = crowd.room
         names = self._room.exit_names
-        self._exit_options = tuple(Option(k, "", name, None, None, False) for k, name in enumerate(names))
-        self._offered: dict[tuple[Any, ...], tuple[Option, ...]] = {}
+        exits = tuple(Option(choice=k, name=name) for k, name in enumerate(names))
+        self._exits_asked = Options(name="exit", options=exits)
+        self._offered: dict[tuple[Any, ...], Options] = {}
         self.personas = [
             shown_persona(settings, physical, mental)
             for physical, mental in zip(crowd.physical.tolist(), crowd.mental.tolist(), strict=True)
@@ -211,6 +226,7 @@ class SlotMaker:
         """
         names = self._room.exit_names
         asked = common["phase"] if common["on_turn"] else ""
+        question = common["question"]
         row, col = self._rows[index], self._cols[index]
         heading = self._heading[index]
         target = None if heading < 0 else self._cells[self._target[index]]
@@ -221,7 +237,7 @@ class SlotMaker:
             common,
             **self._fixed,
             asked=asked,
-            options=self._options(index, asked),
+            options=question.options if isinstance(question, Options) else (),
             round=round_,
             strong=strong,
             confident=confident,
@@ -241,11 +257,10 @@ class SlotMaker:
         )
         return slots
 
-    def _options(self, index: int, asked: str) -> tuple[Option, ...]:
-        if asked == "exit":
-            return self._exit_options
-        if asked != "move":
-            return ()
+    def question(self, index: int, phase: str) -> Options:
+        """What a person is asked in an act phase."""
+        if phase == "exit":
+            return self._exits_asked
         order = None if self._orders is None else self._orders[index]
         key = (self._at[index], self._allowed[index], self._free[index], order)
         offered = self._offered.get(key)
@@ -255,16 +270,27 @@ class SlotMaker:
             offered = self._offered[key] = self._list_moves(index, order or range(len(MOVES)))
         return offered
 
-    def _list_moves(self, index: int, order: range | tuple[int, ...]) -> tuple[Option, ...]:
+    def _list_moves(self, index: int, order: range | tuple[int, ...]) -> Options:
         exits = len(self._room.exit_names)
         row, col, free, allowed = self._rows[index], self._cols[index], self._free[index], self._allowed[index]
-        options: list[Option] = []
+        options: list[MoveOption] = []
         for move in order:
             if allowed >> move & 1:
                 name, down, right = MOVES[move]
                 taken = move != STAY and not free >> move & 1
-                options.append(Option(exits + move, LETTERS[len(options)], name, row + down, col + right, taken))
-        return tuple(options)
+                options.append(
+                    MoveOption(
+                        choice=exits + move,
+                        name=name,
+                        letter=LETTERS[len(options)],
+                        aliases=ALIASES[name],
+                        towards=(down, right),
+                        row=row + down,
+                        col=col + right,
+                        taken=taken,
+                    )
+                )
+        return Options(name="move", options=tuple(options), known=_ALL_MOVES)
 
 
 def _direction(down: int, right: int) -> str:

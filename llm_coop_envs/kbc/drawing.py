@@ -21,6 +21,7 @@ from llm_coop_envs.render.screen.canvas import (
     mixed,
 )
 from llm_coop_envs.render.screen.chart import Chart, Curve, Level, tick_text, ticks
+from llm_coop_envs.render.screen.draw import Picture
 from llm_coop_envs.render.screen.talk import draw_talk
 
 SIZE = (1000, 640)
@@ -203,3 +204,6 @@ def _spread(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
             ]
         )
     canvas.box(Rect(rect.left, rect.top - px(8), rect.width, 1), GRID)
+
+
+PICTURE = Picture(draw=draw_kbc, size=SIZE)

@@ -16,6 +16,7 @@ from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, Event, Over, Stage
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.question import Number
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
@@ -103,6 +104,9 @@ class KBCEnv(ScenarioEnv):
         self._feature_bounds = (low, high)
         self._state_bounds = (np.zeros(1 + self.n_players), np.ones(1 + self.n_players))
         self._fixed_slots = self._rules_in_words()
+        self._number = Number(
+            low=tidy(settings.low), high=tidy(settings.high), integer=settings.integer, counted=settings.integer
+        )
 
     def _choice_space(self) -> spaces.Discrete[Any] | spaces.Box:
         settings = self.settings
@@ -185,11 +189,10 @@ class KBCEnv(ScenarioEnv):
             values = np.clip(np.where(np.isnan(values), low, values), low, high)
         return values, bad
 
-    def choice_of(self, answer: float) -> object:
-        """The choice for an answered number; one that may not be named stays illegal and is flagged."""
-        return answer - self.settings.low if self.settings.integer else answer
-
     # What players know.
+
+    def _question(self, index: int) -> Number:
+        return self._number
 
     def _features(self) -> NDArray[np.float32]:
         rows: NDArray[np.float32] = self._base.copy()

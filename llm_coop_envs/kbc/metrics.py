@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.scenario import Measures
 from llm_coop_envs.kbc.reference import comparable, distances
 from llm_coop_envs.kbc.settings import KBCSettings
 
@@ -185,3 +186,11 @@ def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict
         "choices": json.dumps(event["choices"]),
         "group_numbers": None if groups is None else json.dumps(groups),
     }
+
+
+MEASURES = Measures(
+    episode=episode_metrics,
+    rounds=round_rows,
+    about={},
+    headline=("mean_last", "mean_first", "unanimous_last"),
+)

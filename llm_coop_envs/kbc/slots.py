@@ -79,3 +79,12 @@ class KBCSlots(Slots):
     turn: int
     together: bool
     heard: tuple[Heard, ...]
+
+    def series(self) -> dict[str, list[tuple[float, float]]]:
+        """Own numbers and targets of the rounds that are remembered."""
+        if not self.past:
+            return {}
+        return {
+            "your number": [(float(row.round), row.own) for row in self.past],
+            "target": [(float(row.round), row.target) for row in self.past],
+        }

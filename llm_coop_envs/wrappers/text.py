@@ -8,8 +8,8 @@ from typing import Any
 
 from pettingzoo.utils import BaseParallelWrapper
 
-from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import MAX_TEXT_LENGTH, ScenarioEnv
+from llm_coop_envs.core.question import Options, Question, Words
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.errors import ActionError, SettingsError
 
@@ -40,6 +40,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         self._game = env
         self._observation_spaces: dict[str, UnicodeText] = {}
         self._action_spaces: dict[str, UnicodeText] = {}
+        self._questions: dict[str, Question | None] = {}
 
     def observation_space(self, agent: str) -> UnicodeText:
         """Any text; always the same object."""
@@ -60,7 +61,11 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
     ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
         """Start a new episode, see the environment's `reset`."""
         observations, infos = self._game.reset(seed=seed, options=options)
+        self._remember(infos)
         return _texts(observations), _without_masks(infos)
+
+    def _remember(self, infos: Mapping[str, Mapping[str, Any]]) -> None:
+        self._questions = {name: info["slots"].question for name, info in infos.items()}
 
     def step(
         self, actions: Mapping[str, str]
@@ -72,15 +77,21 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         """
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to text, not {type(actions).__name__}")
-        talking = self._game.phase == TALK
-        dicts: dict[str, dict[str, object]] = {}
-        for name, said in actions.items():
-            number = None if talking else read_number(said)
-            dicts[name] = (
-                {"message": said} if talking else {"choice": None if number is None else self._game.choice_of(number)}
-            )
+        dicts = {name: _action(self._questions.get(name), said) for name, said in actions.items()}
         observations, rewards, terminations, truncations, infos = self._game.step(dicts)
+        self._remember(infos)
         return _texts(observations), rewards, terminations, truncations, _without_masks(infos)
+
+
+def _action(question: Question | None, said: object) -> dict[str, object]:
+    """What a text submits as the answer to a question."""
+    if isinstance(question, Words):
+        return {"message": said}
+    if isinstance(question, Options):
+        option = question.find(said) if isinstance(said, str) else None
+        return {"choice": None if option is None else option.choice}
+    number = read_number(said)
+    return {"choice": None if number is None or question is None else question.choice(number)}
 
 
 def read_number(text: object) -> float | int | None:

@@ -6,8 +6,9 @@ import re
 
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.question import Option
 from llm_coop_envs.core.slots import Slots
-from llm_coop_envs.evacuation.slots import EvacuationSlots, Option
+from llm_coop_envs.evacuation.slots import EvacuationSlots
 from llm_coop_envs.kbc.slots import KBCSlots
 from llm_coop_envs.policies.base import Action
 

@@ -1,31 +1,28 @@
 """Rules that play without a model: baselines, called scripted everywhere.
 
-Each scenario's module holds `POLICIES`: a name for each factory. A policy is known as `"scenario/name"`; the first line
-of a factory's docstring says what it does.
+Each scenario's `scripted.py` holds `POLICIES`: a name for each factory. A policy is known as `"scenario/name"`; the
+first line of a factory's docstring says what it does.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
 
+from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
 
-SCENARIOS = ("kbc", "bertrand", "evacuation")
-
 
 def factories() -> dict[str, Callable[..., Policy]]:
     """All scripted policies by full name."""
-    found: dict[str, Callable[..., Policy]] = {}
-    for scenario in SCENARIOS:
-        module = importlib.import_module(f"llm_coop_envs.{scenario}.scripted")
-        for name, factory in module.POLICIES.items():
-            found[f"{scenario}/{name}"] = factory
-    return found
+    return {
+        f"{scenario.name}/{name}": factory
+        for scenario in scenarios().values()
+        for name, factory in scenario.policies.items()
+    }
 
 
 def describe() -> dict[str, str]:

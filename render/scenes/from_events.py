@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from llm_coop_envs.bertrand.scene import BertrandTracker
-from llm_coop_envs.errors import SceneError
-from llm_coop_envs.evacuation.scene import EvacuationTracker
-from llm_coop_envs.kbc.scene import KbcTracker
+from llm_coop_envs.core.registry import scenario_of
+from llm_coop_envs.core.scenario import load
+from llm_coop_envs.errors import SceneError, StudyError
 from llm_coop_envs.render.scenes.base import AnyScene
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
-
-_TRACKERS: dict[str, type[Tracker[Any]]] = {
-    "evacuation_v0": EvacuationTracker,
-    "bertrand_v0": BertrandTracker,
-    "kbc_v0": KbcTracker,
-}
 
 STEP, ROUND = "step", "round"
 
@@ -30,10 +23,12 @@ def tracker(start: Event) -> Tracker[Any]:
     scenario = start.get("scenario") if start.get("type") == "start" else None
     if scenario is None:
         raise SceneError("the record does not begin with a start event; it is no whole episode")
-    if scenario not in _TRACKERS:
-        raise SceneError(f"there is no picture of {scenario!r}; known are {', '.join(sorted(_TRACKERS))}")
     try:
-        return _TRACKERS[scenario](start)
+        found: type[Tracker[Any]] = load(scenario_of(scenario).scene)
+    except StudyError as error:
+        raise SceneError(f"there is no picture of {scenario!r}: {error}") from error
+    try:
+        return found(start)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise SceneError(f"the start event is damaged ({type(error).__name__}: {error})") from error
 

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.bertrand.drawing import SIZE as BERTRAND_SIZE
-from llm_coop_envs.bertrand.drawing import draw_bertrand
-from llm_coop_envs.errors import SceneError
-from llm_coop_envs.evacuation.drawing import SIZE as EVACUATION_SIZE
-from llm_coop_envs.evacuation.drawing import draw_evacuation
-from llm_coop_envs.kbc.drawing import SIZE as KBC_SIZE
-from llm_coop_envs.kbc.drawing import draw_kbc
-from llm_coop_envs.render.scenes.base import AnyScene, BertrandScene, EvacuationScene, KbcScene
+from llm_coop_envs.core.registry import scenario_of
+from llm_coop_envs.core.scenario import load
+from llm_coop_envs.errors import SceneError, StudyError
+from llm_coop_envs.render.scenes.base import AnyScene, Scene
 from llm_coop_envs.render.screen.canvas import INK, PAPER, Canvas, View
 from llm_coop_envs.render.screen.library import pygame
 
-_DRAWN: dict[type[Any], tuple[Callable[[Any, Canvas], None], tuple[int, int]]] = {
-    EvacuationScene: (draw_evacuation, EVACUATION_SIZE),
-    BertrandScene: (draw_bertrand, BERTRAND_SIZE),
-    KbcScene: (draw_kbc, KBC_SIZE),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """How the scenes of a scenario are drawn.
+
+    Attributes:
+        draw: draws a scene onto a canvas.
+        size: the usual width and height at scale 1.
+    """
+
+    draw: Callable[[Any, Canvas], None]
+    size: tuple[int, int]
+
+
 #: The masks of a surface whose bytes are red, green, blue.
 _RGB_BYTES = (0xFF, 0xFF00, 0xFF0000, 0) if sys.byteorder == "little" else (0xFF0000, 0xFF00, 0xFF, 0)
+#: The size of a picture that says why there is none.
+ERROR_SIZE = (1000, 640)
 #: Pictures wider or higher than this are refused.
 MAX_SIDE = 16_000
 
@@ -44,7 +52,7 @@ def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | No
         SceneError: there is no picture of such a scene, or the size is impossible.
     """
     view = view or View()
-    paint, _ = _painter(scene)
+    paint = _picture(scene).draw
     if onto is None:
         onto = pygame.Surface(_size(scene, view), depth=32)
     canvas = Canvas(onto, view)
@@ -64,7 +72,7 @@ def usual_size(scene: AnyScene) -> tuple[int, int]:
     Raises:
         SceneError: there is no picture of such a scene.
     """
-    return _painter(scene)[1]
+    return _picture(scene).size
 
 
 def frame(scene: AnyScene, view: View | None = None) -> NDArray[np.uint8]:
@@ -89,10 +97,13 @@ def _paper(size: tuple[int, int], use: str) -> pygame.Surface:
     return pygame.Surface(size, depth=32)
 
 
-def _painter(scene: AnyScene) -> tuple[Callable[[Any, Canvas], None], tuple[int, int]]:
-    found = _DRAWN.get(type(scene))
-    if found is None:
+def _picture(scene: AnyScene) -> Picture:
+    if not isinstance(scene, Scene):
         raise SceneError(f"there is no picture of a {type(scene).__name__}")
+    try:
+        found: Picture = load(scenario_of(scene.scenario).picture)
+    except StudyError as error:
+        raise SceneError(f"there is no picture of {scene.scenario!r}: {error}") from error
     return found
 
 
@@ -109,7 +120,7 @@ def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:
     return copy
 
 
-def error_frame(sentence: str, size: tuple[int, int] = EVACUATION_SIZE) -> NDArray[np.uint8]:
+def error_frame(sentence: str, size: tuple[int, int] = ERROR_SIZE) -> NDArray[np.uint8]:
     """A picture that says why there is none."""
     surface = pygame.Surface(size, depth=32)
     surface.fill(PAPER)

@@ -6,6 +6,7 @@ import pickle
 
 from episodes import rounds
 
+from llm_coop_envs.core.question import Options, Words
 from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
@@ -107,5 +108,6 @@ def test_slots_are_whole_and_plain():
             assert type(slots)(**vars(slots)) == slots
             assert pickle.loads(pickle.dumps(slots)) == slots
             flat = [*vars(slots).values(), *(value for exit_ in slots.exits for value in exit_)]
-            assert all(type(value) in (str, int, float, bool, tuple, type(None)) for value in flat)
+            plain = (str, int, float, bool, tuple, type(None), Options, Words)
+            assert all(type(value) in plain for value in flat)
         env.step({})

@@ -307,8 +307,12 @@ def test_long_sessions_show_the_latest_rounds():
 
 def test_answered_numbers_become_choices_and_illegal_ones_stay_illegal():
     env = kbc_v0.parallel_env(players=2, low=5, high=15, talk=False)
-    assert [env.choice_of(number) for number in (5, 15, 4, 16, 7.5)] == [0, 10, -1, 11, 2.5]
-    assert kbc_v0.parallel_env(players=2, choices="real", low=5).choice_of(7.5) == 7.5
+    env.reset(seed=0)
+    question = env.look()[1]["player_0"]["slots"].question
+    assert [question.choice(number) for number in (5, 15, 4, 16, 7.5)] == [0, 10, -1, -1, -1]
+    real = kbc_v0.parallel_env(players=2, choices="real", low=5, talk=False)
+    real.reset(seed=0)
+    assert real.look()[1]["player_0"]["slots"].question.choice(7.5) == 7.5
 
 
 def test_group_play_announces_all_groups():

@@ -11,7 +11,7 @@ from small import KBC, command, llm_coop
 
 import llm_coop_envs
 from llm_coop_envs.benchmarks.pages.describe import attribute_docs, describe
-from llm_coop_envs.core.registry_old import SCENARIOS
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.policies import scripted
 
 SCENARIO_NAMES = ("kbc", "bertrand", "evacuation")
@@ -125,8 +125,8 @@ def test_describe_tells_every_setting_with_its_meaning(scenario):
     for setting in told.settings:
         assert setting.about, f"{setting.name} has no documentation"
         assert setting.name in words
-    assert {s.name for s in told.settings} == set(SCENARIOS[scenario].environment().settings.to_json())
-    assert set(told.presets) == set(SCENARIOS[scenario].settings_type.presets)
+    assert {s.name for s in told.settings} == set(find_scenario(scenario).environment().settings.to_json())
+    assert set(told.presets) == set(find_scenario(scenario).settings_type.presets)
     assert set(told.policies) <= words
     assert {"observation.text", "observation.observation", "action.choice", "action.message"} <= set(told.spaces)
     assert all(told.policies.values())

@@ -1,6 +1,5 @@
 """The window, without a display: SDL's dummy driver."""
 
-import importlib
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from llm_coop_envs.evacuation.drawing_room import frame_of
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
 from llm_coop_envs.render.screen.canvas import Canvas
+from llm_coop_envs.render.screen.draw import Picture
 from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.window import Window
 
@@ -181,9 +181,7 @@ def test_a_failing_array_picture_says_so(monkeypatch):
     env = kbc_v0.parallel_env(players=3, talk=False, render_mode="rgb_array")
     env.reset(seed=0)
     good = env.render()
-    monkeypatch.setattr("llm_coop_envs.render.screen.draw.draw_kbc", fail)
-    draw = importlib.import_module("llm_coop_envs.render.screen.draw")
-    monkeypatch.setattr(draw, "_painter", fail)
+    monkeypatch.setattr("llm_coop_envs.kbc.drawing.PICTURE", Picture(draw=fail, size=(1000, 640)))
     with pytest.warns(UserWarning, match="drawing failed"):
         picture = env.render()
     assert picture.dtype == np.uint8

@@ -1,0 +1,20 @@
+"""The descriptor of this scenario: what the rest of the package needs to know of it."""
+
+from __future__ import annotations
+
+from llm_coop_envs.core.scenario import Scenario
+
+_ROOM = __name__.rpartition(".")[0]
+
+SCENARIO = Scenario(
+    name="bertrand",
+    title="Bertrand competition",
+    env=f"{_ROOM}.env:BertrandEnv",
+    measures=f"{_ROOM}.metrics:MEASURES",
+    scripted=f"{_ROOM}.scripted:POLICIES",
+    opponent="price_matching",
+    scene=f"{_ROOM}.scene:BertrandTracker",
+    picture=f"{_ROOM}.drawing:PICTURE",
+    report=f"{_ROOM}.report:BertrandSection",
+    film="round",
+)

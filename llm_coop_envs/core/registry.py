@@ -1,0 +1,96 @@
+"""The scenarios by name: those that come with the package, those that are installed beside it, and registered ones.
+
+A scenario comes with the package if a folder beside this one has a module `scenario` with a `SCENARIO` in it. One from
+outside is named by an entry point of the group `llm_coop_envs.scenarios`, or registered by a call of `register`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import MappingProxyType
+
+from llm_coop_envs.core.scenario import Scenario
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import StudyError
+
+GROUP = "llm_coop_envs.scenarios"
+
+_registered: dict[str, Scenario] = {}
+_broken: dict[str, str] = {}
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The names of the scenarios that come with the package, without importing them."""
+    home = Path(__file__).parents[1]
+    return tuple(sorted(path.parent.name for path in home.glob("*/scenario.py") if path.parent.name != "core"))
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """All scenarios by name, the shipped ones first."""
+    return MappingProxyType({**_shipped(), **_installed(), **_registered})
+
+
+def find_scenario(name: str) -> Scenario:
+    """The scenario of that name.
+
+    Raises:
+        StudyError: there is none, or it cannot be imported.
+    """
+    known = scenarios()
+    if name in known:
+        return known[name]
+    if name in _broken:
+        raise StudyError(f"the scenario '{name}' is installed but cannot be used: {_broken[name]}")
+    raise StudyError(f"there is no scenario '{name}'; {suggestion(name, known)}")
+
+
+def scenario_of(env_name: str) -> Scenario:
+    """The scenario of an environment's name with its version, such as `"kbc_v0"`.
+
+    Raises:
+        StudyError: there is none.
+    """
+    return find_scenario(env_name.rpartition("_v")[0])
+
+
+def register(scenario: Scenario) -> None:
+    """Make a scenario known; the same one again changes nothing.
+
+    Raises:
+        StudyError: there is another one of that name.
+    """
+    if scenarios().get(scenario.name, scenario) != scenario:
+        raise StudyError(f"there is another scenario '{scenario.name}'; give yours another name")
+    if scenario.name not in scenarios():
+        _registered[scenario.name] = scenario
+
+
+def registered() -> tuple[Scenario, ...]:
+    """The scenarios that were registered by calls in this process: what worker processes must be told."""
+    return tuple(_registered.values())
+
+
+@functools.cache
+def _shipped() -> Mapping[str, Scenario]:
+    package = __name__.partition(".")[0]
+    return {name: importlib.import_module(f"{package}.{name}.scenario").SCENARIO for name in shipped_names()}
+
+
+@functools.cache
+def _installed() -> Mapping[str, Scenario]:
+    found: dict[str, Scenario] = {}
+    for point in entry_points(group=GROUP):
+        try:
+            scenario = point.load()
+        except Exception as error:  # somebody else's code: the other scenarios must stay usable
+            _broken[point.name] = f"{type(error).__name__}: {error}"
+            continue
+        if isinstance(scenario, Scenario) and scenario.name not in _shipped():
+            found[scenario.name] = scenario
+        else:
+            _broken[point.name] = f"{point.value} is no new Scenario"
+    return found

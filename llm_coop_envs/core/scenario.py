@@ -1,0 +1,156 @@
+"""What everything else needs to know of a scenario, in one descriptor that stands in the scenario's own room.
+
+A reference is an object, or `"module:attribute"` as a string, which is imported when it is first needed; so knowing a
+scenario imports nothing of it. Rooms that use a reference say what it must be: the class `Workflow` of language models,
+the class `Section` of reports, and so on. Where a scenario brings none, they have a generic one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llm_coop_envs.core.settings import ScenarioSettings
+
+if TYPE_CHECKING:
+    from llm_coop_envs.core.env import ScenarioEnv
+
+Event = dict[str, Any]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """What is measured of a scenario's episodes, from their recorded events.
+
+    Attributes:
+        episode: one flat row of JSON scalars for an episode.
+        rounds: flat rows, one per round.
+        about: what each measure of `episode` means, in a sentence with its unit and range, by name.
+        headline: the measures that reports and comparisons put first.
+    """
+
+    episode: Callable[[Sequence[Event]], Row]
+    rounds: Callable[[Sequence[Event]], list[Row]]
+    about: Mapping[str, str]
+    headline: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A scenario.
+
+    Attributes:
+        name: its name in studies and file names, such as `"kbc"`.
+        title: its name in reports.
+        env: the environment's class, a `ScenarioEnv`.
+        measures: what is measured, a `Measures`.
+        scripted: its scripted policies, a mapping from name to factory.
+        opponent: who of them fills the seats that nobody else takes.
+        workflow: what a language model is asked, a `policies.llm.playing.workflow.Workflow`; by default the
+            environment's own text.
+        scene: how events become scenes, a `render.scenes.tracking.Tracker` class; by default a table of players.
+        picture: how its scenes are drawn, a `render.screen.draw.Picture`; by default as a table.
+        report: its section of reports, a class as `benchmarks.report.build.SectionBuilder`; by default its measures.
+        figures: its own figures, a mapping from name to `benchmarks.report.figures.Figure`.
+        learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
+            the choice space.
+        film: whether films and replays show one picture per `"step"` or per `"round"`.
+        options: more references by name, for rooms that come from outside.
+    """
+
+    name: str
+    title: str
+    env: type[ScenarioEnv] | str
+    measures: Measures | str
+    scripted: Mapping[str, Callable[..., Any]] | str
+    opponent: str
+    workflow: Any = None
+    scene: Any = None
+    picture: Any = None
+    report: Any = None
+    figures: Any = None
+    learning: Any = None
+    film: str = "step"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def env_class(self) -> type[ScenarioEnv]:
+        """The environment's class."""
+        found: type[ScenarioEnv] = load(self.env)
+        return found
+
+    @property
+    def env_name(self) -> str:
+        """The environment's name with its version, such as `"kbc_v0"`."""
+        return str(self.env_class.metadata["name"])
+
+    @property
+    def settings_type(self) -> type[ScenarioSettings]:
+        """The class of its settings."""
+        return self.env_class.settings_type
+
+    @property
+    def policies(self) -> Mapping[str, Callable[..., Any]]:
+        """Its scripted policies by name."""
+        found: Mapping[str, Callable[..., Any]] = load(self.scripted)
+        return found
+
+    @property
+    def measured(self) -> Measures:
+        """What is measured."""
+        found: Measures = load(self.measures)
+        return found
+
+    @property
+    def wordings(self) -> list[str]:
+        """The names of its shipped wordings."""
+        folder = self.env_class.home / "wordings"
+        return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+    @property
+    def published(self) -> Mapping[str, Any]:
+        """Published numbers with their sources, from `published.json` in the scenario's room; empty without one."""
+        return _read_published(self.env_class.home / "published.json")
+
+    def environment(self, *, record: bool = False, **settings: Any) -> ScenarioEnv:
+        """Make the parallel environment.
+
+        Args:
+            record: keep events.
+            **settings: `preset` and settings by name.
+
+        Raises:
+            SettingsError: as the environment does.
+        """
+        make: Callable[..., ScenarioEnv] = self.env_class
+        return make(record=record, **settings)
+
+    def episode_metrics(self, events: Sequence[Event]) -> Row:
+        """What is measured of one episode, as one flat row."""
+        return self.measured.episode(events)
+
+    def round_rows(self, events: Sequence[Event]) -> list[Row]:
+        """What is measured of each round, as flat rows."""
+        return self.measured.rounds(events)
+
+
+def load(reference: Any) -> Any:
+    """What a reference stands for: itself, or what `"module:attribute"` names."""
+    if not isinstance(reference, str):
+        return reference
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@functools.cache
+def _read_published(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        return {}
+    found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,19 @@
+"""The descriptor of this scenario: what the rest of the package needs to know of it."""
+
+from __future__ import annotations
+
+from llm_coop_envs.core.scenario import Scenario
+
+_ROOM = __name__.rpartition(".")[0]
+
+SCENARIO = Scenario(
+    name="evacuation",
+    title="Emergency evacuation",
+    env=f"{_ROOM}.env:EvacuationEnv",
+    measures=f"{_ROOM}.metrics:MEASURES",
+    scripted=f"{_ROOM}.scripted:POLICIES",
+    opponent="shares",
+    scene=f"{_ROOM}.scene:EvacuationTracker",
+    picture=f"{_ROOM}.drawing:PICTURE",
+    report=f"{_ROOM}.report:EvacuationSection",
+)

@@ -1,0 +1,19 @@
+"""The descriptor of this scenario: what the rest of the package needs to know of it."""
+
+from __future__ import annotations
+
+from llm_coop_envs.core.scenario import Scenario
+
+_ROOM = __name__.rpartition(".")[0]
+
+SCENARIO = Scenario(
+    name="kbc",
+    title="Keynesian beauty contest",
+    env=f"{_ROOM}.env:KBCEnv",
+    measures=f"{_ROOM}.metrics:MEASURES",
+    scripted=f"{_ROOM}.scripted:POLICIES",
+    opponent="poisson",
+    scene=f"{_ROOM}.scene:KbcTracker",
+    picture=f"{_ROOM}.drawing:PICTURE",
+    report=f"{_ROOM}.report:KbcSection",
+)
