@@ -33,20 +33,29 @@ class Settings:
         Raises:
             SettingsError: an unknown preset or field, or an impossible value.
         """
-        names = [f.name for f in fields(cls) if f.init]
-        for name, value in given.items():
-            if name not in names:
-                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
         if preset is None:
-            return cls(**given)
+            return cls.from_json(given)
         if preset not in cls.presets:
             raise SettingsError(
                 "preset", preset, f"is no preset of {cls.__name__}; {suggestion(str(preset), cls.presets)}"
             )
-        return cls(**{**cls.presets[preset], **given})
+        return cls.from_json({**cls.presets[preset], **given})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Make settings from fields by name; those that are left out have their defaults.
+
+        Raises:
+            SettingsError: an unknown field, or an impossible value.
+        """
+        names = [f.name for f in fields(cls) if f.init]
+        for name, value in data.items():
+            if name not in names:
+                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
+        return cls(**data)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `build` accepts again."""
+        """All fields as plain data that `from_json` accepts again."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.init}
 
 

@@ -133,13 +133,14 @@ def appending(path: Path) -> Iterator[Callable[[Any], None]]:
         yield append
 
 
-def read_appended(path: Path) -> list[Any]:
+def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list[Any]:
     """The records that `appending` wrote so far, without a last line that is being written or was torn.
 
     Nothing is changed: a writer may be at work.
 
     Args:
         path: the file; if it is not there, there are no records.
+        read: makes a record of a line; raises `KeyError`, `ValueError` or `zlib.error` for a damaged one.
 
     Raises:
         RunError: it cannot be read, or another line is damaged.
@@ -153,8 +154,8 @@ def read_appended(path: Path) -> list[Any]:
     records = []
     for number, line in enumerate(data[: _lines_end(data)].splitlines(), 1):
         try:
-            records.append(json.loads(line))
-        except ValueError as error:
+            records.append(read(line))
+        except (KeyError, ValueError, zlib.error) as error:
             raise RunError(f"{path}, line {number}, is damaged; delete that line and run again") from error
     return records
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from typing_extensions import Self
@@ -13,7 +13,7 @@ from typing_extensions import Self
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.bertrand.rules import price_grid
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.settings import check_choice, check_int, check_number, plain, suggestion
+from llm_coop_envs.core.settings import Settings, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 4
@@ -33,7 +33,7 @@ def _baseline() -> BertrandSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QLearningSettings:
+class QLearningSettings(Settings):
     """Independent Q-learners that price against each other (Calvano et al. 2020).
 
     The defaults are their representative experiment (alpha = 0.15, beta = 4e-6). Where the paper's text and its code
@@ -119,8 +119,7 @@ class QLearningSettings:
         check_choice(self, "ties", ("lowest", "random"))
         check_int(self, "window", 1)
         check_int(self, "max_periods", 1, MAX_PERIODS)
-        if self.memory_limit is not None:
-            check_number(self, "memory_limit", 0.0, above=True)
+        check_number(self, "memory_limit", 0.0, above=True, optional=True)
         self._check_grid()
         self._check_size()
 
@@ -228,29 +227,16 @@ class QLearningSettings:
         """The stage game these learners play, as arrays."""
         return Game.of(self.market.market, self.market.marks, self.grids, self.memory, self.spread("delta"))
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `from_json` accepts again."""
-        shown = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "market"}
-        return {"market": self.market.to_json(), **shown}
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Make settings from plain data.
-
-        Args:
-            data: as `to_json` gives it; fields may be left out, `market` may name its `preset`.
+        """Make settings from fields by name, `market` perhaps from those of its own with a `preset`.
 
         Raises:
             SettingsError: an unknown field, or an impossible value.
         """
-        names = [f.name for f in fields(cls)]
-        for name, value in data.items():
-            if name not in names:
-                raise SettingsError(name, value, f"is no setting of the Q-learners; {suggestion(name, names)}")
-        given = dict(data)
-        if isinstance(given.get("market"), Mapping):
-            given["market"] = BertrandSettings.build(**given["market"])
-        return cls(**given)
+        market = data.get("market")
+        own = {"market": BertrandSettings.build(**market)} if isinstance(market, Mapping) else {}
+        return super().from_json({**data, **own})
 
 
 def machine_memory() -> int:
