@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,6 +46,7 @@ def play_command(
 ) -> None:
     """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
     from llm_coop_envs.benchmarks.run.human_game import plan_game, play_game
+    from llm_coop_envs.core.values import read_pairs
     from llm_coop_envs.storage.folder import new_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
@@ -53,7 +54,12 @@ def play_command(
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then
     game = plan_game(
-        scenario, seats=seat or seats, others=others, preset=preset, settings=_settings(changed or ()), seed=seed
+        scenario,
+        seats=seat or seats,
+        others=others,
+        preset=preset,
+        settings=read_pairs("--set", changed or ()),
+        seed=seed,
     )
     command = f"llm-coop play {scenario}"
     if terminal:
@@ -76,21 +82,3 @@ def play_command(
         typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
     else:
         note("Not a single round was settled; nothing is kept.")
-
-
-def _settings(given: list[str] | tuple[()]) -> dict[str, Any]:
-    """Settings from `NAME=VALUE`, the values as a study file would have them."""
-    import yaml
-
-    from llm_coop_envs.errors import SettingsError
-
-    found: dict[str, Any] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals or not name.strip():
-            raise SettingsError("set", one, "must be NAME=VALUE, such as talk=false")
-        try:
-            found[name.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise SettingsError(name.strip(), value, "cannot be read; quote texts with special characters") from error
-    return found

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from llm_coop_envs.benchmarks.cli import main as cli
-from llm_coop_envs.benchmarks.cli.values import read_pairs
+from llm_coop_envs.core.values import read_pairs
 from llm_coop_envs.errors import SettingsError
 
 
