@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.policies.base import ScriptedPolicy
 
@@ -60,10 +61,12 @@ class Learning:
 
 
 def learning_of(scenario: str) -> Learning:
-    """How a scenario is learned.
-
-    Raises:
-        StudyError: there is no such scenario.
-    """
-    found: Learning | None = load(find_scenario(scenario).learning)
+    """How a scenario is learned; one that says nothing, or that nobody knows, by the defaults."""
+    known = scenarios().get(scenario)
+    found: Learning | None = None if known is None else load(known.learning)
     return found or Learning()
+
+
+def scenario_name(env: ScenarioEnv) -> str:
+    """The name of an environment's scenario."""
+    return str(env.metadata["name"]).rpartition("_v")[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
-from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
@@ -98,7 +98,7 @@ def learner_of(scenario: str) -> type[TabularLearner]:
         SettingsError: there is none.
         StudyError: there is no such scenario.
     """
-    found: type[TabularLearner] | None = load(learning_of(scenario).tabular)
+    found: type[TabularLearner] | None = load(learning_of(find_scenario(scenario).name).tabular)
     if found is None:
         known = [name for name in scenarios() if learning_of(name).tabular is not None]
         why = f"has no tabular learner; these have one: {', '.join(known)}. Networks learn every scenario"
