@@ -54,7 +54,11 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         SettingsError: a setting is unknown, impossible, or contradicts another.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 10, "is_parallelizable": True}
+    metadata: dict[str, Any] = {
+        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_fps": 10,
+        "is_parallelizable": True,
+    }
     settings_type: ClassVar[type[ScenarioSettings]]
     slots_type: ClassVar[type[Slots]]
     role: ClassVar[str]
