@@ -19,7 +19,8 @@ from llm_coop_envs import evacuation_v0
 from llm_coop_envs.baselines.tabular.evacuation_tiles import EvacuationTiles, Indices, Rows, TileTable
 from llm_coop_envs.baselines.tabular.learner import FIRST_CURVE_SEED, TabularLearner
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
-from llm_coop_envs.core.array_env import TALK, Event
+from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.settings import check_number
 from llm_coop_envs.errors import RunError, SettingsError

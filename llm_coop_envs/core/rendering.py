@@ -14,7 +14,8 @@ import numpy as np
 from gymnasium import logger
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.array_env import ArrayEnv, Event
+from llm_coop_envs.core.array_env import ArrayEnv
+from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.errors import LlmCoopError, MissingExtra
 
 if TYPE_CHECKING:
