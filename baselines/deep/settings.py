@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from gymnasium import spaces
 
@@ -13,7 +14,7 @@ from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO, PPO, Learning, learning_of, scenario_name
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.settings import Settings, check_bool, check_choice, check_int, check_number, suggestion
+from llm_coop_envs.core.settings import Settings, check_choice, check_int, check_number, require_int, suggestion
 from llm_coop_envs.errors import SettingsError
 
 ALGORITHMS = (PPO, DQN, MASKABLE_PPO)
@@ -59,6 +60,12 @@ class TrainSettings(Settings):
             falls linearly from this value to 0 at the end.
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "steps": (1, math.inf),
+        "seed": (0, math.inf),
+        "episodes": (1, math.inf),
+    }
+
     env: str
     algo: str | None = None
     preset: str | None = None
@@ -79,12 +86,10 @@ class TrainSettings(Settings):
             value = getattr(self, name)
             if not (name == "algo" and value is None) and value not in known:
                 raise SettingsError(name, value, f"is unknown; {suggestion(str(value), known)}")
+        super().__post_init__()
         set_ = object.__setattr__
-        check_int(self, "steps", 1)
-        check_int(self, "seed", 0)
         set_(self, "copies", self.learning.copies if self.copies is None else self.copies)
         check_int(self, "copies", 1)
-        check_bool(self, "shaping")
         set_(self, "settings", dict(self.settings))
         env = self.environment()
         Choices(env)
@@ -93,7 +98,6 @@ class TrainSettings(Settings):
         check_choice(self, "play", (SAMPLE, BEST))
         set_(self, "every", max(1, self.steps // 10) if self.every is None else self.every)
         check_int(self, "every", 1)
-        check_int(self, "episodes", 1)
         if self.reward_scale is None:
             set_(self, "reward_scale", self.learning.reward_scale(env.settings))
         check_number(self, "reward_scale", 0.0, above=True)
@@ -129,9 +133,7 @@ class TrainSettings(Settings):
 
     def _check_rollout(self) -> None:
         for name in ("n_steps", "batch_size", "n_epochs"):
-            value = self.hyper.get(name, 1)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise SettingsError(f"hyper.{name}", value, "must be a whole number, 1 or more")
+            require_int(f"hyper.{name}", self.hyper.get(name, 1), 1)
 
 
 def default_algorithm(env: ScenarioEnv) -> str:

@@ -8,7 +8,7 @@ rounds still to be spent inside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -22,7 +22,6 @@ from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.settings import check_number
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.evacuation.env import EXIT, EvacuationEnv
 from llm_coop_envs.evacuation.room import MOVES
@@ -45,6 +44,9 @@ class EvacuationLearning(TabularSettings):
     """
 
     scenario: ClassVar[str] = "evacuation"
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = dict.fromkeys(
+        ("explore_exit", "explore_exit_end", "explore_move", "explore_move_end"), (0, 1)
+    )
 
     preset: str = "no_talk"
     episodes: int = 600
@@ -60,8 +62,6 @@ class EvacuationLearning(TabularSettings):
     def __post_init__(self) -> None:
         """Check every field."""
         super().__post_init__()
-        for name in ("explore_exit", "explore_exit_end", "explore_move", "explore_move_end"):
-            check_number(self, name, 0.0, 1.0)
         # An impossible room is refused here, before anything starts.
         EvacuationSettings.build(**self.given())
 

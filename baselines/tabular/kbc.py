@@ -6,7 +6,7 @@ number. A reward counts in units, so that a win is worth 1 under the usual rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +17,6 @@ from llm_coop_envs import kbc_v0
 from llm_coop_envs.baselines.tabular.learner import TabularLearner
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.settings import check_int, check_number
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.kbc.env import FEATURES, KBCEnv
 from llm_coop_envs.kbc.rules import fixed_point, settle
@@ -51,6 +50,13 @@ class KBCLearning(TabularSettings):
     """
 
     scenario: ClassVar[str] = "kbc"
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "rounds": (1, 100_000),
+        "bins": (1, 10_000),
+        "numbers": (2, 100_000),
+        "near": (1, 100_000),
+        **dict.fromkeys(("explore", "explore_end", "wide", "wide_end"), (0, 1)),
+    }
 
     preset: str = "two_thirds"
     episodes: int = 3000
@@ -71,12 +77,6 @@ class KBCLearning(TabularSettings):
     def __post_init__(self) -> None:
         """Check every field, and that the table can be held."""
         super().__post_init__()
-        check_int(self, "rounds", 1, 100_000)
-        check_int(self, "bins", 1, 10_000)
-        check_int(self, "numbers", 2, 100_000)
-        check_int(self, "near", 1, 100_000)
-        for name in ("explore", "explore_end", "wide", "wide_end"):
-            check_number(self, name, 0.0, 1.0)
         contest = self.contest
         points = int(contest.high - contest.low) + 1 if contest.integer else self.numbers
         size = contest.players * (self.bins + 1) * points * 8

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.settings import Settings, check_int, check_number
+from llm_coop_envs.core.settings import Settings, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_EPISODES = 10_000_000
@@ -31,6 +31,13 @@ class TabularSettings(Settings):
     """
 
     scenario: ClassVar[str]
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "episodes": (1, MAX_EPISODES),
+        "step_size_end": (0, 1),
+        "discount": (0, 1),
+        "curve_every": (1, MAX_EPISODES),
+        "curve_seeds": (1, 10_000),
+    }
 
     preset: str
     changes: dict[str, Any] = field(default_factory=dict)
@@ -43,12 +50,8 @@ class TabularSettings(Settings):
 
     def __post_init__(self) -> None:
         """Check the shared fields."""
-        check_int(self, "episodes", 1, MAX_EPISODES)
+        super().__post_init__()
         check_number(self, "step_size", 0.0, 1.0, above=True)
-        check_number(self, "step_size_end", 0.0, 1.0)
-        check_number(self, "discount", 0.0, 1.0)
-        check_int(self, "curve_every", 1, MAX_EPISODES)
-        check_int(self, "curve_seeds", 1, 10_000)
         if not isinstance(self.changes, Mapping):
             raise SettingsError("changes", self.changes, "must hold settings of the environment and their values")
         for name in self.owned():
@@ -69,14 +72,3 @@ class TabularSettings(Settings):
         left = 1.0 - episode / self.episodes
         start, end = getattr(self, first), getattr(self, last)
         return float(end + (start - end) * left)
-
-
-def check_seed(seed: object) -> int:
-    """A usable seed.
-
-    Raises:
-        SettingsError: it is none.
-    """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise SettingsError("seed", seed, "must be a whole number, 0 or more")
-    return seed

@@ -8,7 +8,8 @@ from typing import Any
 
 from llm_coop_envs.baselines.stored import find_stored, shipped_in
 from llm_coop_envs.baselines.tabular.learner import learner_of
-from llm_coop_envs.baselines.tabular.settings import TabularSettings, check_seed
+from llm_coop_envs.baselines.tabular.settings import TabularSettings
+from llm_coop_envs.core.settings import require_int
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
 from llm_coop_envs.storage.files import write_whole
@@ -72,7 +73,7 @@ def load(name: str | Path) -> StoredTable:
         arrays, about = read_arrays(path)
         return StoredTable(
             learning=learner_of(about["scenario"]).settings_type.from_json(about["learning"]),
-            seed=check_seed(about["seed"]),
+            seed=require_int("seed", about["seed"], 0),
             episodes=about["episodes"],
             arrays=arrays,
         )

@@ -21,8 +21,9 @@ import numpy as np
 
 from llm_coop_envs.baselines.tabular.curve import Row, write_curve
 from llm_coop_envs.baselines.tabular.learner import TabularLearner, learner_of
-from llm_coop_envs.baselines.tabular.settings import TabularSettings, check_seed
+from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.baselines.tabular.store import TABLE, StoredTable, load, save
+from llm_coop_envs.core.settings import require_int
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib
 from llm_coop_envs.storage.arrays import Arrays
@@ -85,7 +86,7 @@ def train(learning: TabularSettings, seed: int, folder: Path, report: Report | N
     """
     need_arrow()
     need_matplotlib()
-    check_seed(seed)
+    require_int("seed", seed, 0)
     store = TabularFolder.make(folder, {"scenario": learning.scenario, "seed": seed, **learning.to_json()})
     with store.locked():
         if not store.complete:

@@ -20,6 +20,7 @@ from llm_coop_envs.benchmarks.study.yaml_source import Spot, read_yaml, read_yam
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import plain, suggestion
+from llm_coop_envs.core.shares import divide
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.storage.folder import digest_of
 
@@ -239,16 +240,6 @@ def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: f
 def fits(pattern: str, agent: str) -> bool:
     """Whether a pattern of a study's `policies` means an agent."""
     return pattern == EVERYONE or fnmatch.fnmatchcase(agent, pattern)
-
-
-def divide(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole numbers that add up to `total`, in proportion to `shares`, by largest remainders; earlier ones win ties."""
-    exact = [total * share / sum(shares) for share in shares]
-    counts = [int(value) for value in exact]
-    order = sorted(range(len(shares)), key=lambda i: (counts[i] - exact[i], i))
-    for i in order[: total - sum(counts)]:
-        counts[i] += 1
-    return counts
 
 
 def _study(spot: Spot, text: str, seed: int | None) -> Study:

@@ -162,11 +162,21 @@ def check_int(settings: object, field: str, low: int, high: int | None = None, *
     value = getattr(settings, field)
     if optional and value is None:
         return
+    require_int(field, value, low, high)
+
+
+def require_int(name: str, value: object, low: int, high: int | None = None) -> int:
+    """An integer in [low, high].
+
+    Raises:
+        SettingsError: it is none.
+    """
     bounds = f"{low} or more" if high is None else f"between {low} and {high}"
     if isinstance(value, bool) or not isinstance(value, int):
-        raise SettingsError(field, value, f"must be a whole number, {bounds}")
+        raise SettingsError(name, value, f"must be a whole number, {bounds}")
     if value < low or (high is not None and value > high):
-        raise SettingsError(field, value, f"must be {bounds}")
+        raise SettingsError(name, value, f"must be {bounds}")
+    return value
 
 
 def check_number(

@@ -21,6 +21,7 @@ from llm_coop_envs.baselines.q_learning.analyse.measures import Row, session_row
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session, run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import GIB, QLearningSettings, machine_memory
+from llm_coop_envs.core.settings import check_int, require_int
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.files import appending, read_appended
 from llm_coop_envs.storage.folder import RunFolder
@@ -51,8 +52,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check the seed."""
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise SettingsError("seed", self.seed, "must be a whole number, 0 or more")
+        check_int(self, "seed", 0)
         if self.docked and self.seed:
             raise SettingsError("seed", self.seed, "the authors' random numbers have seeds of their own; leave it out")
 
@@ -104,8 +104,7 @@ def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[R
         SettingsError: the tables of so many sessions do not fit in memory.
         MissingExtra: the compiler is not installed.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise SettingsError("workers", workers, "must be a whole number, 1 or more")
+    require_int("workers", workers, 1)
     size = workers * plan.settings.table_bytes
     if workers > 1 and size > 0.75 * machine_memory():
         raise SettingsError(
@@ -155,8 +154,7 @@ def run(
         RunError: the folder holds another run, another process writes there, or it cannot be read or written.
         SettingsError: an impossible number.
     """
-    if isinstance(sessions, bool) or not isinstance(sessions, int) or sessions < 1:
-        raise SettingsError("sessions", sessions, "must be a whole number, 1 or more")
+    require_int("sessions", sessions, 1)
     need_arrow()
     store = SessionFolder.make(folder, plan.to_json())
     with store.locked():
