@@ -99,7 +99,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "1"])
 def test_seeds_are_checked(seed, tmp_path):
-    with pytest.raises(SettingsError, match="seed=.*: must be (a whole number, )?0 or more"):
+    with pytest.raises(SettingsError, match=r"seed=.*: must be (a whole number, )?0 or more"):
         train(CONTEST, seed, tmp_path)
 
 
