@@ -20,8 +20,8 @@ from llm_coop_envs.benchmarks.run.folder import new_folder
 from llm_coop_envs.benchmarks.run.workers import usable_cores
 from llm_coop_envs.benchmarks.study.players import full_name, settle
 from llm_coop_envs.benchmarks.study.seating import Given, read_player
+from llm_coop_envs.core.keys import scrub
 from llm_coop_envs.errors import LlmCoopError, StudyError
-from llm_coop_envs.policies.llm.clients.keys import scrub
 
 
 def play_comparison(options: RunOptions, *, out: Path | None, workers: int | None, seed: int) -> None:

@@ -10,12 +10,12 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-from llm_coop_envs.core.settings import check_int, check_number
+from llm_coop_envs.core.settings import Settings, check_int, check_number
 from llm_coop_envs.policies.llm.chat import BudgetReached
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class Budget(Settings):
     """What a run may use; earlier sessions of the same part of the run count.
 
     Attributes:
@@ -30,11 +30,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        if self.usd is not None:
-            check_number(self, "usd", 0)
-        for name in ("calls", "tokens"):
-            if getattr(self, name) is not None:
-                check_int(self, name, 0)
+        check_number(self, "usd", 0, optional=True)
+        check_int(self, "calls", 0, optional=True)
+        check_int(self, "tokens", 0, optional=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Where a model is asked: an endpoint's settings, and the client that fits them."""
+"""Where and how a model is asked: settings only; `connect` makes the client that fits them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from llm_coop_envs.core.settings import check_bool, check_choice, check_number
+from llm_coop_envs.core.settings import Settings, check_bool, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.asking.limits import Limits
-from llm_coop_envs.policies.llm.asking.retry import Retry
-from llm_coop_envs.policies.llm.chat import ChatClient
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -21,7 +18,58 @@ CLIENTS = ("auto", "lean", "openai", "litellm")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint:
+class Limits(Settings):
+    """Limits of one endpoint.
+
+    Attributes:
+        start: requests in flight at first.
+        most: the ceiling of requests in flight; the limit in force is found below it.
+        requests_per_minute: what the provider allows; `None` for no such limit.
+        tokens_per_minute: question and answer together; `None` for no such limit.
+    """
+
+    start: int = 8
+    most: int = 4096
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_int(self, "most", 1, 1_000_000)
+        check_int(self, "start", 1, self.most)
+        check_int(self, "requests_per_minute", 1, optional=True)
+        check_int(self, "tokens_per_minute", 1, optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retry(Settings):
+    """How often and how long a failed attempt is repeated; only the dispatcher repeats, no client or SDK does.
+
+    Attributes:
+        attempts: the most attempts at one question. Twelve are enough that with 30 % of attempts failing one
+            question in two million fails for good.
+        first_pause: seconds; the pause after the n-th failure is drawn evenly from 0 to `first_pause * 2**(n - 1)`
+            ("full jitter": requests that failed together do not come back together).
+        longest_pause: seconds; no drawn pause is longer.
+        total: seconds from the first attempt after which a question is given up. Time in which the whole endpoint
+            is paused does not count.
+    """
+
+    attempts: int = 12
+    first_pause: float = 0.5
+    longest_pause: float = 60.0
+    total: float = 1800.0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_int(self, "attempts", 1, 1000)
+        check_number(self, "first_pause", 0)
+        check_number(self, "longest_pause", 0)
+        check_number(self, "total", 0, above=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint(Settings):
     """Where and how a model is asked.
 
     Attributes:
@@ -125,28 +173,6 @@ class Endpoint:
     def describe(self) -> dict[str, Any]:
         """What a run's manifest may say about this endpoint; no key, no variable's value."""
         return {"model": self.model, "endpoint": self.where, "client": self.kind, "stream": self.stream}
-
-    def connect(self) -> ChatClient:
-        """A client for this endpoint.
-
-        Raises:
-            MissingExtra: its library is not installed.
-            SettingsError: its key is missing.
-        """
-        if self.kind == "lean":
-            from llm_coop_envs.policies.llm.extras import need
-
-            need("aiohttp", "asking a model", "openai")
-            from llm_coop_envs.policies.llm.clients.lean import LeanClient
-
-            return LeanClient(self)
-        if self.kind == "openai":
-            from llm_coop_envs.policies.llm.clients.openai_sdk import OpenAIClient
-
-            return OpenAIClient(self)
-        from llm_coop_envs.policies.llm.clients.litellm_sdk import LitellmClient
-
-        return LitellmClient(self)
 
 
 def is_loopback(url: str) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 
+from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
 from llm_coop_envs.policies.llm.clients.failures import status_error
-from llm_coop_envs.policies.llm.clients.keys import read_key
 
 CONNECT_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 15.0  # shorter than most servers', so that no request goes into a connection being closed
