@@ -124,7 +124,7 @@ class ChatRequest:
         return found
 
     def plain(self) -> dict[str, Any]:
-        """The whole request as JSON data, as it is journalled."""
+        """The complete request as JSON data, as it is journalled."""
         return {"messages": [[message.role, message.content] for message in self.messages], **self.settings()}
 
     def _settings_digest(self) -> Any:
@@ -260,7 +260,7 @@ class ChatError(LlmCoopError):
 
     Args:
         message: one sentence; never holds a key or a header.
-        kind: what failed; `RETRYABLE` holds the kinds that a later attempt may mend.
+        kind: what failed; `RETRYABLE` holds the kinds after which a later attempt may succeed.
         status: the HTTP status, if there was one.
         retry_after: seconds the provider asked to wait.
         maybe_paid: whether the provider may have worked on the request, and bill it, although no answer arrived.

@@ -1,4 +1,4 @@
-"""Putting a chat together: journal, budget, cache, and a dispatcher and client for every endpoint."""
+"""Opening a chat: journal, budget, cache, and a dispatcher and client for every endpoint."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Endpoint(Settings):
             finds each provider's own variables.
         timeout: seconds for one attempt, from sending to the whole answer.
         stream: ask for answers in pieces; for gateways that cut silent connections. Not through litellm, which ends a
-            stream that broke off as if it were whole.
+            stream that broke off as if it were complete.
         tokens_field: how the answer's longest length is sent: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
             (the latter for OpenAI itself, the former elsewhere).
         limits: how many requests at once and per minute.
@@ -125,7 +125,7 @@ class Endpoint(Settings):
             return self.client
         if self.base_url is not None:
             return "lean"
-        return "openai" if self._is_openai else "litellm"
+        return "openai" if self.is_openai else "litellm"
 
     @property
     def url(self) -> str:
@@ -147,7 +147,9 @@ class Endpoint(Settings):
     @property
     def is_openai(self) -> bool:
         """Whether OpenAI's own servers are asked."""
-        return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname if self.base_url else self._is_openai
+        if self.base_url is not None:
+            return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname
+        return "/" not in self.model or self.model.startswith("openai/")
 
     @property
     def key_variable(self) -> str:
@@ -165,10 +167,6 @@ class Endpoint(Settings):
         if self.tokens_field != "auto":
             return self.tokens_field
         return "max_completion_tokens" if self.is_openai else "max_tokens"
-
-    @property
-    def _is_openai(self) -> bool:
-        return self.base_url is None and ("/" not in self.model or self.model.startswith("openai/"))
 
     def describe(self) -> dict[str, Any]:
         """What a run's manifest may say about this endpoint; no key, no variable's value."""

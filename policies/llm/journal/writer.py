@@ -65,24 +65,19 @@ class Journal:
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             is_new = not self.path.exists()
-            self._descriptor = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644
-            )
-        try:
-            self._lock = PartLock(self.path, self._descriptor)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-        try:
-            self.report = self._open(folder)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+            descriptor = os.open(self.path, flags, 0o644)
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, descriptor)
+            self._lock = opened.enter_context(contextlib.closing(PartLock(self.path, descriptor)))
+            self.report = self._read(folder, descriptor)
             self.run = self.report.run or secrets.token_hex(8)
-            self._commits = GroupCommit(self.path, self._descriptor, packer(suffix_of(self.path)))
+            self._commits = GroupCommit(self.path, descriptor, packer(suffix_of(self.path)))
+            opened.callback(self._commits.close)
             self._commits.write_now(dumps(_opened(self.run, part)) + b"\n")
             if is_new:
                 _sync_folder(self.path.parent)
-        except BaseException:
-            self._give_up()
-            raise
+            self._opened = opened.pop_all()
 
     async def sent(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
         """Record that an attempt is about to be sent, with what it may use at most.
@@ -102,16 +97,9 @@ class Journal:
         usd: float,
         source: str | None = None,
     ) -> None:
-        """Record an answer; returns when it is on the disk.
+        """Record an answer, with what is counted against the budget; returns when it is on the disk.
 
-        Args:
-            key: which decision.
-            request: the question.
-            digest: its hash.
-            reply: the answer.
-            tokens: tokens counted against the budget.
-            usd: US dollars counted against the budget.
-            source: `"cache"` if no one was asked.
+        `digest` is the question's hash, `source` is `"cache"` if nobody was asked.
         """
         more = {} if source is None else {"from": source}
         line = self._line(
@@ -139,13 +127,10 @@ class Journal:
         self._closed = True
         if self._heart is not None:
             self._heart.cancel()
-        try:
+        with self._opened:
             await self._commits.flush()
-        finally:
-            self._commits.close()
-            self._give_up()
 
-    def _open(self, folder: Path) -> PartReport:
+    def _read(self, folder: Path, descriptor: int) -> PartReport:
         """Read all parts; move aside what was cut short in this one: no answer in it was ever used."""
         reports = read_run(folder, self.answers)
         for report in reports:
@@ -155,8 +140,8 @@ class Journal:
         if own.torn is not None:
             aside = set_aside(self.path, own.torn)
             with explained(self.path):
-                os.ftruncate(self._descriptor, own.torn.start)
-                os.fsync(self._descriptor)
+                os.ftruncate(descriptor, own.torn.start)
+                os.fsync(descriptor)
             self.notes.append(
                 f"{self.path}: the last commit was cut short ({own.torn.size} bytes); it was moved to {aside.name}, "
                 "and what it held is asked again"
@@ -169,10 +154,6 @@ class Journal:
         if self._lock.took_over is not None:
             self.notes.append(f"{self.path}: was taken over: {self._lock.took_over}")
         return own
-
-    def _give_up(self) -> None:
-        self._lock.close()
-        os.close(self._descriptor)
 
     def _line(self, kind: str, key: RequestKey, digest: str, **more: Any) -> bytes:
         """A line as bytes; the heart begins to beat with the first one."""
