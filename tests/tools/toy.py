@@ -47,7 +47,7 @@ class ToySlots(Slots):
 class ToyEnv(ScenarioEnv):
     metadata: ClassVar[dict[str, Any]] = {
         "name": "toy_v0",
-        "render_modes": ["ansi"],
+        "render_modes": ["ansi", "rgb_array", "human"],
         "render_fps": 1,
         "is_parallelizable": True,
     }

@@ -81,7 +81,7 @@ def test_a_recorded_episode_is_replayed_without_its_environment(everything):
         "import llm_coop_envs.evacuation.env as env\n"
     )
     # The environment's module may be imported; nothing of it may be run.
-    guard = "import llm_coop_envs.core.array_env as g\ng.Game.begin = g.Game.advance = None\n"
+    guard = "import llm_coop_envs.core.array_env as g\ng.ArrayEnv.begin = g.ArrayEnv.advance = None\n"
     found = subprocess.run(
         [sys.executable, "-c", guard + code], capture_output=True, text=True, timeout=120, check=False
     )
@@ -99,7 +99,7 @@ class TestWindow:
 
         scenes = frames(read_recording(everything, "evacuation-talk").events)
         window = ReplayWindow(scenes, title="test", fps=10)
-        window.head.playing = False
+        window.playback.playing = False
         window.run(1)
         window.closed = False
         window._open(scenes[0])
@@ -117,7 +117,7 @@ class TestWindow:
     def test_keys(self, window):
         import pygame
 
-        head = window.head
+        head = window.playback
         self.press(window, pygame.K_RIGHT)
         assert head.index == 1
         self.press(window, pygame.K_LEFT)
@@ -155,24 +155,24 @@ class TestWindow:
             pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=(track.left + track.width // 2, track.centery))
         )
         window.poll()
-        assert window.head.index == pytest.approx(window.head.last / 2, abs=1)
+        assert window.playback.index == pytest.approx(window.playback.last / 2, abs=1)
         screen = pygame.display.get_surface()
         assert track.bottom < screen.get_height()
         before = pygame.surfarray.array3d(screen).copy()
-        window._scene = window._scenes[window.head.index]
+        window._scene = window._scenes[window.playback.index]
         window.draw()
         assert (pygame.surfarray.array3d(screen) != before).any()
 
     def test_a_click_selects_a_person(self, window):
         import pygame
 
-        from llm_coop_envs.evacuation.drawing import areas
-        from llm_coop_envs.evacuation.drawing_room import frame_of
+        from llm_coop_envs.evacuation.drawing_room import layout_of
         from llm_coop_envs.render.screen.canvas import Canvas
+        from llm_coop_envs.render.screen.page import areas
 
         window.draw()
         canvas = Canvas(window._upper(), window._fitting(window._scene))
-        middle = frame_of(window._scene, canvas, areas(canvas)[0]).middles(window._scene.positions)[3]
+        middle = layout_of(window._scene, canvas, areas(canvas)[0]).middles(window._scene.positions)[3]
         pygame.event.post(
             pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=(round(middle[0]), round(middle[1])))
         )
