@@ -13,7 +13,8 @@ import numpy as np
 from gymnasium import logger
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.array_env import ArrayEnv, Event
+from llm_coop_envs.core.array_env import ArrayEnv
+from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.from_events import tracker

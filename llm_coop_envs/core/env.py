@@ -51,7 +51,11 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         SettingsError: a setting is unknown, impossible, or contradicts another.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 10, "is_parallelizable": True}
+    metadata: dict[str, Any] = {
+        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_fps": 10,
+        "is_parallelizable": True,
+    }
     settings_type: ClassVar[type[ScenarioSettings]]
     slots_type: ClassVar[type[Slots]]
     role: ClassVar[str]
@@ -346,8 +350,9 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """What a player on turn is asked in an act phase; by default a number of the choice space."""
         space = self._choice_space()
         if isinstance(space, spaces.Discrete):
-            legal = self.masks()
-            assert legal is not None, "discrete choices have masks"
+            legal = self._legal()
+            if legal is None:
+                return Number(low=0, high=int(space.n) - 1, integer=True, counted=True)
             listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
             return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
         return Number(low=float(space.low[0]), high=float(space.high[0]))
