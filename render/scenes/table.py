@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.render.scenes.base import FloatArray, Scene
-from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker
+from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker, frozen
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +38,7 @@ class TableTracker(Tracker[TableScene]):
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)
-        self._choices = np.full(len(self.agents), np.nan)
+        self._choices = frozen(np.full(len(self.agents), np.nan))
         self._rounds = Growing((), np.float64)
         self._players: dict[str, Growing] = {}
         self._others: set[str] = set()
@@ -55,10 +55,9 @@ class TableTracker(Tracker[TableScene]):
         )
 
     def _choose(self, who: int, phase: str, choice: Any) -> None:
-        # A fresh array: scenes keep the one they got.
-        self._choices = self._choices.copy()
-        self._choices[who] = number(choice)
-        self._choices.flags.writeable = False
+        choices = self._choices.copy()
+        choices[who] = number(choice)
+        self._choices = frozen(choices)
 
     def _settle(self, event: Event) -> None:
         count = len(self.agents)

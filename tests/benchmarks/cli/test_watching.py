@@ -1,4 +1,5 @@
 import importlib.util
+import io
 import shutil
 import subprocess
 import sys
@@ -6,8 +7,11 @@ import sys
 import numpy as np
 import pytest
 from small import events_in, llm_coop
+from toy import TOY
 
+from llm_coop_envs.benchmarks.cli.main import app
 from llm_coop_envs.benchmarks.run.recorded import read_recording
+from llm_coop_envs.core import registry
 from llm_coop_envs.errors import MissingExtra, RunError, SceneError, SettingsError
 
 needs_pygame = pytest.mark.skipif(not importlib.util.find_spec("pygame"), reason="needs the extra render")
@@ -253,3 +257,21 @@ def test_the_command_films_an_episode(everything, tmp_path):
         assert found.returncode == 2, wrong
         assert why in found.stderr.replace("\n", " ")
         assert "Traceback" not in found.stderr
+
+
+@needs_ffmpeg
+@needs_pygame
+def test_a_scenario_without_pictures_is_played_watched_and_filmed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(registry._registered, "toy", TOY)
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n9\n3\n\n1\n\n2\n"))
+    run, film = tmp_path / "run", tmp_path / "film.gif"
+    for command in (
+        ["play", "toy", "--terminal", "--set", "rounds=3", "-o", run],
+        ["watch", run, "--pictures", "3"],
+        ["film", run, "-o", film, "--size", "320x240", "--colour", "persona"],
+    ):
+        app([str(word) for word in command], standalone_mode=False)
+    told = capsys.readouterr().out
+    assert "9 is out of range; type a number from 0 to 3." in told
+    assert "rounds played" in told
+    assert film.stat().st_size > 2000

@@ -10,10 +10,13 @@ if not importlib.util.find_spec("pygame"):
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 import pygame
+from toy import TOY
 
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.human_game import plan_game
 from llm_coop_envs.benchmarks.run.human_window import play_in_window
+from llm_coop_envs.core import registry
+from llm_coop_envs.render.scenes.table import TableScene
 from llm_coop_envs.render.screen.player_window import PlayerWindow
 
 
@@ -164,3 +167,17 @@ class TestTyping:
             pygame.display.set_mode(size, pygame.RESIZABLE)
             window.tell("a sentence")
             window.draw()
+
+
+def test_a_scenario_without_pictures_shows_the_question(tmp_path, typed, monkeypatch):
+    monkeypatch.setitem(registry._registered, "toy", TOY)
+    windows, problems = typed("hello", "4", "7", "3", "", "1", None)
+    result, events = game(tmp_path / "game", "toy", settings={"rounds": 3})
+    assert result.left
+    assert [e["choice"] for e in events if e.get("agent") == "player_0" and e["type"] == "choice"] == [3, 1]
+    assert problems == [
+        "4 is out of range; type a number from 0 to 3.",
+        "7 is out of range; type a number from 0 to 3.",
+    ]
+    assert isinstance(windows[0]._scene, TableScene)
+    assert not windows[0]._visible

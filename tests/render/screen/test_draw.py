@@ -1,7 +1,6 @@
 """The pictures: the same everywhere, at every size, for every state."""
 
 import dataclasses
-import os
 from pathlib import Path
 
 import drawn
@@ -41,17 +40,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_golden_picture(name):
-    path = GOLDEN / f"{name}.png"
-    picture = CASES[name]()
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        pygame.image.save(picture, str(path))
-    wanted = array_of(pygame.image.load(str(path))).astype(int)
-    got = array_of(picture).astype(int)
-    assert got.shape == wanted.shape
-    # Another build of SDL may smooth edges a little otherwise; anything that moved is far more than this.
-    different = (np.abs(got - wanted).max(axis=2) > 48).mean()
-    assert different < 0.004, f"{different:.2%} of the pixels differ; if that is wanted, set UPDATE_GOLDEN=1 and look"
+    drawn.assert_golden(CASES[name](), GOLDEN / f"{name}.png")
 
 
 @pytest.mark.parametrize("name", CASES)
