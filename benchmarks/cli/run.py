@@ -142,7 +142,7 @@ def run_command(
     from llm_coop_envs.benchmarks.run.runner import run_study
     from llm_coop_envs.benchmarks.run.workers import usable_cores
     from llm_coop_envs.benchmarks.study.study import load_study
-    from llm_coop_envs.policies.llm.clients.keys import scrub
+    from llm_coop_envs.core.keys import scrub
     from llm_coop_envs.storage.folder import MANIFEST, new_folder
     from llm_coop_envs.storage.parquet import need_arrow
 

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
 from llm_coop_envs.benchmarks.run.folder import Run, check_words, described_models, make_run, open_run
-from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 from llm_coop_envs.benchmarks.run.tables import read_episode, write_tables
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.study.players import asks_a_model
@@ -25,6 +24,9 @@ from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
 from llm_coop_envs.storage.parquet import need_arrow
+
+if TYPE_CHECKING:
+    from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
 
 class Watcher(Protocol):
@@ -224,6 +226,8 @@ class _Session:
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: _Interrupts, count: _Count) -> None:
         if self._study.models:
+            from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
+
             self._table = SideBySide(run, tasks, self._asking, self._endpoints, self._watcher, count.done, self._claims)
             interrupts.listen(self._table.interrupt)
             try:
