@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -27,7 +27,9 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import PlayerLeft, RunError, SettingsError
 from llm_coop_envs.policies import Policy, play_async
-from llm_coop_envs.policies.llm.chat import Chat
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 HUMAN = "human"
 CONDITION = "played"
