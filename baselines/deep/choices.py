@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.array_env import Game
+from llm_coop_envs.core.array_env import ArrayEnv
 
 #: How many equally spaced numbers stand for a range, where the settings have no grid of their own.
 POINTS = 101
@@ -30,7 +30,7 @@ class Choices:
         n: how many outputs a network needs.
     """
 
-    def __init__(self, game: Game, points: int = POINTS) -> None:
+    def __init__(self, game: ArrayEnv, points: int = POINTS) -> None:
         space = game.choice_space
         self._numbers: NDArray[np.float64] | None = None
         if isinstance(space, spaces.Discrete):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from llm_coop_envs import evacuation_v0
 from llm_coop_envs.baselines.tabular.settings import EvacuationLearning
 from llm_coop_envs.baselines.tabular.tiles import EvacuationTiles, Indices, Rows, TileTable
-from llm_coop_envs.core.array_env import TALK, Event
+from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.evacuation.env import EXIT, EvacuationEnv
 from llm_coop_envs.evacuation.room import MOVES

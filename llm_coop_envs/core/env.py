@@ -1,7 +1,7 @@
-"""The base of all three environments: what PettingZoo asks for, around a `Game`.
+"""The base of every environment: `ArrayEnv`, the play on arrays, with what PettingZoo asks for on top.
 
-`step` translates dictionaries to arrays, lets the game `advance`, and builds the observations: the numeric part,
-the messages heard, and the text.
+`step` translates dictionaries to arrays, lets `advance` play them, and builds the observations: the numeric part, the
+messages heard, and the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.array_env import TALK, Game
+from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.rendering import GRAPHICAL, Easel, check_pygame
 from llm_coop_envs.core.settings import ScenarioSettings
@@ -39,7 +39,7 @@ Observation = dict[str, Any]
 Action = dict[str, Any]
 
 
-class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
+class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     """A scenario as a PettingZoo parallel environment.
 
     Args:
@@ -54,7 +54,11 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         SettingsError: a setting is unknown, impossible, or contradicts another.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 10, "is_parallelizable": True}
+    metadata: dict[str, Any] = {
+        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_fps": 10,
+        "is_parallelizable": True,
+    }
     settings_type: ClassVar[type[ScenarioSettings]]
     slots_type: ClassVar[type[Slots]]
     role: ClassVar[str]
@@ -288,7 +292,24 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
             self._easel = Easel(self, self.metadata["render_fps"])
         return self._easel
 
-    # Snapshots.
+    # Snapshots and copies.
+
+    def __getstate__(self) -> dict[str, Any]:
+        """How the environment was made and where it stands: a copy or an unpickled one continues, with the same draws.
+
+        A window is not copied; the copy opens its own when it shows something.
+        """
+        state: dict[str, Any] = super().__getstate__()
+        spaces_made = {"_observation_spaces": self._observation_spaces, "_action_spaces": self._action_spaces}
+        return {**state, "spaces": spaces_made, "events": self.events, "at": snapshot(self) if self._started else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Continue where `__getstate__` was called."""
+        super().__setstate__(state)
+        self.__dict__.update(state["spaces"])
+        if state["at"] is not None:
+            restore(self, state["at"])
+        self.events = state["events"]
 
     def get_state(self) -> dict[str, Any]:
         """Everything but the recorded events, generators included, as JSON-serialisable data.
@@ -332,8 +353,9 @@ class ScenarioEnv(Game, ParallelEnv[str, Any, Any], EzPickle):
         """What a player on turn is asked in an act phase; by default a number of the choice space."""
         space = self._choice_space()
         if isinstance(space, spaces.Discrete):
-            legal = self.masks()
-            assert legal is not None, "discrete choices have masks"
+            legal = self._legal()
+            if legal is None:
+                return Number(low=0, high=int(space.n) - 1, integer=True, counted=True)
             listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
             return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
         return Number(low=float(space.low[0]), high=float(space.high[0]))

@@ -14,7 +14,8 @@ import numpy as np
 from gymnasium import logger
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.array_env import Event, Game
+from llm_coop_envs.core.array_env import ArrayEnv
+from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.errors import LlmCoopError, MissingExtra
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Easel:
         fps: how many steps a window shows per second.
     """
 
-    def __init__(self, game: Game, fps: float) -> None:
+    def __init__(self, game: ArrayEnv, fps: float) -> None:
         self._game = game
         self._fps = fps
         self._tracker: Tracker[Any] | None = None

@@ -1,8 +1,9 @@
-"""The base of every scenario's settings, with the checks they share."""
+"""The base of all settings, and of every scenario's, with the checks they share."""
 
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -17,32 +18,38 @@ MAX_MESSAGE_LENGTH = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScenarioSettings:
-    """Settings that every scenario has.
+class Settings:
+    """Settings with presets, made from and written as plain data.
+
+    What is declared is checked when settings are made: fields of type `bool`, and those that `bounds` and `allowed`
+    name; subclasses check the rest.
 
     Attributes:
-        talk: whether players may send messages.
-        talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
-            (everyone at once, heard afterwards).
-        message_length: the longest message in characters; longer ones are cut and flagged.
-        wording: how observations are put into words: `"a"` or `"b"`, or the path of a folder that holds an
-            `observation.jinja` of your own.
+        presets: named sets of fields.
+        bounds: the lowest and highest value of integers and finite numbers, by field; `inf` for no end. What a base
+            class declares holds too.
+        allowed: the values of texts, by field; likewise.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-
-    talk: bool = True
-    talk_mode: str = "sequential"
-    message_length: int = 1000
-    wording: str = "a"
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {}
 
     def __post_init__(self) -> None:
-        """Check the shared fields; scenarios extend this."""
-        check_bool(self, "talk")
-        check_choice(self, "talk_mode", ("sequential", "simultaneous"))
-        check_int(self, "message_length", 1, MAX_MESSAGE_LENGTH)
-        if not isinstance(self.wording, str) or not self.wording:
-            raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
+        """Check what is declared; subclasses extend this."""
+        kind: Any = type(self)
+        bounds, allowed = _declared(kind, "bounds"), _declared(kind, "allowed")
+        for one in fields(self):
+            if one.type in ("bool", bool):
+                check_bool(self, one.name)
+            elif one.name in allowed:
+                check_choice(self, one.name, allowed[one.name])
+            elif one.name in bounds:
+                low, high = bounds[one.name]
+                if one.type in ("int", int):
+                    check_int(self, one.name, int(low), None if math.isinf(high) else int(high))
+                else:
+                    check_number(self, one.name, low, high)
 
     @classmethod
     def build(cls, preset: str | None = None, **given: Any) -> Self:
@@ -72,6 +79,40 @@ class ScenarioSettings:
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.init}
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSettings(Settings):
+    """Settings that every scenario has.
+
+    Attributes:
+        talk: whether players may send messages.
+        talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
+            (everyone at once, heard afterwards).
+        message_length: the longest message in characters; longer ones are cut and flagged.
+        wording: how observations are put into words: `"a"` or `"b"`, or the path of a folder that holds an
+            `observation.jinja` of your own.
+    """
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"message_length": (1, MAX_MESSAGE_LENGTH)}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {"talk_mode": ("sequential", "simultaneous")}
+
+    talk: bool = True
+    talk_mode: str = "sequential"
+    message_length: int = 1000
+    wording: str = "a"
+
+    def __post_init__(self) -> None:
+        """Check the shared fields; scenarios extend this."""
+        super().__post_init__()
+        if not isinstance(self.wording, str) or not self.wording:
+            raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
+
+
+@functools.cache
+def _declared(kind: Any, name: str) -> Mapping[str, Any]:
+    """What a class and its bases declare, by field."""
+    return {field: value for base in reversed(kind.__mro__) for field, value in vars(base).get(name, {}).items()}
+
+
 def suggestion(name: str, known: Collection[str]) -> str:
     """Say which known name was probably meant, or list them all."""
     close = difflib.get_close_matches(name, list(known), n=1)
@@ -81,7 +122,9 @@ def suggestion(name: str, known: Collection[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A settings value as JSON data: fractions become 'a/b', tuples lists, mappings dicts."""
+    """A settings value as JSON data: fractions become 'a/b', tuples lists, mappings and settings dicts."""
+    if isinstance(value, Settings):
+        return value.to_json()
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple | list):
@@ -105,9 +148,11 @@ def check_choice(settings: object, field: str, allowed: Collection[str]) -> None
         raise SettingsError(field, value, "must be one of " + ", ".join(allowed))
 
 
-def check_int(settings: object, field: str, low: int, high: int | None = None) -> None:
-    """Require an integer in [low, high]."""
+def check_int(settings: object, field: str, low: int, high: int | None = None, *, optional: bool = False) -> None:
+    """Require an integer in [low, high], or with `optional` nothing (`None`)."""
     value = getattr(settings, field)
+    if optional and value is None:
+        return
     bounds = f"{low} or more" if high is None else f"between {low} and {high}"
     if isinstance(value, bool) or not isinstance(value, int):
         raise SettingsError(field, value, f"must be a whole number, {bounds}")
@@ -122,9 +167,12 @@ def check_number(
     high: float = math.inf,
     *,
     above: bool = False,
+    optional: bool = False,
 ) -> None:
-    """Require a finite number in [low, high], or in (low, high] with `above`."""
+    """Require a finite number in [low, high], in (low, high] with `above`, or with `optional` nothing (`None`)."""
     value = getattr(settings, field)
+    if optional and value is None:
+        return
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingsError(field, value, "must be a finite number")
     if value < low or value > high or (above and value == low):

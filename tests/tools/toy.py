@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from llm_coop_envs.core.array_env import Over, Stage
 from llm_coop_envs.core.channels import everyone, within
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.hooks import Over, Stage
 from llm_coop_envs.core.settings import ScenarioSettings, check_bool, check_int
 from llm_coop_envs.core.slots import Heard, Slots
 
