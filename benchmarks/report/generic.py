@@ -67,7 +67,7 @@ class GenericSection(ScenarioSection[list[Row]]):
                 ],
                 notes=[
                     "Means over episodes with 95 % bootstrap intervals.",
-                    *(f"{name}: {measured.about[name]}" for name in names if name in measured.about),
+                    *(f"{name}: {text}" for name in names if (text := measured.define(name))),
                 ],
             )
         ]

@@ -204,14 +204,14 @@ def metrics_table(section: ScenarioSection[Any], first: Sequence[str]) -> Report
     ordered = [*(n for n in first if n in numeric), *(n for n in numeric if n not in first)]
     if not ordered:
         return None
-    about = {**_ABOUT, **section.scenario.measured.about}
+    define = section.scenario.measured.define
     return ReportTable(
         title="All measures",
         head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
         rows=[
             TableRow(
                 name=n,
-                below=about.get(n, ""),
+                below=define(n) or _ABOUT.get(n, ""),
                 cells=[interval_cell(bootstrap_mean(values_of(one.metrics, n))) for one in shown],
             )
             for n in ordered
