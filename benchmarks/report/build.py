@@ -24,8 +24,6 @@ from llm_coop_envs.storage.files import write_whole
 
 PAGE = "index.html"
 EXCERPTS = 2
-# Wider figures than this, in inches, take the whole width of the page.
-_WIDE = 7.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +128,7 @@ def _embedded(section: ScenarioSection[Any]) -> list[EmbeddedFigure]:
                     alt=one.alt,
                     png=png(one.figure),
                     caption=one.caption,
-                    wide=one.figure.get_figwidth() > _WIDE,
+                    width=round(96 * one.figure.get_figwidth()),
                 )
                 for one in kind.draw()
             ]

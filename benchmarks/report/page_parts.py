@@ -70,14 +70,14 @@ class EmbeddedFigure:
         alt: what can be seen, for those who cannot.
         png: the image.
         caption: what stands below it.
-        wide: whether it needs the whole width of the page.
+        width: its natural width in the page, in CSS pixels; 0 for as wide as there is room.
     """
 
     name: str
     alt: str
     png: bytes
     caption: str = ""
-    wide: bool = False
+    width: int = 0
 
     @property
     def uri(self) -> str:

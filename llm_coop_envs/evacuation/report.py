@@ -159,9 +159,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         """How many have left by each round, in all and by exit."""
         names = list(dict.fromkeys(name for one in self.conditions for e in one.episodes for name in e.exits))
         published = any(as_published(one.condition) for one in self.conditions)
-        most = max(int(e.out.max()) for one in self.conditions for e in one.episodes)
-        if published:
-            most = max(most, *(counts[-1] for counts in self._reached().values()))
+        most = max([self._most(), *(counts[-1] for counts in self._reached().values() if published)])
         panels = [self._panel(None, None, published), *(self._panel(name, 1.05 * most, published) for name in names)]
         # Two columns for the usual three exits, so that a page can hold it.
         across = 2 if len(panels) in (2, 4) else 3
@@ -204,13 +202,16 @@ class EvacuationSection(ScenarioSection[Escape]):
                 for i, name in enumerate(escape.exits)
                 if name in self._reached()
             ]
-        top = 1.05 * max(int(e.out.max()) for other in self.conditions for e in other.episodes)
-        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, top))
+        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, 1.05 * self._most()))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
         """How many have left by each round."""
         curves = [_mean_left(one, one.episodes, None) for one in conditions]
         return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, None))
+
+    def _most(self) -> int:
+        """The most who left by one exit in an episode; at least 1, so that axes have a length."""
+        return max(1, *(int(escape.out.max()) for one in self.conditions for escape in one.episodes))
 
     def _is_published_run(self, one: PlayedCondition[Escape], seed: int) -> bool:
         """Whether an episode has the protocol, talk and seed of the published run."""

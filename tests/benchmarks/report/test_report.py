@@ -11,6 +11,7 @@ import pytest
 from small import ALL, KBC, contents, events_in, small_study
 
 from llm_coop_envs.benchmarks.report.build import page_sections, write_report
+from llm_coop_envs.benchmarks.report.figures import draw_figures
 from llm_coop_envs.benchmarks.report.page_parts import Cell, decimals_for, excerpt, interval_cell
 from llm_coop_envs.benchmarks.report.reading import colours, read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
@@ -249,6 +250,22 @@ def test_published_curves_are_drawn_beside_the_published_protocol_only(scenario,
     assert not any("published" in label for label in shown)
     text = ALL.replace("preset: small\n    settings: {people: 12}", "settings: {rounds: 2}")
     assert any(label.startswith("published:") for label in labels(text, tmp_path / "published"))
+
+
+@pytest.mark.parametrize("which", ["*-silent", "*"])
+def test_episodes_that_ended_before_a_round_are_no_error(everything, tmp_path, which):
+    folder = tmp_path / "run"
+    shutil.copytree(everything, folder)
+    for path in events_in(folder):
+        if path.parent.match(which):
+            header, *events = read_lines(path)
+            path.write_bytes(pack_lines([header, *(e for e in events if e["type"] in ("start", "end"))]))
+    assert write_report(folder).is_file()
+    only = ("evacuation-escapes", "bertrand-prices", "kbc-choices", "seeds")
+    outcome = draw_figures(folder, formats=("png",), only=only)
+    assert "evacuation-escapes" in outcome.drawn
+    assert ("bertrand-prices" in outcome.drawn) == (which != "*")
+    assert ("kbc-choices" in outcome.drawn) == (which != "*")
 
 
 def test_a_damaged_episode_is_named(everything, tmp_path):
