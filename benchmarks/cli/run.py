@@ -143,7 +143,7 @@ def run_command(
     from llm_coop_envs.benchmarks.run.tables import need_arrow
     from llm_coop_envs.benchmarks.run.workers import usable_cores
     from llm_coop_envs.benchmarks.study.study import load_study
-    from llm_coop_envs.policies.llm.clients.keys import scrub
+    from llm_coop_envs.core.keys import scrub
 
     need_arrow()
     options = RunOptions(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -27,14 +27,16 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import PlayerLeft, RunError, SettingsError
 from llm_coop_envs.policies import Policy, play_async
-from llm_coop_envs.policies.llm.chat import Chat
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 HUMAN = "human"
 CONDITION = "played"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Game:
+class HumanGame:
     """A game to be played.
 
     Attributes:
@@ -85,7 +87,7 @@ def plan_game(
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
-) -> Game:
+) -> HumanGame:
     """Make a study of a game.
 
     Args:
@@ -124,11 +126,11 @@ def plan_game(
     condition |= {"policies": policies, "seeds": [seed]}
     study: dict[str, Any] = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
     text = yaml.safe_dump({**study, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
-    return Game(study=parse_study(text, "the game"), seats=tuple(mine))
+    return HumanGame(study=parse_study(text, "the game"), seats=tuple(mine))
 
 
 async def play_game(
-    game: Game,
+    game: HumanGame,
     folder: Path,
     human: Policy,
     *,
@@ -183,7 +185,7 @@ async def play_game(
 
 
 async def _play(
-    game: Game, run: Run, human: Policy, on_step: Callable[[ScenarioEnv], None] | None, chat: Chat | None
+    game: HumanGame, run: Run, human: Policy, on_step: Callable[[ScenarioEnv], None] | None, chat: Chat | None
 ) -> Result:
     condition = game.condition
     env = condition.spec.environment(record=True, **condition.settings)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
@@ -30,13 +30,15 @@ from llm_coop_envs.benchmarks.run.folder import (
     open_run,
     versions,
 )
-from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 from llm_coop_envs.benchmarks.run.tables import need_arrow, read_episode, write_tables
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.study.players import asks_a_model
 from llm_coop_envs.benchmarks.study.study import Study
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
+
+if TYPE_CHECKING:
+    from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
 
 class Watcher(Protocol):
@@ -243,6 +245,8 @@ class _Session:
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: _Interrupts, count: _Count) -> None:
         if self._study.models:
+            from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
+
             self._table = SideBySide(run, tasks, self._asking, self._endpoints, self._watcher, count.done, self._claims)
             interrupts.listen(self._table.interrupt)
             try:

@@ -24,6 +24,7 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (rgb(code) for code in style.PALET
 #: Colours of players, exits and firms, in this order; signs and labels tell the same, so that none depends on colour.
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 INK, FAINT, GRID = rgb(style.INK), rgb(style.FAINT), rgb(style.GRID)
+_SIGNS = ("disc", "square", "triangle", "diamond", "star", "ring")
 PAPER: Colour = (255, 255, 255)
 PANEL: Colour = (247, 248, 250)
 YELLOW: Colour = (240, 228, 66)
@@ -32,6 +33,11 @@ YELLOW: Colour = (240, 228, 66)
 def series(index: int) -> Colour:
     """The colour of the k-th of some things; they repeat after six."""
     return SERIES[index % len(SERIES)]
+
+
+def sign_of(index: int) -> str:
+    """The sign of the k-th of some things: the seventh has the first one's colour, but not its sign."""
+    return _SIGNS[(index + index // len(_SIGNS)) % len(_SIGNS)]
 
 
 def mixed(colour: Colour, share: float, base: Colour = PAPER) -> Colour:
@@ -50,14 +56,15 @@ class View:
     Attributes:
         size: width and height of the picture at scale 1; `None` for the scenario's own.
         scale: everything is drawn so much larger (2 for screens with small pixels).
-        colour: in a room, what people's colours mean: `"persona"` or `"target"`.
-        trails: draw where people came from.
+        colour: what the players' colours mean, in pictures that show more than one thing so: `"persona"` (who they
+            are) or `"target"` (what they are after).
+        trails: draw where players came from.
         density: draw how crowded it is.
         bubbles: draw what was said in this round.
-        selected: the index of the person whose view, hearing and words are shown.
-        follow: zoom in on that person.
+        selected: the index of the player whose view, hearing and words are shown.
+        follow: zoom in on that player.
         system_fonts: use fonts of this machine; without them pictures are the same on every machine.
-        marks: draw what players are not told: Nash and cartel lines, the collusion band. Without them people may play.
+        marks: draw what players are not told, such as equilibrium prices.
         hint: a line of help at the foot of the picture; empty for none.
     """
 

@@ -23,7 +23,7 @@ from llm_coop_envs.benchmarks.run.runner import Silent, run_study
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.chat import EndpointStopped
-from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.journal import read_run
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.policies.llm.testing.faults import Faults
 
