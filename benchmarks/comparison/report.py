@@ -17,17 +17,16 @@ from llm_coop_envs.benchmarks.comparison.runs import read_plan, read_rows
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
-    EmbeddedFigure,
     ReportTable,
     TableRow,
     fixed,
 )
-from llm_coop_envs.benchmarks.report.section import WU_2024
+from llm_coop_envs.benchmarks.report.section import WU_2024, Drawing
 from llm_coop_envs.bertrand.metrics import WINDOW
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
-from llm_coop_envs.render.charts.style import BLUE, GREEN, VERMILION, need_matplotlib, png
+from llm_coop_envs.render.charts.style import BLUE, GREEN, VERMILION, need_matplotlib
 from llm_coop_envs.storage.files import write_whole
 
 PAGE, TABLE = "index.html", "table.json"
@@ -113,7 +112,7 @@ def write_comparison(folder: Path, out: Path | None = None, *, partial: bool = F
     return out / PAGE
 
 
-def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> EmbeddedFigure:
+def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> Drawing:
     """Rounds until prices stay together, profit gain, and the rivals' answer, of every arm in every market."""
     published = published_rounds()
     lines = [arm.title for arm in arms] + [one.title for one in published]
@@ -149,12 +148,13 @@ def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> EmbeddedFigure:
             ),
         ],
     )
-    return EmbeddedFigure(
+    return Drawing(
         name=FIGURE,
         alt="Three charts of dots with intervals, one line per kind of player and one colour per market: rounds until "
         "prices stay together on a logarithmic axis, profit gain, and the rivals' price change after a deviation, with "
         "published values as open diamonds. All numbers are in the table below.",
-        png=png(figure),
+        caption="",
+        figure=figure,
     )
 
 

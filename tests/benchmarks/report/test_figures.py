@@ -20,7 +20,7 @@ HERE += ("evacuation-escapes", "seeds", "conversation")
 
 
 def sections_of(folder):
-    return {section.scenario.name: section for section in read_run(open_run(folder)).sections}
+    return {section.scenario.name: section for section in read_run(open_run(folder))[0]}
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from small import small_study
 from toy import ToyEnv
 
-from llm_coop_envs.benchmarks.report.build import page_sections, write_report
+from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.figures import draw_figures, known_figures
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
@@ -76,20 +76,20 @@ def played(toy, tmp_path):
 
 
 def test_the_report_shows_headline_measures_and_definitions(played):
-    toy, kbc = page_sections(read_run(open_run(played)))
-    assert (toy.title, kbc.name) == ("A toy", "kbc")
-    (table,) = toy.tables
+    (toy, kbc), _ = read_run(open_run(played))
+    assert [section.scenario.title for section in (toy, kbc)] == ["A toy", "Keynesian beauty contest"]
+    (table,) = toy.tables()
     assert table.head == ["", "seed_twice", "odd"]
     assert [row.below for row in table.rows] == ["scripted, n = 3", "scripted, n = 2"]
     found = bootstrap_mean([2, 4, 6])
     assert table.rows[0].cells[0].text == "4"
     assert table.rows[0].cells[0].below == f"{found.low:.0f}\N{EN DASH}{found.high:.0f}"
     assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
-    definitions = {row.name: row.below for row in toy.metrics.rows}
+    definitions = {row.name: row.below for row in toy.measures([]).rows}
     assert definitions["rounds"] == "Rounds that were settled, a count from 0."
     assert "word" not in definitions
-    assert [figure.name for figure in toy.figures] == ["toy_rounds"]
-    (excerpt,) = toy.excerpts
+    assert [drawing.name for drawing in toy.drawings()] == ["toy_rounds"]
+    (excerpt,) = toy.excerpts()
     assert excerpt.title == "they talk, seed 1"
     page = write_report(played).read_text(encoding="utf-8")
     assert "round 1 was good, let us go on" in page
@@ -97,7 +97,7 @@ def test_the_report_shows_headline_measures_and_definitions(played):
 
 
 def test_measures_are_drawn_round_by_round(played):
-    section, _ = read_run(open_run(played)).sections
+    (section, _), _ = read_run(open_run(played))
     (drawing,) = section.rounds()
     # Headline columns first; what holds words or nothing is left out.
     assert [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]] == ["odd", "level"]
