@@ -69,7 +69,7 @@ class Drawing:
     @functools.cached_property
     def png(self) -> bytes:
         """The image."""
-        return picture(self.figure, "png")
+        return picture(self.figure)
 
     @property
     def uri(self) -> str:
@@ -253,7 +253,7 @@ _NO_MEASURE = ("seed", "talk")
 _ABOUT = {
     "players": "Seats that were played, a count from 1.",
     "submissions": "Choices and messages that counted, a count from 0.",
-    "mended": "Submissions among them that the environment had to correct, a count from 0.",
+    "corrected": "Submissions among them that the environment had to correct, a count from 0.",
 }
 
 

@@ -26,7 +26,7 @@ from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import bootstrap_mean
-from llm_coop_envs.evacuation.room_charts import RoomPlan, Snapshot, draw_snapshots, exit_color
+from llm_coop_envs.evacuation.room_charts import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
 SHOWN_ROUNDS = (0, 2, 4, 8)
@@ -277,14 +277,6 @@ class EvacuationSection(ScenarioSection[Escape]):
         for number in shown:
             beside = f" (published run: {self.published_run['in_room'][number]})" if compared else ""
             moments.append(_moment(escape, number, f"{escape.inside[number]} inside{beside}"))
-        plan, names = escape.room, escape.exits
-        room = RoomPlan(
-            rows=plan["rows"],
-            cols=plan["cols"],
-            exit_names=names,
-            exit_cells=[(names.index(name), row, col) for name, row, col in plan["exits"]],
-            desks=[(row, col) for row, col in plan["desks"]],
-        )
         source = f" Published run: {self.published_run['source']}." if compared else ""
         missing = [number for number in SHOWN_ROUNDS if number not in shown]
         ended = f" The episode ended before round {missing[0]}." if missing else ""
@@ -295,7 +287,7 @@ class EvacuationSection(ScenarioSection[Escape]):
             f"cells of the last {_TRAIL} rounds.{ended}{source}",
             alt=f"Plans of the room after rounds {', '.join(map(str, shown))} in the condition "
             f"'{one.condition.title}': who is where, and which exit each heads for.",
-            figure=draw_snapshots(room, [moments]),
+            figure=draw_snapshots(escape.room, [moments]),
         )
 
 
