@@ -15,11 +15,11 @@ from llm_coop_envs.benchmarks.cli.messages import note, sentences
 
 @sentences
 def play_command(
-    scenario: Annotated[str, typer.Argument(help="kbc, bertrand or evacuation.")],
+    scenario: Annotated[str, typer.Argument(help="Its name; `llm-coop list` has them all.")],
     seats: Annotated[int, typer.Option("--seats", min=1, help="How many people play, from the first seat on.")] = 1,
     seat: Annotated[
         list[str] | None,
-        typer.Option("--seat", help="A person's seat by name, such as evacuee_7; may be repeated.", show_default=False),
+        typer.Option("--seat", help="A person's seat by name, such as player_2; may be repeated.", show_default=False),
     ] = None,
     others: Annotated[
         str | None,
