@@ -194,7 +194,7 @@ def test_report_and_figures(call, run, tmp_path):
 
 def test_film_and_watch(call, run, tmp_path):
     pytest.importorskip("imageio_ffmpeg")
-    call("film", run, "-o", tmp_path / "film.gif", "--condition", "mixed", "--seed", seeds(run, "mixed")[0])
+    call("film", run, "mixed", seeds(run, "mixed")[0], "-o", tmp_path / "film.gif")
     assert (tmp_path / "film.gif").stat().st_size > 5000
 
 
@@ -205,7 +205,7 @@ def seeds(run, condition):
 
 def test_play_in_the_terminal(call, tmp_path):
     typed = "".join(["4\n"] + ["hello\n4\n"] * 11)
-    told = call("play", "fishery", "-o", tmp_path / "run", "--others", "sharing", given=typed)
+    told = call("play", "fishery", "--terminal", "-o", tmp_path / "run", "--others", "sharing", given=typed)
     assert "whole number from 0 to 20" in told
 
 
