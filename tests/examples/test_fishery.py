@@ -159,7 +159,7 @@ def call(installed):
     def one(*arguments, given="", code=0):
         done = subprocess.run(
             [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", *map(str, arguments)],
-            env=installed, input=given, capture_output=True, text=True, timeout=300, check=False,
+            env=installed, input=given, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
@@ -216,7 +216,7 @@ def test_evaluate(call):
 
 @pytest.mark.skipif(find_spec("stable_baselines3") is None, reason="needs the extra rl")
 def test_train(call, tmp_path):
-    call("train", "fishery", "-o", tmp_path / "run", "--set", "talk=false", "--steps", 512)
+    call("train", "--env", "fishery", "-o", tmp_path / "run", "--set", "talk=false", "--steps", 512)
 
 
 def test_a_language_model_is_asked_with_the_text(call, tmp_path):
