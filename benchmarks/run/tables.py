@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,16 +68,13 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
     scenario = condition.spec
     key = {"condition": condition.name, "seed": seed}
     policies: dict[str, str] = header["policies"]
-    counts: dict[str, int] = {}
-    for name in policies.values():
-        counts[name] = counts.get(name, 0) + 1
     metrics = {
         "study": run.manifest["study"],
         **key,
         "scenario": scenario.name,
         "talk": bool(condition.settings["talk"]),
         "players": len(policies),
-        "policies": ", ".join(f"{count} {name}" for name, count in counts.items()),
+        "policies": ", ".join(f"{count} {name}" for name, count in Counter(policies.values()).items()),
         "end_reason": events[-1]["reason"],
         **_flag_counts(events),
         **scenario.episode_metrics(events),
@@ -99,10 +97,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         if event["type"] == "message"
     ]
     asked: list[Row] = header.get("answers", [])
-    models: dict[str, int] = {}
+    models: Counter[str] = Counter()
     for one in asked:
-        for model, count in one["models"].items():
-            models[model] = models.get(model, 0) + count
+        models.update(one["models"])
     return EpisodeTables(
         condition=condition,
         seed=seed,
@@ -128,9 +125,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:
-    """How many submissions were counted, and how many of them had to be mended."""
+    """How many submissions were counted, and how many of them had to be corrected."""
     flags = [event["flags"] for event in events if event["type"] in ("choice", "message")]
-    return {"submissions": len(flags), "mended": sum(bool(f) for f in flags)}
+    return {"submissions": len(flags), "corrected": sum(bool(f) for f in flags)}
 
 
 def write_tables(run: Run) -> list[Path]:
@@ -168,23 +165,10 @@ def _no_messages() -> pa.Table:
     """The messages' columns, so that the table is there when nobody spoke."""
     import pyarrow as pa
 
-    text, whole = pa.string(), pa.int64()
-    return pa.schema(
-        {
-            "condition": text,
-            "seed": whole,
-            "scenario": text,
-            "round": whole,
-            "step": whole,
-            "talk": whole,
-            "position": whole,
-            "speaker": text,
-            "policy": text,
-            "text": text,
-            "hearers": text,
-            "flags": text,
-        }.items()
-    ).empty_table()
+    names = ("condition", "seed", "scenario", "round", "step", "talk", "position", "speaker", "policy", "text")
+    integers = ("seed", "round", "step", "talk", "position")
+    kinds = {name: pa.int64() if name in integers else pa.string() for name in (*names, "hearers", "flags")}
+    return pa.schema(kinds.items()).empty_table()
 
 
 def _table(rows: Sequence[Row]) -> pa.Table:
@@ -194,7 +178,7 @@ def _table(rows: Sequence[Row]) -> pa.Table:
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]
-        # Whole numbers among decimals: Arrow refuses the mixture.
+        # Integers among decimals: Arrow refuses the mixture.
         if any(isinstance(v, float) for v in values):
             values = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
         columns[name] = values
