@@ -152,7 +152,7 @@ def test_trained_players_play_the_markets_they_know():
     assert fitted(arm).presets == ("team_up", "team_up_linear")
     assert fitted(policy_arm("q_learning:calvano")).presets == ("calvano",)
     assert fitted(policy_arm("bertrand/best_reply")).presets == tuple(MARKETS)
-    with pytest.raises(SettingsError, match="no shipped Q table"):
+    with pytest.raises(SettingsError, match="neither shipped nor a file"):
         fitted(policy_arm("q_learning:nowhere"))
     assert (arm.title, arm.kind) == ("Q-learner team_up", "Q-learner")
 
@@ -204,7 +204,7 @@ def test_the_command_takes_a_player_more(tmp_path, monkeypatch):
     [
         (("--seat", "firm_0=tit_for_tat"), "every kind of player plays all seats; use --policy"),
         (("--policy", "tit_for_tit"), "did you mean 'tit_for_tat'?"),
-        (("--policy", "q_learning:nowhere"), "no shipped Q table and no file"),
+        (("--policy", "q_learning:nowhere"), "neither shipped nor a file"),
         (("--policy", "llm"), "which model? Give --model NAME"),
         (("--policy", "grim_trigger {tolerance: -1}"), "must be 0 or more"),
     ],
