@@ -1,4 +1,4 @@
-"""The base of every scenario's settings, with the checks they share."""
+"""The base of all settings, and of every scenario's, with the checks they share."""
 
 from __future__ import annotations
 
@@ -17,32 +17,10 @@ MAX_MESSAGE_LENGTH = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScenarioSettings:
-    """Settings that every scenario has.
-
-    Attributes:
-        talk: whether players may send messages.
-        talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
-            (everyone at once, heard afterwards).
-        message_length: the longest message in characters; longer ones are cut and flagged.
-        wording: how observations are put into words: `"a"` or `"b"`, or the path of a folder that holds an
-            `observation.jinja` of your own.
-    """
+class Settings:
+    """Settings with presets, made from and written as plain data; subclasses check their fields when they are made."""
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-
-    talk: bool = True
-    talk_mode: str = "sequential"
-    message_length: int = 1000
-    wording: str = "a"
-
-    def __post_init__(self) -> None:
-        """Check the shared fields; scenarios extend this."""
-        check_bool(self, "talk")
-        check_choice(self, "talk_mode", ("sequential", "simultaneous"))
-        check_int(self, "message_length", 1, MAX_MESSAGE_LENGTH)
-        if not isinstance(self.wording, str) or not self.wording:
-            raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
 
     @classmethod
     def build(cls, preset: str | None = None, **given: Any) -> Self:
@@ -72,6 +50,33 @@ class ScenarioSettings:
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.init}
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSettings(Settings):
+    """Settings that every scenario has.
+
+    Attributes:
+        talk: whether players may send messages.
+        talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
+            (everyone at once, heard afterwards).
+        message_length: the longest message in characters; longer ones are cut and flagged.
+        wording: how observations are put into words: `"a"` or `"b"`, or the path of a folder that holds an
+            `observation.jinja` of your own.
+    """
+
+    talk: bool = True
+    talk_mode: str = "sequential"
+    message_length: int = 1000
+    wording: str = "a"
+
+    def __post_init__(self) -> None:
+        """Check the shared fields; scenarios extend this."""
+        check_bool(self, "talk")
+        check_choice(self, "talk_mode", ("sequential", "simultaneous"))
+        check_int(self, "message_length", 1, MAX_MESSAGE_LENGTH)
+        if not isinstance(self.wording, str) or not self.wording:
+            raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
+
+
 def suggestion(name: str, known: Collection[str]) -> str:
     """Say which known name was probably meant, or list them all."""
     close = difflib.get_close_matches(name, list(known), n=1)
@@ -81,7 +86,9 @@ def suggestion(name: str, known: Collection[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A settings value as JSON data: fractions become 'a/b', tuples lists, mappings dicts."""
+    """A settings value as JSON data: fractions become 'a/b', tuples lists, mappings and settings dicts."""
+    if isinstance(value, Settings):
+        return value.to_json()
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple | list):
@@ -105,9 +112,11 @@ def check_choice(settings: object, field: str, allowed: Collection[str]) -> None
         raise SettingsError(field, value, "must be one of " + ", ".join(allowed))
 
 
-def check_int(settings: object, field: str, low: int, high: int | None = None) -> None:
-    """Require an integer in [low, high]."""
+def check_int(settings: object, field: str, low: int, high: int | None = None, *, optional: bool = False) -> None:
+    """Require an integer in [low, high], or with `optional` nothing (`None`)."""
     value = getattr(settings, field)
+    if optional and value is None:
+        return
     bounds = f"{low} or more" if high is None else f"between {low} and {high}"
     if isinstance(value, bool) or not isinstance(value, int):
         raise SettingsError(field, value, f"must be a whole number, {bounds}")
@@ -122,9 +131,12 @@ def check_number(
     high: float = math.inf,
     *,
     above: bool = False,
+    optional: bool = False,
 ) -> None:
-    """Require a finite number in [low, high], or in (low, high] with `above`."""
+    """Require a finite number in [low, high], in (low, high] with `above`, or with `optional` nothing (`None`)."""
     value = getattr(settings, field)
+    if optional and value is None:
+        return
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingsError(field, value, "must be a finite number")
     if value < low or value > high or (above and value == low):

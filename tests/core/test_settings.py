@@ -4,7 +4,7 @@ import pickle
 import pytest
 from toy import ToySettings
 
-from llm_coop_envs.core.settings import ScenarioSettings, check_number, plain
+from llm_coop_envs.core.settings import ScenarioSettings, check_int, check_number, plain
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
 
 
@@ -62,6 +62,19 @@ def test_number_bounds():
         check_number(Holder(-1), "x", 0)
     with pytest.raises(SettingsError, match="at most 5"):
         check_number(Holder(6), "x", high=5)
+
+
+def test_optional_fields_may_be_left_open():
+    check_int(Holder(None), "x", 0, optional=True)
+    check_number(Holder(None), "x", 0, optional=True)
+    with pytest.raises(SettingsError, match="0 or more"):
+        check_int(Holder(-1), "x", 0, optional=True)
+    with pytest.raises(SettingsError, match="at least 0"):
+        check_number(Holder(-1), "x", 0, optional=True)
+
+
+def test_settings_inside_settings_become_plain_data():
+    assert plain({"one": ToySettings(players=3)}) == {"one": ToySettings(players=3).to_json()}
 
 
 def test_settings_are_frozen_and_errors_survive_a_pickle():
