@@ -59,14 +59,14 @@ class ScenarioSettings(Settings):
         talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
             (everyone at once, heard afterwards).
         message_length: the longest message in characters; longer ones are cut and flagged.
-        wording: how observations are put into words: `"a"` or `"b"`, or the path of a folder that holds an
-            `observation.jinja` of your own.
+        wording: how observations are put into words: a prompt pack's name (`"en-a"`, `"en-b"`, `"de-a"`), or the path
+            of a folder that holds an `observation.jinja` of your own.
     """
 
     talk: bool = True
     talk_mode: str = "sequential"
     message_length: int = 1000
-    wording: str = "a"
+    wording: str = "en-a"
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
@@ -74,7 +74,9 @@ class ScenarioSettings(Settings):
         check_choice(self, "talk_mode", ("sequential", "simultaneous"))
         check_int(self, "message_length", 1, MAX_MESSAGE_LENGTH)
         if not isinstance(self.wording, str) or not self.wording:
-            raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
+            raise SettingsError(
+                "wording", self.wording, "must be a wording's name or the path of a folder of templates"
+            )
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
