@@ -73,12 +73,18 @@ def _number(question: Mapping[str, Any], drawn: int) -> float:
 
 
 def _option(options: Sequence[str], prompt: str, drawn: int) -> str:
-    """The option that the prompt names most often, by its letter if it has one; so evacuees find their way out."""
+    """An option that the prompt speaks of, so that evacuees find their way out.
+
+    Of lettered ones (steps) that which is named last before they are listed, by its letter; of others (exits) that
+    which is named most often.
+    """
     names = {label.rpartition(") ")[2]: label.partition(") ")[0] for label in options}
     spelled = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    counts = Counter(re.findall(rf"(?<!\w)(?:{spelled})(?!\w)", prompt))
-    most = max(counts.values(), default=0)
-    best = [answer for name, answer in names.items() if counts[name] == most]
+    named = re.findall(rf"(?<!\w)(?:{spelled})(?!\w)", prompt)
+    if ") " in options[0] and len(named) > len(options):
+        return names[named[-len(options) - 1]]
+    counts = Counter(named)
+    best = [answer for name, answer in names.items() if counts[name] == max(counts.values(), default=0)]
     return best[drawn % len(best)]
 
 
