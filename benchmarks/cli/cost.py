@@ -85,7 +85,6 @@ def cost_command(
     from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
     from llm_coop_envs.benchmarks.study.study import load_study
     from llm_coop_envs.policies.llm.asking.live import known_prices
-    from llm_coop_envs.policies.llm.asking.prices import Prices
 
     plan = load_study(study, seed)
     if policy is None and not seat and not plan.models:
@@ -102,8 +101,7 @@ def cost_command(
         base_url=base_url,
     )
     plan = options.players(plan)
-    table = Prices.load(None if prices is None else prices.expanduser())
-    known = known_prices(options.asking().endpoints(plan), table)
+    known = known_prices(options.asking().endpoints(plan), None if prices is None else prices.expanduser())
     pace = Pace(
         latency=latency,
         at_once=at_once or AT_ONCE,

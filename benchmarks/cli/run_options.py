@@ -14,7 +14,6 @@ from llm_coop_envs.benchmarks.study.study import Study
 from llm_coop_envs.benchmarks.study.yaml_source import read_yaml_file
 from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.errors import StudyError
-from llm_coop_envs.policies.llm.asking.budget import Budget
 
 KIND = "llm"
 
@@ -90,9 +89,15 @@ class RunOptions:
         }
         limits = {name: value for name, value in limits.items() if value is not None}
         endpoint = {name: value for name, value in endpoint.items() if value is not None}
+        limited: dict[str, Any] = {"usd": self.budget, "calls": self.max_calls, "tokens": self.max_tokens}
+        budget = None
+        if any(value is not None for value in limited.values()):
+            from llm_coop_envs.policies.llm.asking.budget import Budget
+
+            budget = Budget.build(**limited)
         return Asking(
             endpoint={**endpoint, **({"limits": limits} if limits else {})},
-            budget=Budget(usd=self.budget, calls=self.max_calls, tokens=self.max_tokens),
+            budget=budget,
             prices=self.prices,
             part=self.part,
             replay=self.replay,

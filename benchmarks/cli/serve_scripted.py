@@ -46,7 +46,7 @@ def serve_scripted_command(
     question as data, and the answer is any legal one. Nothing that was played with it says anything about a model.
     Answers are streamed where a request asks for it. Ctrl-C ends it.
     """
-    from llm_coop_envs.policies.llm.extras import need
+    from llm_coop_envs.core.extras import need
     from llm_coop_envs.policies.llm.testing.faults import TRANSPORT, Faults
 
     need("aiohttp", "serving scripted answers", "openai")

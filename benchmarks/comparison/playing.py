@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, together, windo
 from llm_coop_envs.bertrand.paths import NO_CYCLE, path_cycle
 from llm_coop_envs.bertrand.rules import positions, profit_gain
 from llm_coop_envs.core.policy import PolicyLike
-from llm_coop_envs.policies.llm.chat import Chat
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 Row = dict[str, Any]
 

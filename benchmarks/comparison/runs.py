@@ -11,24 +11,26 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.reproduce.runs import read_lines
 from llm_coop_envs.benchmarks.comparison.arms import Arm
 from llm_coop_envs.benchmarks.comparison.playing import Row, market_env, measured
-from llm_coop_envs.benchmarks.run.tables import need_arrow
 from llm_coop_envs.benchmarks.study.players import make_policy
 from llm_coop_envs.core.policy import Table
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.policies.llm.chat import Chat
+from llm_coop_envs.storage.files import read_appended as read_lines
 from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.storage.parquet import need_arrow
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
+
+    OpenChat = Callable[[], AbstractAsyncContextManager[Chat]]
 
 PLAN, JOURNAL, RESULT = "comparison.json", "episodes.jsonl", "comparison.parquet"
 FORMAT = 1
-
-OpenChat = Callable[[], AbstractAsyncContextManager[Chat]]
 
 
 @dataclass(frozen=True)

@@ -6,35 +6,21 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import jinja2
 
-from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersPart, AnswersSection
-from llm_coop_envs.benchmarks.report.blocks import Section, episodes_text, excerpt, metrics_table
-from llm_coop_envs.benchmarks.report.published import PAPER
+from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersSection
+from llm_coop_envs.benchmarks.report.page_parts import episodes_text
+from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.report.section import Drawing, ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
-from llm_coop_envs.benchmarks.run.tables import EpisodeTables, read_episodes
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.scenario import Row, load
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib
 from llm_coop_envs.storage.files import write_whole
 
 PAGE = "index.html"
-EXCERPTS = 2
-LANGUAGE_MODEL = "language model"
-SCRIPTED_ANSWERS = "scripted answers"
-
-
-class SectionBuilder(Protocol):
-    """Gathers one scenario's episodes and writes its section."""
-
-    def add(self, episode: EpisodeTables) -> None:
-        """Take what is needed of an episode."""
-
-    def fill(self, section: Section) -> None:
-        """Write the section."""
 
 
 def write_report(
@@ -70,63 +56,22 @@ def write_report(
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
-    sections, answers = build_parts(run, invalid_above)
+    sections, answers = read_run(run, invalid_above)
+    drawings = {section.scenario.name: section.drawings() for section in sections}
     out = out or folder / "report"
-    for section in sections:
-        for picture in section.pictures:
-            write_whole(out / f"{picture.name}.png", picture.png)
+    for figure in (figure for found in drawings.values() for figure in found):
+        write_whole(out / f"{figure.name}.png", figure.png)
     page = out / PAGE
-    write_whole(page, render_page(run, sections, answers).encode())
+    write_whole(page, _render_page(run, sections, drawings, answers).encode())
     return page
 
 
-def build_sections(run: Run) -> list[Section]:
-    """One section for each scenario that has finished episodes, in the order of the study."""
-    return build_parts(run)[0]
-
-
-def build_parts(run: Run, invalid_above: float = INVALID_ABOVE) -> tuple[list[Section], AnswersPart | None]:
-    """The sections, and the part about the models that answered, if any did."""
-    conditions: dict[str, list[Condition]] = {}
-    for condition in run.conditions:
-        conditions.setdefault(condition.scenario, []).append(condition)
-    who = {c.name: _who(run, c) for c in run.conditions}
-    sections = {name: Section(name=name, title=cs[0].spec.title) for name, cs in conditions.items()}
-    builders: dict[str, SectionBuilder] = {name: load(cs[0].spec.report)(cs, who) for name, cs in conditions.items()}
-    asked = AnswersSection(run.conditions, invalid_above)
-    metrics: dict[str, list[Row]] = {condition.name: [] for condition in run.conditions}
-    talked: set[str] = set()
-    for episode in read_episodes(run):
-        name = episode.condition.scenario
-        builders[name].add(episode)
-        asked.add(episode)
-        metrics[episode.condition.name].append(episode.metrics)
-        if episode.condition.name not in talked and len(sections[name].excerpts) < EXCERPTS:
-            part = excerpt(episode)
-            if part is not None:
-                talked.add(episode.condition.name)
-                sections[name].excerpts.append(part)
-    for condition in run.conditions:
-        if asked.scripted(condition.name):
-            who[condition.name] = who[condition.name].replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS)
-    answers = asked.part(run)
-    kept = [name for name, cs in conditions.items() if any(metrics[c.name] for c in cs)]
-    for name in kept:
-        builders[name].fill(sections[name])
-        sections[name].metrics = metrics_table(metrics, conditions[name], run.manifest["measures"])
-        if answers is not None:
-            sections[name].invalid = [
-                (c.title, answers.invalid[c.name]) for c in conditions[name] if c.name in answers.invalid
-            ]
-    return [sections[name] for name in kept], answers
-
-
-def _who(run: Run, condition: Condition) -> str:
-    """Who played a condition: `"scripted"`, or what reports call its other policies."""
-    return " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))
-
-
-def render_page(run: Run, sections: Sequence[Section], answers: AnswersPart | None = None) -> str:
+def _render_page(
+    run: Run,
+    sections: Sequence[ScenarioSection[Any]],
+    drawings: Mapping[str, Sequence[Drawing]],
+    answers: AnswersSection | None,
+) -> str:
     """The page; whatever was said in an episode is data in it, never markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -136,18 +81,20 @@ def render_page(run: Run, sections: Sequence[Section], answers: AnswersPart | No
         lstrip_blocks=True,
     )
     manifest = run.manifest
-    scripted = all(kind == "scripted" for kind in manifest["policies"].values())
+    invalid = {} if answers is None else answers.invalid
     return environment.get_template("page.jinja").render(
         run=run,
         manifest=manifest,
         sections=sections,
-        scripted=scripted,
+        drawings=drawings,
+        invalid=invalid,
+        scripted=all(kind == "scripted" for kind in manifest["policies"].values()),
         answers=answers,
         there=len(run.finished()),
-        conditions=[_condition_row(c, {} if answers is None else answers.invalid) for c in run.conditions],
+        conditions=[_condition_row(c, invalid) for c in run.conditions],
         versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
         seeds=_seeds(run.conditions),
-        paper=PAPER,
+        papers=list(dict.fromkeys(paper for section in sections for paper in section.papers)),
         study_text=_study_text(run),
         style=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
     )

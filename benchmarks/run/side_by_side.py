@@ -17,10 +17,10 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, failure
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.live import OpenChat
+    from llm_coop_envs.policies.llm.clients import Endpoint
 
 TICK_SECONDS = 0.5
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, scripted
-from llm_coop_envs.policies.llm.chat import Chat
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 SCRIPTED = "scripted"
 LLM = "llm"

@@ -23,9 +23,10 @@ from llm_coop_envs.bertrand.rules import (
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.array_env import TALK, Event, Over, Stage
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Number
 
 ACT = "act"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import Settings, check_bool, check_choice, check_int
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
@@ -36,18 +37,14 @@ class BertrandWorkflowSettings(Settings):
         first_firms_persona: plan with the first firm's persona, whoever plans, where firms talk (likewise a mistake).
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"plan_memory": (0, inf)}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {"talk_plan_order": ("talk_first", "plan_first")}
+
     plan_memory: int = 20
     talk_plan_order: str = "talk_first"
     statistics_in_talk: bool = True
     repeat_planning_prompt: bool = False
     first_firms_persona: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        check_int(self, "plan_memory", 0)
-        check_choice(self, "talk_plan_order", ("talk_first", "plan_first"))
-        for name in ("statistics_in_talk", "repeat_planning_prompt", "first_firms_persona"):
-            check_bool(self, name)
 
 
 class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):

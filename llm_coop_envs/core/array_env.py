@@ -1,13 +1,13 @@
-"""The play itself, on arrays: clock, turns, talk, flags and recording, with the hooks that a scenario fills in.
+"""An environment on arrays: clock, turns, talk, flags and recording, with the hooks that a scenario fills in.
 
-Players are indices 0..n-1. Nothing here knows observation dictionaries, texts or spaces; `core.env` adds those.
+Players are indices 0..n-1. Nothing here knows observation dictionaries or texts: `core.env.ScenarioEnv` derives from
+`ArrayEnv` and adds those.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import ChoiceReader, Indices
 from llm_coop_envs.core.channels import Audience, Conversation
+from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
 
@@ -24,37 +25,9 @@ TALK = "talk"
 MISSING_ACTION = "missing_action"
 ILLEGAL_CHOICE = "illegal_choice"
 
-Event = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One phase of a round.
-
-    Attributes:
-        phase: its name, `"talk"` or one of the scenario's act phases.
-        levels: who is on turn, step by step; each an array or a list of player indices.
-    """
-
-    phase: str
-    levels: Sequence[Indices | list[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Over:
-    """The end of an episode.
-
-    Attributes:
-        reason: why, in a few words, for the record.
-        truncated: whether a clock ended it (PettingZoo's truncation) and not the game itself.
-    """
-
-    reason: str
-    truncated: bool = False
-
-
-class Game(ABC):
-    """One scenario being played.
+class ArrayEnv(Hooks):
+    """One scenario, played with arrays of choices.
 
     Attributes:
         name: the scenario's name with its version, such as `"kbc_v0"`.
@@ -123,6 +96,9 @@ class Game(ABC):
         self._state_bounds = (np.zeros(0), np.zeros(0))
         self.n_players = 0
         self._setup()
+        if type(self)._state_vector is Hooks._state_vector:
+            ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
+            self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = [f"{role}_{i}" for i in range(self.n_players)]
         self.agents = []
         self._everyone = np.arange(self.n_players, dtype=np.intp)
@@ -131,64 +107,6 @@ class Game(ABC):
         self._started = False
         self.conversation = Conversation(settings.message_length)
         self._clear()
-
-    # What a scenario fills in.
-
-    @abstractmethod
-    def _setup(self) -> None:
-        """Set `n_players`, `feature_names`, `_feature_bounds`, `_state_bounds`; prepare tables."""
-
-    @abstractmethod
-    def _choice_space(self) -> spaces.Discrete | spaces.Box:
-        """A fresh choice space: Discrete, or a Box of shape (1,) and dtype float64."""
-
-    @abstractmethod
-    def _begin(self, options: Mapping[str, Any]) -> None:
-        """Start a new episode; draw from `self.np_random` only."""
-
-    @abstractmethod
-    def _next_stage(self) -> Stage | Over:
-        """Settle what is due and say what comes next; called whenever a phase's levels are used up."""
-
-    @abstractmethod
-    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
-        """Take the legal choices of one act level; `choices[k]` is that of player `who[k]`."""
-
-    @abstractmethod
-    def _features(self) -> NDArray[np.float32]:
-        """A fresh (players, features) matrix."""
-
-    @abstractmethod
-    def _state_vector(self) -> NDArray[np.float64]:
-        """The scenario's part of the global state, inside `_state_bounds`."""
-
-    @abstractmethod
-    def _snapshot(self) -> dict[str, Any]:
-        """The scenario's part of `get_state`, as JSON data."""
-
-    @abstractmethod
-    def _restore(self, data: Mapping[str, Any]) -> None:
-        """Continue from what `_snapshot` gave."""
-
-    @abstractmethod
-    def _picture(self) -> str:
-        """A few lines that show the situation to an onlooker."""
-
-    def _legal(self) -> NDArray[np.int8] | None:
-        """Legal choices, (players, choices) of 0 and 1; `None` if all are, or choices are continuous."""
-        return None
-
-    def _fallback(self, who: Indices) -> NDArray[Any]:
-        """Discrete choices that stand in for illegal or missing ones; legal for these players now."""
-        raise NotImplementedError
-
-    def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Usable values for continuous choices (NaN where nothing was given), and which had to be mended."""
-        raise NotImplementedError
-
-    def _start_event(self) -> Event:
-        """What the scenario adds to the `start` event."""
-        return {}
 
     # The array view.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -18,9 +19,37 @@ MAX_MESSAGE_LENGTH = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings with presets, made from and written as plain data; subclasses check their fields when they are made."""
+    """Settings with presets, made from and written as plain data.
+
+    What is declared is checked when settings are made: fields of type `bool`, and those that `bounds` and `allowed`
+    name; subclasses check the rest.
+
+    Attributes:
+        presets: named sets of fields.
+        bounds: the lowest and highest value of integers and finite numbers, by field; `inf` for no end. What a base
+            class declares holds too.
+        allowed: the values of texts, by field; likewise.
+    """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {}
+
+    def __post_init__(self) -> None:
+        """Check what is declared; subclasses extend this."""
+        kind: Any = type(self)
+        bounds, allowed = _declared(kind, "bounds"), _declared(kind, "allowed")
+        for one in fields(self):
+            if one.type in ("bool", bool):
+                check_bool(self, one.name)
+            elif one.name in allowed:
+                check_choice(self, one.name, allowed[one.name])
+            elif one.name in bounds:
+                low, high = bounds[one.name]
+                if one.type in ("int", int):
+                    check_int(self, one.name, int(low), None if math.isinf(high) else int(high))
+                else:
+                    check_number(self, one.name, low, high)
 
     @classmethod
     def build(cls, preset: str | None = None, **given: Any) -> Self:
@@ -33,20 +62,29 @@ class Settings:
         Raises:
             SettingsError: an unknown preset or field, or an impossible value.
         """
-        names = [f.name for f in fields(cls) if f.init]
-        for name, value in given.items():
-            if name not in names:
-                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
         if preset is None:
-            return cls(**given)
+            return cls.from_json(given)
         if preset not in cls.presets:
             raise SettingsError(
                 "preset", preset, f"is no preset of {cls.__name__}; {suggestion(str(preset), cls.presets)}"
             )
-        return cls(**{**cls.presets[preset], **given})
+        return cls.from_json({**cls.presets[preset], **given})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Make settings from fields by name; those that are left out have their defaults.
+
+        Raises:
+            SettingsError: an unknown field, or an impossible value.
+        """
+        names = [f.name for f in fields(cls) if f.init]
+        for name, value in data.items():
+            if name not in names:
+                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
+        return cls(**data)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `build` accepts again."""
+        """All fields as plain data that `from_json` accepts again."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.init}
 
 
@@ -63,6 +101,9 @@ class ScenarioSettings(Settings):
             of a folder that holds an `observation.jinja` of your own.
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"message_length": (1, MAX_MESSAGE_LENGTH)}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {"talk_mode": ("sequential", "simultaneous")}
+
     talk: bool = True
     talk_mode: str = "sequential"
     message_length: int = 1000
@@ -70,13 +111,15 @@ class ScenarioSettings(Settings):
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
-        check_bool(self, "talk")
-        check_choice(self, "talk_mode", ("sequential", "simultaneous"))
-        check_int(self, "message_length", 1, MAX_MESSAGE_LENGTH)
+        super().__post_init__()
         if not isinstance(self.wording, str) or not self.wording:
-            raise SettingsError(
-                "wording", self.wording, "must be a wording's name or the path of a folder of templates"
-            )
+            raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
+
+
+@functools.cache
+def _declared(kind: Any, name: str) -> Mapping[str, Any]:
+    """What a class and its bases declare, by field."""
+    return {field: value for base in reversed(kind.__mro__) for field, value in vars(base).get(name, {}).items()}
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
@@ -119,11 +162,21 @@ def check_int(settings: object, field: str, low: int, high: int | None = None, *
     value = getattr(settings, field)
     if optional and value is None:
         return
+    require_int(field, value, low, high)
+
+
+def require_int(name: str, value: object, low: int, high: int | None = None) -> int:
+    """An integer in [low, high].
+
+    Raises:
+        SettingsError: it is none.
+    """
     bounds = f"{low} or more" if high is None else f"between {low} and {high}"
     if isinstance(value, bool) or not isinstance(value, int):
-        raise SettingsError(field, value, f"must be a whole number, {bounds}")
+        raise SettingsError(name, value, f"must be a whole number, {bounds}")
     if value < low or (high is not None and value > high):
-        raise SettingsError(field, value, f"must be {bounds}")
+        raise SettingsError(name, value, f"must be {bounds}")
+    return value
 
 
 def check_number(

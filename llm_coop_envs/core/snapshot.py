@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.array_env import Game
+from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.channels import Audience
 from llm_coop_envs.errors import SnapshotError
 
@@ -40,7 +40,7 @@ def generator_from(data: Mapping[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def snapshot(game: Game) -> dict[str, Any]:
+def snapshot(game: ArrayEnv) -> dict[str, Any]:
     """Everything but the recorded events of a game."""
     if not game._started:
         raise SnapshotError("get_state() was called before reset(); there is no episode to save yet")
@@ -66,7 +66,7 @@ def snapshot(game: Game) -> dict[str, Any]:
     }
 
 
-def restore(game: Game, state: Mapping[str, Any]) -> None:
+def restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     """Put a game into a saved state."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise SnapshotError(f"this is no state of format {FORMAT} that get_state() made")
@@ -86,7 +86,7 @@ def restore(game: Game, state: Mapping[str, Any]) -> None:
         raise SnapshotError(f"this state is damaged ({type(error).__name__}: {error})") from error
 
 
-def _restore(game: Game, state: Mapping[str, Any]) -> None:
+def _restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     game._clear()
     game._np_random = generator_from(state["generator"])
     game.cycles = state["cycles"]

@@ -19,9 +19,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.array_env import Event, Over, Stage
 from llm_coop_envs.core.channels import within
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Options
 from llm_coop_envs.core.slots import Heard
 from llm_coop_envs.errors import SettingsError

@@ -7,7 +7,7 @@ from typing import Any
 
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.question import Options
-from llm_coop_envs.core.settings import Settings, check_bool
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.slots import EvacuationSlots
 from llm_coop_envs.policies.base import Action
@@ -38,8 +38,7 @@ class EvacuationWorkflowSettings(Settings):
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        for name in ("panic", "evaluate", "feeling_in_talk"):
-            check_bool(self, name)
+        super().__post_init__()
         if self.feeling_in_talk and not self.panic:
             raise SettingsError("feeling_in_talk", True, "needs panic=True, which asks for the feeling")
 

@@ -13,9 +13,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.array_env import TALK, Event, Over, Stage
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Number
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings
@@ -178,16 +179,6 @@ class KBCEnv(ScenarioEnv):
         made = self.settings.first_round + self.made - 1
         data = self._round_data(self._numbers, settle(self._numbers, self.settings))
         return [{"type": "round", "step": self.cycles, "round": made, **data}]
-
-    def _fallback(self, who: Indices) -> NDArray[Any]:
-        return np.zeros(len(who), dtype=np.int64)
-
-    def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        low, high = float(self.settings.low), float(self.settings.high)
-        bad = ~((values >= low) & (values <= high))
-        if bad.any():
-            values = np.clip(np.where(np.isnan(values), low, values), low, high)
-        return values, bad
 
     # What players know.
 

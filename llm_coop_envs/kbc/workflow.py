@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import Settings, check_bool, check_int
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.kbc.slots import KBCSlots
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.parsing.objects import find_value
@@ -36,13 +37,10 @@ class KBCWorkflowSettings(Settings):
             players keep what they thought before.
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"own_reasons": (0, inf)}
+
     number_first: bool = False
     own_reasons: int = 0
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        check_bool(self, "number_first")
-        check_int(self, "own_reasons", 0)
 
 
 class KBCWorkflow(Workflow[KBCWorkflowSettings]):

@@ -10,20 +10,20 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
-from llm_coop_envs.core.array_env import Game
+from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 
 Numeric = Any
 
 
-def numeric_names(game: Game) -> tuple[str, ...]:
+def numeric_names(game: ArrayEnv) -> tuple[str, ...]:
     """The names of the columns of `numeric_rows`: the features; `turn` and one column per phase if there are more."""
     phases = game.phases if len(game.phases) > 1 else ()
     return (*game.feature_names, *(("turn", *(f"phase_{phase}" for phase in phases)) if phases else ()))
 
 
-def numeric_rows(game: Game) -> NDArray[np.float32]:
+def numeric_rows(game: ArrayEnv) -> NDArray[np.float32]:
     """What each player sees in numbers now, (players, columns); a fresh array."""
     rows = game.features()
     if len(game.phases) == 1:

@@ -289,14 +289,31 @@ def test_results_do_not_depend_on_the_process_or_its_hash_seed(name):
     assert run_elsewhere(name, hash_seed="3", state=state) == rest
 
 
-def test_copies_and_pickles_are_fresh_environments(make):
-    env = make(render_mode="ansi")
-    play(env, seed=0, limit=3)
-    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-        assert other.settings == env.settings
-        assert other.render_mode == "ansi"
-        assert other.agents == []
-        assert play(other, seed=1, limit=10) == play(make(), seed=1, limit=10)
+def test_copies_and_pickles_continue_in_mid_episode(make):
+    env = make(record=True)
+    fresh = copy.deepcopy(env)
+    assert type(fresh) is type(env)
+    with pytest.raises(ResetNeeded):
+        fresh.step({})
+    env.reset(seed=3)
+    env.step({})
+    env.action_space(env.possible_agents[0]).seed(5)
+    copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    drawn = env.action_space(env.possible_agents[0]).sample()
+    for other in copies:
+        assert other.events == env.events
+        assert other.events is not env.events
+        assert repr(other.action_space(env.possible_agents[0]).sample()) == repr(drawn)
+    told = len(env.events)
+    while env.agents:
+        for one in (env, *copies):
+            one.step({agent: {} for agent in one.agents})
+    assert len(env.events) > told
+    assert all(other.events == env.events and other.get_state() == env.get_state() for other in copies)
+    env.reset()
+    for other in copies:
+        other.reset()
+        assert other.events == env.events
 
 
 def test_names_and_metadata(make, module):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from math import inf
+from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from llm_coop_envs.core.settings import Settings, check_bool, check_choice, check_int, suggestion
+from llm_coop_envs.core.settings import Settings, suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.playing.calls import Asked, workflow_classes
 from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
@@ -56,6 +57,19 @@ class LLMSettings(Settings):
         options: settings of the scenarios' workflows by name.
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "persona_from": (0, inf),
+        "context_tokens": (1, inf),
+        "answer_tokens": (1, inf),
+        "summary_words": (10, 5000),
+        "repairs": (0, 1),
+        "tries": (0, 10),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "answers": ("plain", "json", "reason"),
+        "deal": ("in_order", "shuffled"),
+    }
+
     model: str
     pack: str = "en-a"
     answers: str = "plain"
@@ -73,21 +87,13 @@ class LLMSettings(Settings):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check every field, alone and with the others."""
+        """Check what is not declared, alone and with the others."""
+        super().__post_init__()
         for name in ("model", "pack"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise SettingsError(name, getattr(self, name), "must be a name")
         if not isinstance(self.system, str):
             raise SettingsError("system", self.system, "must be a text")
-        check_choice(self, "answers", ("plain", "json", "reason"))
-        check_choice(self, "deal", ("in_order", "shuffled"))
-        check_bool(self, "summarise")
-        check_int(self, "persona_from", 0)
-        check_int(self, "answer_tokens", 1)
-        check_int(self, "summary_words", 10, 5000)
-        check_int(self, "repairs", 0, 1)
-        check_int(self, "tries", 0, 10)
-        check_int(self, "context_tokens", 1)
         self._read_personas()
         workflows = workflow_classes()
         self._check_options(workflows)

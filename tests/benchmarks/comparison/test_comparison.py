@@ -14,6 +14,7 @@ from llm_coop_envs.benchmarks.cli import comparison as command
 from llm_coop_envs.benchmarks.cli import main as cli
 from llm_coop_envs.benchmarks.comparison.arms import MARKETS, Arm, model_arms, own_arms, policy_arm
 from llm_coop_envs.benchmarks.comparison.playing import market_env, measured
+from llm_coop_envs.benchmarks.comparison.published import published_rounds
 from llm_coop_envs.benchmarks.comparison.report import WHY, write_comparison
 from llm_coop_envs.benchmarks.comparison.runs import (
     all_tasks,
@@ -22,7 +23,6 @@ from llm_coop_envs.benchmarks.comparison.runs import (
     read_rows,
     run_comparison,
 )
-from llm_coop_envs.benchmarks.report.published import published_rounds
 from llm_coop_envs.errors import RunError, SettingsError
 
 
@@ -121,7 +121,7 @@ def test_runs_are_continued_and_the_same_on_one_core_or_two(tmp_path):
     assert told == [(2, 4), (3, 4), (4, 4)]
     assert run_comparison(arms, tmp_path / "two", workers=2) == whole
     assert len(run_comparison([*arms, quick("tit_for_tat")], tmp_path / "two")) == 6
-    from llm_coop_envs.baselines.q_learning.reproduce.runs import read_parquet
+    from llm_coop_envs.storage.parquet import read_rows as read_parquet
 
     assert len(read_parquet(tmp_path / "two" / "comparison.parquet")) == 6
 

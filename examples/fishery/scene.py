@@ -1,0 +1,70 @@
+"""What a picture of the fishery shows, and how it is drawn."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.render.scenes.base import Scene
+from llm_coop_envs.render.scenes.tracking import Event, Tracker
+from llm_coop_envs.render.screen.canvas import BLUE, Canvas, Rect, series
+from llm_coop_envs.render.screen.chart import Chart
+from llm_coop_envs.render.screen.page import Picture, areas, draw_page
+from llm_coop_envs.render.screen.talk import draw_talk
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FisheryScene(Scene):
+    """A moment of the fishery.
+
+    Attributes:
+        capacity: the largest stock, in tons.
+        seasons: how many seasons there are.
+        stock: the stock before each season so far and after the last one.
+        catches: everybody's catch in each season so far.
+    """
+
+    capacity: float
+    seasons: int
+    stock: tuple[float, ...]
+    catches: tuple[tuple[float, ...], ...]
+
+
+class FisheryTracker(Tracker[FisheryScene]):
+    """Follows the fishery season by season."""
+
+    def __init__(self, start: Event) -> None:
+        super().__init__(start)
+        self._stock: tuple[float, ...] = (self.settings["capacity"],)
+        self._catches: tuple[tuple[float, ...], ...] = ()
+
+    def scene(self) -> FisheryScene:
+        """The scene of the moment."""
+        rules = self.settings
+        known = {"capacity": rules["capacity"], "seasons": rules["seasons"]}
+        return FisheryScene(**self.common(), **known, stock=self._stock, catches=self._catches)
+
+    def _settle(self, event: Event) -> None:
+        self._stock = (*self._stock[:-1], event["stock"], event["left"])
+        self._catches = (*self._catches, tuple(event["catches"]))
+
+
+def draw(scene: FisheryScene, canvas: Canvas) -> None:
+    """Draw the stock and the catches over the seasons, and the talk."""
+    px = canvas.px
+    main, panel = areas(canvas)
+    state = f"season {scene.round} of {scene.seasons} · {scene.state()}"
+    inside = draw_page(canvas, title="Fishery", state=state, right=f"{scene.stock[-1]:.1f} tons left", panel=panel)
+    main = main.inflate(-px(28), -px(20))
+    top, bottom = (Rect(main.left, y, main.width, main.height // 2 - px(8)) for y in (main.top, main.centery + px(8)))
+    shown: dict[str, Any] = {"x_range": (0, scene.seasons), "x_label": "season"}
+    stock = Chart(canvas, top, title="Tons of fish", y_range=(0, scene.capacity), **shown)
+    stock.curve(np.arange(len(scene.stock)), np.array(scene.stock), BLUE)
+    catches = np.array(scene.catches).reshape(-1, len(scene.agents))
+    landed = Chart(canvas, bottom, title="Tons landed by each", y_range=(0, catches.max(initial=1.0)), **shown)
+    landed.players(np.arange(1, len(catches) + 1), catches)
+    if panel.width:
+        draw_talk(canvas, inside, scene.said, scene.agents, title="Said", colour_of=series, empty="Nobody has spoken.")
+
+
+PICTURE = Picture(draw=draw)

@@ -1,0 +1,139 @@
+"""What a scenario fills in: the hooks that `ArrayEnv` calls, with what they do where a scenario says nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from llm_coop_envs.core.actions import Indices
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One phase of a round.
+
+    Attributes:
+        phase: its name, `"talk"` or one of the scenario's act phases.
+        levels: who is on turn, step by step; each an array or a list of player indices.
+    """
+
+    phase: str
+    levels: Sequence[Indices | list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The end of an episode.
+
+    Attributes:
+        reason: why, in a few words, for the record.
+        truncated: whether a clock ended it (PettingZoo's truncation) and not the game itself.
+    """
+
+    reason: str
+    truncated: bool = False
+
+
+def packed(value: Any) -> Any:
+    """A value as JSON data: arrays keep their type."""
+    if isinstance(value, np.ndarray):
+        return {"dtype": value.dtype.str, "values": value.tolist()}
+    return [packed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def unpacked(data: Any) -> Any:
+    """The value that `packed` described; tuples come back as lists."""
+    if isinstance(data, dict):
+        return np.array(data["values"], dtype=data["dtype"])
+    return [unpacked(item) for item in data] if isinstance(data, list) else data
+
+
+class Hooks(ABC):
+    """A scenario's part of an environment.
+
+    Attributes:
+        kept: attributes that a snapshot keeps: numbers, texts, arrays, and lists of these.
+        possible_agents: the players' names, in index order.
+        feature_names: the names of the feature columns.
+    """
+
+    kept: ClassVar[tuple[str, ...]] = ()
+    possible_agents: list[str]
+    feature_names: tuple[str, ...]
+
+    @abstractmethod
+    def _setup(self) -> None:
+        """Set `n_players`, `feature_names`, `_feature_bounds`, `_state_bounds`; prepare tables."""
+
+    @abstractmethod
+    def _choice_space(self) -> spaces.Discrete | spaces.Box:
+        """A fresh choice space: Discrete, or a Box of shape (1,) and dtype float64."""
+
+    @abstractmethod
+    def _begin(self, options: Mapping[str, Any]) -> None:
+        """Start a new episode; draw from `self.np_random` only."""
+
+    @abstractmethod
+    def _next_stage(self) -> Stage | Over:
+        """Settle what is due and say what comes next; called whenever a phase's levels are used up."""
+
+    @abstractmethod
+    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
+        """Take the legal choices of one act level; `choices[k]` is that of player `who[k]`."""
+
+    @abstractmethod
+    def _features(self) -> NDArray[np.float32]:
+        """A fresh (players, features) matrix."""
+
+    def _state_vector(self) -> NDArray[np.float64]:
+        """The scenario's part of the global state, inside `_state_bounds`; by default everybody's features."""
+        return self._features().astype(np.float64).ravel()
+
+    def _snapshot(self) -> dict[str, Any]:
+        """The scenario's part of `get_state`, as JSON data; by default the attributes named by `kept`."""
+        return {name: packed(getattr(self, name)) for name in self.kept}
+
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        """Continue from what `_snapshot` gave."""
+        for name in self.kept:
+            setattr(self, name, unpacked(data[name]))
+
+    def _picture(self) -> str:
+        """A few lines that show the situation to an onlooker; by default everybody's features."""
+        rows = [
+            f"{name}: " + " ".join(f"{x:.4g}" for x in row)
+            for name, row in zip(self.possible_agents, self._features().tolist(), strict=True)
+        ]
+        return "\n".join([", ".join(self.feature_names), *rows])
+
+    def _legal(self) -> NDArray[np.int8] | None:
+        """Legal choices, (players, choices) of 0 and 1; `None` if all are, or choices are continuous."""
+        return None
+
+    def _fallback(self, who: Indices) -> NDArray[Any]:
+        """Discrete choices that stand in for illegal or missing ones; by default the first legal one."""
+        legal = self._legal()
+        return np.zeros(len(who), dtype=np.int64) if legal is None else legal[who].argmax(axis=1)
+
+    def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Usable values for continuous choices (NaN where nothing was given), and which were invalid.
+
+        By default the nearest end of the space, and the lower one for no number.
+        """
+        space = self._choice_space()
+        assert isinstance(space, spaces.Box), "only continuous choices are cleaned"
+        low, high = float(space.low[0]), float(space.high[0])
+        bad = ~((values >= low) & (values <= high))
+        return np.clip(np.where(np.isnan(values), low, values), low, high), bad
+
+    def _start_event(self) -> Event:
+        """What the scenario adds to the `start` event."""
+        return {}

@@ -1,0 +1,150 @@
+"""Group commit: many lines share one frame, one write and one `fsync`.
+
+Lines are gathered while the last write is under way and go out together in the next one. Writing and syncing are two
+loops in threads of their own: a line that only has to survive the death of this process waits for its write, one that
+has to survive a power cut for the next sync after it. A slow disk so delays answers, but not the sending of questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from llm_coop_envs.policies.llm.journal.frames import JournalError, explained
+
+# Writes follow each other at least so many seconds apart, so that hundreds of answers a second share them.
+APART = 0.005
+
+_Waiting = list["asyncio.Future[None]"]
+
+
+class GroupCommit:
+    """Appends lines to a file.
+
+    Args:
+        path: the file, for messages.
+        descriptor: the file, open for appending; stays the caller's to close.
+        pack: makes a frame of lines.
+    """
+
+    def __init__(self, path: Path, descriptor: int, pack: Callable[[bytes], bytes]) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._pack = pack
+        self._lines: list[bytes] = []
+        self._for_write: _Waiting = []
+        self._for_sync: _Waiting = []
+        self._unsynced: _Waiting = []
+        self._dirty = False
+        self._writer: asyncio.Task[None] | None = None
+        self._syncer: asyncio.Task[None] | None = None
+        self._last_write = 0.0
+        self._failed: str | None = None
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="journal")
+
+    def add(self, line: bytes) -> None:
+        """Append a line that nobody waits for.
+
+        Raises:
+            JournalError: writing has failed before.
+        """
+        if self._failed is not None:
+            raise JournalError(self._failed)
+        self._lines.append(line)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._writes())
+
+    def append(self, line: bytes, *, sync: bool) -> asyncio.Future[None]:
+        """Append a line.
+
+        Args:
+            line: the line.
+            sync: whether to wait until it survives a power cut; else, until it survives the death of this process.
+
+        Returns:
+            What to wait for; a `JournalError` if the line cannot be written.
+        """
+        self.add(line)
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._for_sync if sync else self._for_write).append(waiting)
+        return waiting
+
+    def write_now(self, line: bytes) -> None:
+        """Append a line and sync it, without an event loop.
+
+        Raises:
+            JournalError: it cannot be written.
+        """
+        self._write([line])
+        self._sync()
+
+    async def flush(self) -> None:
+        """Return when everything added so far is on the disk."""
+        while busy := [task for task in (self._writer, self._syncer) if task is not None and not task.done()]:
+            await asyncio.wait(busy)
+
+    def fail(self, why: str, waiting: Sequence[asyncio.Future[None]] = ()) -> None:
+        """Take nothing any more, and tell everyone who waits."""
+        # After a failed write nobody knows what is on the disk; the next opening will find out.
+        self._failed = why
+        self._lines.clear()
+        for one in (*waiting, *self._for_write, *self._for_sync, *self._unsynced):
+            if not one.done():
+                one.set_exception(JournalError(why))
+        self._for_write, self._for_sync, self._unsynced = [], [], []
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    async def _writes(self) -> None:
+        """Write frames until no line is left."""
+        loop = asyncio.get_running_loop()
+        while self._lines:
+            rest = self._last_write + APART - loop.time()
+            if rest > 0:
+                await asyncio.sleep(rest)
+            lines, self._lines = self._lines, []
+            for_write, self._for_write = self._for_write, []
+            for_sync, self._for_sync = self._for_sync, []
+            self._last_write = loop.time()
+            try:
+                await loop.run_in_executor(self._threads, self._write, lines)
+            except Exception as error:
+                return self.fail(str(error), [*for_write, *for_sync])
+            _release(for_write)
+            self._unsynced += for_sync
+            self._dirty = True
+            if self._syncer is None or self._syncer.done():
+                self._syncer = loop.create_task(self._syncs())
+
+    async def _syncs(self) -> None:
+        """Sync until everything written is on the disk."""
+        while self._dirty:
+            self._dirty = False
+            waiting, self._unsynced = self._unsynced, []
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._threads, self._sync)
+            except Exception as error:
+                return self.fail(str(error), waiting)
+            _release(waiting)
+
+    def _write(self, lines: list[bytes]) -> None:
+        data = self._pack(b"".join(lines))
+        with explained(self._path):
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+
+    def _sync(self) -> None:
+        with explained(self._path):
+            os.fsync(self._descriptor)
+
+
+def _release(waiting: _Waiting) -> None:
+    for one in waiting:
+        if not one.done():
+            one.set_result(None)
