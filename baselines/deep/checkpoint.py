@@ -18,7 +18,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.deep.files import pack_arrays, write_whole
-from llm_coop_envs.core.snapshot import generator_from, generator_state
+from llm_coop_envs.core.packing import generator_from, generator_state
 from llm_coop_envs.errors import RunError
 
 FORMAT = 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.snapshot import generator_from, generator_state
+from llm_coop_envs.core.packing import generator_from, generator_state
 from llm_coop_envs.evacuation.conflicts import settle_moves, walking_wishes
 from llm_coop_envs.evacuation.injury import Attributes, ancestor_attributes, crush, pressure, published_attributes
 from llm_coop_envs.evacuation.movement import move_levels, move_order, people_near, walk_one_by_one
