@@ -76,12 +76,7 @@ class EvacuationEnv(ScenarioEnv):
         v0: first version.
     """
 
-    metadata: dict[str, Any] = {
-        "name": "evacuation_v0",
-        "render_modes": ["human", "rgb_array", "ansi"],
-        "render_fps": 20,
-        "is_parallelizable": True,
-    }
+    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "evacuation_v0", "render_fps": 20}
     settings_type = EvacuationSettings
     slots_type = EvacuationSlots
     role = "evacuee"

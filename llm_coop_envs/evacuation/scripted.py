@@ -196,7 +196,7 @@ def report(name: str, text: str) -> int:
     return (found > 0) - (found < 0)
 
 
-class Sharing(CrowdAware):
+class SharingReports(CrowdAware):
     """Tells others in plain words which exits look crowded or clear, and believes what it hears.
 
     The score is distance + weight x people + trust x (reports of a crowd - reports of a clear way).
@@ -241,6 +241,6 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "crowd_aware": CrowdAware,
     "rule_based": RuleBased,
     "herding": Herding,
-    "shares": Sharing,
+    "shares": SharingReports,
     "random": RandomLegal,
 }

@@ -93,7 +93,7 @@ class KBCPolicy(ScriptedPolicy):
         return np.format_float_positional(number, trim="-")
 
 
-class Uniform(KBCPolicy):
+class UniformNumber(KBCPolicy):
     """Names any legal number, all equally likely, and says nothing (Wu et al. 2024: the "Rule" mode)."""
 
     def number(self, slots: KBCSlots) -> float:
@@ -258,7 +258,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "poisson": Poisson,
     "announcer": Announcer,
     "follower": Follower,
-    "uniform": Uniform,
+    "uniform": UniformNumber,
 }
 
 
