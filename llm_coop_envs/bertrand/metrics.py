@@ -202,7 +202,7 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
 
 
 def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Flat rows, one a round: `round`, `price_i`, `demand_i`, `profit_i` of firm i, `profit_gain`, `together`, `forced`."""
+    """Flat rows: `round`, `price_i`, `demand_i`, `profit_i` of firm i, `profit_gain`, `together`, `forced`."""
     record = read(events)
     gains = profit_gain(record.profits, record.marks).tolist()
     rows = []

@@ -27,7 +27,7 @@ def settle_moves(room: Room, cells: IntArray, wishes: IntArray, rng: np.random.G
     """Where everybody stands after a simultaneous move.
 
     Args:
-        room: the room.
+        room: its cells.
         cells: n padded cells, all different.
         wishes: n padded cells wanted, none blocked; the own cell means to stay.
         rng: consumed by one permutation of n.

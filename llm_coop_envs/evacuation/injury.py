@@ -13,7 +13,7 @@ We Team Up" (Wu et al. 2024) and in its rule-based ancestor (the `reproduce` tas
 
 Ours: in the active mode the rule is applied once a round to everybody at the same moment (after people have left
 through the exits), where the ancestor goes through its shuffled list and a person disabled early in it relieves the
-later ones; shares of people that are no whole numbers are given out by largest remainder, where the ancestor drops
+later ones; shares of people that are not integers are given out by largest remainder, where the ancestor drops
 people.
 """
 
@@ -68,11 +68,7 @@ def published_attributes(physical: IntArray, rng: np.random.Generator) -> Attrib
 
 
 def ancestor_attributes(people: int) -> Attributes:
-    """The ancestor's attributes, group by group and N0 ascending, person 0 first.
-
-    Args:
-        people: n; with n = 100 exactly the ancestor's numbers.
-    """
+    """The ancestor's attributes, group by group and N0 ascending, person 0 first; its very numbers for 100 people."""
     rows: list[tuple[float, float, float]] = []
     sizes = _apportion([share for share, *_ in ANCESTOR_GROUPS], people)
     for size, (_, pressure, count, shares) in zip(sizes, ANCESTOR_GROUPS, strict=True):
@@ -83,14 +79,14 @@ def ancestor_attributes(people: int) -> Attributes:
 
 
 def _apportion(shares: list[float] | tuple[float, ...], total: int) -> list[int]:
-    """Whole numbers by largest remainder, the earlier share on ties; they add up to `total`."""
+    """Integers by largest remainder, the earlier share on ties; they add up to `total`."""
     # Rounded, so that 0.3 * 100 is 30 and not a hair less.
     exact = [round(share * total, 9) for share in shares]
-    whole = [int(number) for number in exact]
-    by_remainder = sorted(range(len(shares)), key=lambda k: whole[k] - exact[k])
-    for k in by_remainder[: total - sum(whole)]:
-        whole[k] += 1
-    return whole
+    given = [int(number) for number in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda k: given[k] - exact[k])
+    for k in by_remainder[: total - sum(given)]:
+        given[k] += 1
+    return given
 
 
 def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, who: IntArray) -> FloatArray:
@@ -131,6 +127,6 @@ def crush(
     """
     over = press > pressure_limit
     count = count + over
-    # Equality, as published: with the published real-valued Z0 it never holds, with the ancestor's whole numbers it
-    # holds once.
+    # Equality, as published: with the published real-valued Z0 it never holds, with the ancestor's integers it holds
+    # once.
     return count, over & (count < count_limit), over & (count == count_limit)
