@@ -143,10 +143,8 @@ def _logit_nash(market: LogitMarket) -> tuple[float, ...]:
         y = 0.5 * (low + high)
         if y in (low, high):
             break
-        if sum(x / (1.0 + x) for x in odds(y)) + math.exp(outside - y) > 1.0:
-            low = y
-        else:
-            high = y
+        crowded = sum(x / (1.0 + x) for x in odds(y)) + math.exp(outside - y) > 1.0
+        low, high = (y, high) if crowded else (low, y)
     return tuple(c + mu * (1.0 + x) for c, x in zip(market.cost, odds(0.5 * (low + high)), strict=True))
 
 

@@ -101,11 +101,7 @@ class Crowd:
         self.around = np.zeros(count, dtype=np.int64)
 
     def leave_by_exits(self) -> list[tuple[int, int]]:
-        """Let everybody who stands on an exit cell out.
-
-        Returns:
-            (person, index of the exit cell) of those who are out, in the order of the list of cells.
-        """
+        """Let everybody who stands on an exit cell out: (person, index of that cell), in the order of the cells."""
         at = self.room.exit_at[self.cells[self.queue]]
         found = at >= 0
         if not found.any():

@@ -90,18 +90,7 @@ def _apportion(shares: list[float] | tuple[float, ...], total: int) -> list[int]
 
 
 def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, who: IntArray) -> FloatArray:
-    """The pressure Y on some people.
-
-    Args:
-        room: the room.
-        cells: everybody's padded cell.
-        level: everybody's N0.
-        present: the indices of those in the room.
-        who: the indices of those whose pressure is asked for.
-
-    Returns:
-        One number for each of `who`.
-    """
+    """The pressure Y on each of `who`, by everybody's padded cell and `level` N0; only those `present` press."""
     levels = np.zeros(room.height * room.width)
     heads = np.zeros(room.height * room.width)
     levels[cells[present]] = level[present]
@@ -114,13 +103,7 @@ def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArra
 def crush(
     press: FloatArray, pressure_limit: FloatArray, count: IntArray, count_limit: FloatArray
 ) -> tuple[IntArray, BoolArray, BoolArray]:
-    """Apply the rule to n people.
-
-    Args:
-        press: pressure Y.
-        pressure_limit: Y0.
-        count: the counters Z so far.
-        count_limit: Z0.
+    """Apply the rule to n people with pressure Y, limit Y0, counters Z so far and limit Z0.
 
     Returns:
         The new counters; who is overtaken in this round; who is disabled now.
