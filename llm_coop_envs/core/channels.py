@@ -178,18 +178,17 @@ class Conversation:
         self._last_order: dict[int, int] = {}
         self._sequence = -1
         self._together = False
+        # What each player hears; whoever is not in it hears what is meant for everyone.
         self._inboxes: dict[int, list[Message]] | None = None
+        self._shared: list[Message] = []
 
     def open(self, order: Sequence[int], audience: Audience, *, together: bool) -> list[list[int]]:
-        """Start one talk.
+        """Start one talk and say who speaks in which step.
 
         Args:
             order: the speakers, first to last.
             audience: who hears whom during it.
             together: everyone speaks at once and hears the others only afterwards.
-
-        Returns:
-            The levels: who speaks in which step.
         """
         self._audience = audience
         self._position = {int(speaker): position for position, speaker in enumerate(order)}
@@ -216,22 +215,15 @@ class Conversation:
         self._position = {}
 
     def say(self, speaker: int, raw: object) -> tuple[Message | None, tuple[str, ...]]:
-        """Deliver one message of the open talk.
-
-        Args:
-            speaker: who speaks; must be one of the talk's speakers.
-            raw: what was submitted; an empty text is silence and leaves no message.
-
-        Returns:
-            The message (or `None` for silence) and what was done to it.
-        """
+        """Deliver what a speaker of the open talk submitted: the message (`None` for silence), what was done to it."""
         text, flags = clean_message(raw, self.max_length)
         if not text:
             return None, flags
         message = Message(speaker, text, self._sequence, self._position[speaker], self._audience.listeners(speaker))
         self.messages.append(message)
-        ordered = self._shared_only if self._inboxes is not None else None
-        if ordered is not None and message.hearers is None and (not ordered or _place(ordered[-1]) < _place(message)):
+        ordered = self._shared
+        latest = not ordered or _place(ordered[-1]) < _place(message)
+        if self._inboxes == {} and message.hearers is None and latest:
             ordered.append(message)
         else:
             self._inboxes = None
@@ -254,24 +246,13 @@ class Conversation:
     def _inbox(self, listener: int) -> list[Message]:
         if self._inboxes is None:
             ordered = sorted(self.messages, key=_place)
-            shared = [m for m in ordered if m.hearers is None]
-            if len(shared) == len(ordered):
-                self._shared_only: list[Message] | None = shared
-                self._inboxes = {}
-            else:
-                self._shared_only = None
-                self._inboxes = {}
-                for message in ordered:
-                    if message.hearers is None:
-                        continue
+            shared = self._shared = [m for m in ordered if m.hearers is None]
+            own: dict[int, list[Message]] = {}
+            for message in ordered:
+                if message.hearers is not None:
                     for hearer in (*message.hearers, message.speaker):
-                        self._inboxes.setdefault(hearer, []).append(message)
-                if shared:
-                    for hearer, mine in self._inboxes.items():
-                        self._inboxes[hearer] = sorted([*mine, *shared], key=_place)
-                self._shared = shared
-        if self._shared_only is not None:
-            return self._shared_only
+                        own.setdefault(hearer, []).append(message)
+            self._inboxes = {hearer: sorted([*mine, *shared], key=_place) for hearer, mine in own.items()}
         return self._inboxes.get(listener, self._shared)
 
     def get_state(self) -> dict[str, Any]:

@@ -74,9 +74,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         record: bool = False,
         **fields_given: Any,
     ) -> None:
-        EzPickle.__init__(
-            self, preset=preset, render_mode=render_mode, max_cycles=max_cycles, record=record, **fields_given
-        )
+        made: dict[str, Any] = {"render_mode": render_mode, "max_cycles": max_cycles, "record": record}
+        EzPickle.__init__(self, preset=preset, **made, **fields_given)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             modes = ", ".join(self.metadata["render_modes"])
             raise SettingsError("render_mode", render_mode, f"must be None or one of {modes}")
@@ -345,9 +344,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     def _player(self, agent: str) -> int:
         if agent not in self._index:
-            raise ActionError(
-                f"there is no agent {agent!r}; agents are {self.role}_0 to {self.role}_{self.n_players - 1}"
-            )
+            names = self.possible_agents
+            raise ActionError(f"there is no agent {agent!r}; agents are {names[0]} to {names[-1]}")
         return self._index[agent]
 
     def _read(self, actions: Mapping[str, Any]) -> tuple[NDArray[Any], list[int], dict[int, object]]:

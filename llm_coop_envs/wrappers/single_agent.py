@@ -45,9 +45,8 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         if not isinstance(env, ScenarioEnv):
             raise SettingsError("env", type(env).__name__, "SingleAgentView goes directly around parallel_env()")
         if agent not in env.possible_agents:
-            raise SettingsError(
-                "agent", agent, f"is no seat; seats are {env.possible_agents[0]} to {env.possible_agents[-1]}"
-            )
+            names = env.possible_agents
+            raise SettingsError("agent", agent, f"is no seat; seats are {names[0]} to {names[-1]}")
         self.env = env
         self.agent = agent
         self.render_mode = env.render_mode
