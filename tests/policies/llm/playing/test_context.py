@@ -9,7 +9,7 @@ import pytest
 from llm_chats import Canned, Recorder, reply, run
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.core.policy import Request, Table
+from llm_coop_envs.core.policy import Request, Seating
 from llm_coop_envs.policies.llm.playing.memory import Memory, Note
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
@@ -33,7 +33,7 @@ def seated(env, chat, count, **settings):
     policy = LLMPolicy(
         chat, LLMSettings.build(**{"model": "gpt-4-0314", "preset": "team_up", **settings}), count_tokens=count
     )
-    table = Table(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
+    table = Seating(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
     table.begin(env.metadata["name"], env.settings, env.possible_agents, np.random.SeedSequence(0))
     return policy
 
