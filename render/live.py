@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.errors import LlmCoopError
-from llm_coop_envs.render.scenes.base import Scene
+from llm_coop_envs.render.scenes.base import Said, Scene
 from llm_coop_envs.render.scenes.from_events import tracker
 from llm_coop_envs.render.scenes.tracking import Tracker
 
@@ -53,8 +53,12 @@ class Renderer:
                 # Not recorded from the beginning: what the game still knows of its past has to do.
                 opening = {"type": "start", "step": 0, "round": game.round, "seed": None, **game.opening()}
                 self._tracker, self._seen = tracker(opening), len(events)
-                for event in (*game.recap(), *self._still_heard()):
+                for event in game.recap():
                     self._tracker.add(event)
+                heard = game.conversation.messages
+                self._tracker.said = tuple(
+                    Said(speaker=one.speaker, text=one.text, round=game.round, hearers=one.hearers) for one in heard
+                )
         following = self._tracker
         for event in game.events[self._seen :]:
             following.add(event)
@@ -108,19 +112,3 @@ class Renderer:
         if not self._failed:
             logger.warn(f"drawing failed ({type(error).__name__}: {error}); the episode goes on without pictures")
         self._failed = True
-
-    def _still_heard(self) -> list[Event]:
-        """The messages that can still be heard, as events."""
-        game = self._game
-        names = game.possible_agents
-        return [
-            {
-                "type": "message",
-                "step": game.cycles,
-                "round": game.round,
-                "agent": names[said.speaker],
-                "text": said.text,
-                "hearers": None if said.hearers is None else [names[k] for k in said.hearers],
-            }
-            for said in game.conversation.messages
-        ]

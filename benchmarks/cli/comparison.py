@@ -17,12 +17,12 @@ from llm_coop_envs.benchmarks.comparison import NAME
 from llm_coop_envs.benchmarks.comparison.arms import Arm, model_arms, own_arms, policy_arm
 from llm_coop_envs.benchmarks.comparison.runs import fitted, run_comparison
 from llm_coop_envs.benchmarks.run.asking import Asking
-from llm_coop_envs.benchmarks.run.folder import new_folder
 from llm_coop_envs.benchmarks.run.workers import usable_cores
 from llm_coop_envs.benchmarks.study.players import full_name, settle
 from llm_coop_envs.benchmarks.study.seating import Given, read_player
 from llm_coop_envs.core.keys import scrub
 from llm_coop_envs.errors import LlmCoopError, StudyError
+from llm_coop_envs.storage.folder import new_folder
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.comparison.runs import OpenChat

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,11 +15,11 @@ from llm_coop_envs.benchmarks.cli.messages import note, sentences
 
 @sentences
 def play_command(
-    scenario: Annotated[str, typer.Argument(help="kbc, bertrand or evacuation.")],
+    scenario: Annotated[str, typer.Argument(help="Its name; `llm-coop list` has them all.")],
     seats: Annotated[int, typer.Option("--seats", min=1, help="How many people play, from the first seat on.")] = 1,
     seat: Annotated[
         list[str] | None,
-        typer.Option("--seat", help="A person's seat by name, such as evacuee_7; may be repeated.", show_default=False),
+        typer.Option("--seat", help="A person's seat by name, such as player_2; may be repeated.", show_default=False),
     ] = None,
     others: Annotated[
         str | None,
@@ -45,27 +45,33 @@ def play_command(
     terminal: Annotated[bool, typer.Option("--terminal", help="Play in the terminal instead of a window.")] = False,
 ) -> None:
     """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
-    from llm_coop_envs.benchmarks.run.folder import new_folder
     from llm_coop_envs.benchmarks.run.human_game import plan_game, play_game
-    from llm_coop_envs.benchmarks.run.tables import need_arrow
+    from llm_coop_envs.core.values import read_pairs
+    from llm_coop_envs.storage.folder import new_folder
+    from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then
     game = plan_game(
-        scenario, seats=seat or seats, others=others, preset=preset, settings=_settings(changed or ()), seed=seed
+        scenario,
+        seats=seat or seats,
+        others=others,
+        preset=preset,
+        settings=read_pairs("--set", changed or ()),
+        seed=seed,
     )
     command = f"llm-coop play {scenario}"
     if terminal:
         from llm_coop_envs.policies.human.terminal import TerminalHuman
 
-        folder = new_folder(game.study) if out is None else out.expanduser()
+        folder = new_folder(game.study.name) if out is None else out.expanduser()
         result = asyncio.run(play_game(game, folder, TerminalHuman(), command=command, notify=note))
     else:
         from llm_coop_envs.benchmarks.run.human_window import play_in_window
 
         def choose() -> Path:
-            return new_folder(game.study) if out is None else out.expanduser()
+            return new_folder(game.study.name) if out is None else out.expanduser()
 
         folder, result = asyncio.run(play_in_window(game, choose, command=command, notify=note))
     typer.echo("")
@@ -76,21 +82,3 @@ def play_command(
         typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
     else:
         note("Not a single round was settled; nothing is kept.")
-
-
-def _settings(given: list[str] | tuple[()]) -> dict[str, Any]:
-    """Settings from `NAME=VALUE`, the values as a study file would have them."""
-    import yaml
-
-    from llm_coop_envs.errors import SettingsError
-
-    found: dict[str, Any] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals or not name.strip():
-            raise SettingsError("set", one, "must be NAME=VALUE, such as talk=false")
-        try:
-            found[name.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise SettingsError(name.strip(), value, "cannot be read; quote texts with special characters") from error
-    return found

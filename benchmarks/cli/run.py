@@ -137,13 +137,14 @@ def run_command(
     from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.cli.run_options import RunOptions
     from llm_coop_envs.benchmarks.run.asking import AT_ONCE
-    from llm_coop_envs.benchmarks.run.folder import MANIFEST, new_folder, open_run, study_of
+    from llm_coop_envs.benchmarks.run.folder import open_run, study_of
     from llm_coop_envs.benchmarks.run.progress import RichWatcher, clock
     from llm_coop_envs.benchmarks.run.runner import run_study
-    from llm_coop_envs.benchmarks.run.tables import need_arrow
     from llm_coop_envs.benchmarks.run.workers import usable_cores
     from llm_coop_envs.benchmarks.study.study import load_study
     from llm_coop_envs.core.keys import scrub
+    from llm_coop_envs.storage.folder import MANIFEST, new_folder
+    from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
     options = RunOptions(

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.reproduce.runs import read_lines
 from llm_coop_envs.benchmarks.comparison.arms import Arm
 from llm_coop_envs.benchmarks.comparison.playing import Row, market_env, measured
-from llm_coop_envs.benchmarks.run.tables import need_arrow
 from llm_coop_envs.benchmarks.study.players import make_policy
 from llm_coop_envs.core.policy import Table
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.storage.files import read_appended as read_lines
 from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.storage.parquet import need_arrow
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat

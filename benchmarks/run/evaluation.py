@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.run.folder import versions
 from llm_coop_envs.benchmarks.study.players import check_policy, full_name, make_policy
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.play import play
+from llm_coop_envs.storage.folder import versions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Event, Row
-from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.storage.files import whole
+from llm_coop_envs.storage.parquet import need_arrow, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,18 +130,6 @@ def _flag_counts(events: Iterable[Event]) -> Row:
     return {"submissions": len(flags), "corrected": sum(bool(f) for f in flags)}
 
 
-def need_arrow() -> None:
-    """Fail early, before anything is played, when tables could not be written.
-
-    Raises:
-        MissingExtra: pyarrow is not installed.
-    """
-    try:
-        import pyarrow.parquet  # noqa: F401  # only whether it is there
-    except ImportError as error:
-        raise MissingExtra("writing the tables of a study", "study") from error
-
-
 def write_tables(run: Run) -> list[Path]:
     """Write the run's tables as Parquet.
 
@@ -164,7 +151,14 @@ def write_tables(run: Run) -> list[Path]:
             parts.setdefault(ANSWERS, []).append(_table(episode.answers))
         if episode.rounds:
             parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
-    return [_write(run.folder / f"{name}.parquet", tables) for name, tables in parts.items() if tables]
+    import pyarrow as pa
+
+    written = []
+    for name, tables in parts.items():
+        if tables:
+            written.append(run.folder / f"{name}.parquet")
+            write_table(written[-1], pa.concat_tables(tables, promote_options="permissive"))
+    return written
 
 
 def _no_messages() -> pa.Table:
@@ -189,13 +183,3 @@ def _table(rows: Sequence[Row]) -> pa.Table:
             values = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
         columns[name] = values
     return pa.table(columns)
-
-
-def _write(path: Path, tables: Sequence[pa.Table]) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.concat_tables(tables, promote_options="permissive")
-    with whole(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
-    return path

@@ -22,12 +22,8 @@ _PERSONA_WORDS: tuple[tuple[tuple[bool | None, bool | None], str], ...] = (
 def draw_evacuation(scene: EvacuationScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
     room_area, panel = areas(canvas)
-    counts = {
-        "inside": scene.inside,
-        "out": int((scene.status == ESCAPED).sum()),
-        "knocked over": int(scene.overtaken.sum()),
-        "disabled": scene.disabled,
-    }
+    inside, out, disabled = (int((scene.status == status).sum()) for status in (INSIDE, ESCAPED, DISABLED))
+    counts = {"inside": inside, "out": out, "knocked over": int(scene.overtaken.sum()), "disabled": disabled}
     doing = scene.state(exit="choosing exits", move="moving")
     inner = draw_page(
         canvas,

@@ -146,23 +146,17 @@ def _ground(room: Room, cell: int) -> pygame.Surface:
     """What never changes: floor, walls, desks, and the openings of the exits."""
     surface = pygame.Surface((room.cols * cell, room.rows * cell))
     surface.fill(PAPER)
-    if cell >= 7:
-        for row in range(1, room.rows):
-            pygame.draw.line(
-                surface, PANEL if cell < 12 else mixed(GRID, 0.6), (0, row * cell), (surface.get_width(), row * cell)
-            )
-        for col in range(1, room.cols):
-            pygame.draw.line(
-                surface, PANEL if cell < 12 else mixed(GRID, 0.6), (col * cell, 0), (col * cell, surface.get_height())
-            )
     width, height = surface.get_size()
-    for wall in (
-        (0, 0, width, cell),
-        (0, height - cell, width, cell),
-        (0, 0, cell, height),
-        (width - cell, 0, cell, height),
-    ):
-        surface.fill(WALL, wall)
+    if cell >= 7:
+        line = PANEL if cell < 12 else mixed(GRID, 0.6)
+        for y in range(cell, height, cell):
+            surface.fill(line, (0, y, width, 1))
+        for x in range(cell, width, cell):
+            surface.fill(line, (x, 0, 1, height))
+    surface.fill(WALL, (0, 0, width, cell))
+    surface.fill(WALL, (0, height - cell, width, cell))
+    surface.fill(WALL, (0, 0, cell, height))
+    surface.fill(WALL, (width - cell, 0, cell, height))
     inset = 1 if cell >= 6 else 0
     for row, col in zip(*room.row_col(np.flatnonzero(room.desks)), strict=True):
         desk = Rect(col * cell + inset, row * cell + inset, cell - 2 * inset, cell - 2 * inset)

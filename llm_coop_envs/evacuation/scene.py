@@ -63,16 +63,6 @@ class EvacuationScene(Scene):
     count_self: bool
     count_desks: bool
 
-    @property
-    def inside(self) -> int:
-        """How many are in the room."""
-        return int((self.status == INSIDE).sum())
-
-    @property
-    def disabled(self) -> int:
-        """How many were disabled."""
-        return int((self.status == DISABLED).sum())
-
     def known_to(self, players: Collection[int]) -> EvacuationScene:
         """What people in the room know: of the others where they are.
 

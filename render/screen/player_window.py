@@ -21,7 +21,6 @@ from llm_coop_envs.render.screen.canvas import (
     Canvas,
     Rect,
     View,
-    reads_from_right,
     series,
 )
 from llm_coop_envs.render.screen.chart import Chart
@@ -175,13 +174,7 @@ class PlayerWindow(Window):
         most = max(0, len(lines) - room)
         self._line.scroll = min(max(self._line.scroll, -most), 0)
         first = max(0, most + self._line.scroll)
-        y = left.top
-        for line in lines[first : first + room]:
-            if line:
-                picture = canvas.fonts.line(line, size, INK)
-                x = left.right - picture.get_width() if reads_from_right(line) else left.left
-                canvas.surface.blit(picture, (x, y))
-            y += high
+        canvas.lines(left, lines[first : first + room], 13.5)
         if first:
             canvas.text((left.right, left.top), "more above: mouse wheel", size=11, colour=FAINT, anchor="topright")
         if curves:

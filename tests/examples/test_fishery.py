@@ -159,7 +159,7 @@ def call(installed):
     def one(*arguments, given="", code=0):
         done = subprocess.run(
             [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", *map(str, arguments)],
-            env=installed, input=given, capture_output=True, text=True, timeout=300, check=False,
+            env=installed, input=given, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
@@ -194,7 +194,7 @@ def test_report_and_figures(call, run, tmp_path):
 
 def test_film_and_watch(call, run, tmp_path):
     pytest.importorskip("imageio_ffmpeg")
-    call("film", run, "-o", tmp_path / "film.gif", "--condition", "mixed", "--seed", seeds(run, "mixed")[0])
+    call("film", run, "mixed", seeds(run, "mixed")[0], "-o", tmp_path / "film.gif")
     assert (tmp_path / "film.gif").stat().st_size > 5000
 
 
@@ -205,7 +205,7 @@ def seeds(run, condition):
 
 def test_play_in_the_terminal(call, tmp_path):
     typed = "".join(["4\n"] + ["hello\n4\n"] * 11)
-    told = call("play", "fishery", "-o", tmp_path / "run", "--others", "sharing", given=typed)
+    told = call("play", "fishery", "--terminal", "-o", tmp_path / "run", "--others", "sharing", given=typed)
     assert "whole number from 0 to 20" in told
 
 
@@ -216,7 +216,7 @@ def test_evaluate(call):
 
 @pytest.mark.skipif(find_spec("stable_baselines3") is None, reason="needs the extra rl")
 def test_train(call, tmp_path):
-    call("train", "fishery", "-o", tmp_path / "run", "--set", "talk=false", "--steps", 512)
+    call("train", "--env", "fishery", "-o", tmp_path / "run", "--set", "talk=false", "--steps", 512)
 
 
 def test_a_language_model_is_asked_with_the_text(call, tmp_path):

@@ -121,7 +121,7 @@ def test_runs_are_continued_and_the_same_on_one_core_or_two(tmp_path):
     assert told == [(2, 4), (3, 4), (4, 4)]
     assert run_comparison(arms, tmp_path / "two", workers=2) == whole
     assert len(run_comparison([*arms, quick("tit_for_tat")], tmp_path / "two")) == 6
-    from llm_coop_envs.baselines.q_learning.reproduce.runs import read_parquet
+    from llm_coop_envs.storage.parquet import read_rows as read_parquet
 
     assert len(read_parquet(tmp_path / "two" / "comparison.parquet")) == 6
 
