@@ -33,6 +33,7 @@ class Run(RunFolder):
     """A study's run as its folder tells it."""
 
     kind: ClassVar[str] = "study"
+    begun_with: ClassVar[str] = "the study, --policy, --seat and --seed"
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:

@@ -43,11 +43,13 @@ class RunFolder:
 
     Attributes:
         kind: what the manifest calls this kind of run.
+        begun_with: what a user gives to begin or continue one, for errors.
         folder: where it is.
         manifest: the content of `run.json`.
     """
 
     kind: ClassVar[str]
+    begun_with: ClassVar[str] = "the settings and the seed"
 
     folder: Path
     manifest: dict[str, Any]
@@ -132,7 +134,7 @@ class RunFolder:
             how = _difference(self.manifest, plain_json(identity)) or "written by another version"
             raise RunError(
                 f"{self.folder}: holds {self.title} with other settings ({how}); choose another folder with -o, or "
-                "continue it with what it was begun with"
+                f"continue it with {self.begun_with} that it was begun with"
             )
 
     def write(self, **changes: Any) -> None:
