@@ -9,15 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRounds:
-    """How long it took until prices stayed up, as published.
-
-    Attributes:
-        arm: its key.
-        title: its name.
-        rounds: how many rounds.
-        gain: the profit gain then, if it is known.
-        source: where it was published, and what was counted.
-    """
+    """One arm: how many rounds it took, and the profit gain then, if it is known."""
 
     arm: str
     title: str
