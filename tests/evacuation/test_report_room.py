@@ -1,10 +1,6 @@
 import pytest
 
-<<<<<<<< HEAD:tests/evacuation/test_report_room.py
 from llm_coop_envs.evacuation.report_room import UNDECIDED, Snapshot, draw_snapshots, exit_color
-========
-from llm_coop_envs.evacuation.report_room import UNDECIDED, Snapshot, draw_snapshots, exit_color
->>>>>>>> report:tests/evacuation/test_report_room.py
 from llm_coop_envs.render.charts.style import picture
 
 ROOM = {
