@@ -1,0 +1,65 @@
+"""The page of public names is true, and whoever is shown how to use the package is shown public names only."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| (`llm_coop_envs.*?) \| (.*) \|$", re.MULTILINE)
+NEEDS = {"llm_coop_envs.baselines.deep.train": "torch", "llm_coop_envs.render.screen": "pygame"}
+
+
+def listed():
+    """Module to public names; `None` for all that a module exports."""
+    found = {}
+    for modules, names in ROW.findall(PAGE):
+        places = re.findall(r"`([\w.]+)`", modules)
+        parts = names.split(";") if ";" in names else [names] * len(places)
+        for place, part in zip(places, parts, strict=True):
+            words = re.findall(r"`(\w+)`", part)
+            found[place] = None if "all" in part or "every" in part or "the class" in part else words
+    return found
+
+
+@pytest.mark.parametrize("module", listed())
+def test_what_the_page_lists_is_there(module):
+    for prefix, library in NEEDS.items():
+        if module.startswith(prefix):
+            pytest.importorskip(library)
+    found = importlib.import_module(module)
+    names = listed()[module]
+    for name in getattr(found, "__all__", ()) if names is None else names:
+        assert hasattr(found, name) or importlib.import_module(f"{module}.{name}")
+
+
+def imported(code):
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("llm_coop_envs"):
+            for alias in node.names:
+                yield node.module, alias.name
+
+
+def shown():
+    """Every import in the examples and in the Python blocks of README and docs."""
+    for path in sorted((ROOT / "examples").rglob("*.py")):
+        yield from ((path.name, *one) for one in imported(path.read_text(encoding="utf-8")))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for block in re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
+            try:
+                yield from ((path.name, *one) for one in imported(block))
+            except SyntaxError:
+                continue  # a piece of a class: it imports nothing
+
+
+def test_examples_and_pages_use_public_names_only():
+    known = listed()
+    wrong = [
+        one
+        for one in shown()
+        if f"{one[1]}.{one[2]}" not in known and (one[1] not in known or (known[one[1]] or [one[2]]).count(one[2]) == 0)
+    ]
+    assert not wrong
