@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN := runs/team_up-demo
 PROJECT := pyproject.toml
 
-.PHONY: demo test test-rl lint pictures docked published clean
+.PHONY: demo test test-rl lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -25,6 +25,12 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# How much Python there is outside of tests: all lines, docstrings and blank ones included.
+lines:
+	@for room in llm_coop_envs policies baselines render benchmarks examples; do \
+		printf '%-14s' $$room; git ls-files -z $$room | grep -z '\.py$$' | xargs -0 cat | wc -l; done
+	@printf '%-14s' all; git ls-files -z llm_coop_envs policies baselines render benchmarks examples | grep -z '\.py$$' | xargs -0 cat | wc -l
 
 # The archived sessions of Calvano et al. (2020), all of them, period by period.
 docked: $(VENV)/.dev

@@ -41,14 +41,14 @@ def test_a_person_is_a_policy_like_any_other():
     assert not any(event["flags"] for event in mine)
     told = "\n".join(seen)
     assert "is no number" in told
-    assert told.count("You are player_0, one of 3 players") == 1
+    assert told.count("You are player_0 in a contest of 3 players") == 1
     assert told.count("Now name your number: ") == 4
 
 
 def test_everything_again():
     terminal, seen = typing("33", "", "?", "20", "", "21", "", "22")
     contest(terminal)
-    assert sum("You are player_0, one of 3 players" in line for line in seen) == 2
+    assert sum("You are player_0 in a contest of 3 players" in line for line in seen) == 2
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_what_others_say_is_read_in_the_environments_text():
 
 def test_answers_are_repaired_asked_for_again_and_given_up():
     played = env(talk=False)
-    policy, chat = run(played, Canned(act=["1 or 2", "2", "1", "4", "3", "9", "7"]))
+    policy, chat = run(played, Canned(act=["1 or 2", "2", "1", "4", "9", "3", "7"]))
     assert choices(played)[:2] == [1, 2]
     assert counts(policy, "act") == {
         "asked": 4,
