@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from llm_coop_envs.benchmarks.cli.messages import note, sentences
+from llm_coop_envs.benchmarks.cli.values import read_pairs
 
 
 @sentences
@@ -52,9 +53,8 @@ def play_command(
     need_arrow()
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then
-    game = plan_game(
-        scenario, seats=seat or seats, others=others, preset=preset, settings=_settings(changed or ()), seed=seed
-    )
+    settings = read_pairs("--set", changed or ())
+    game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
     command = f"llm-coop play {scenario}"
     if terminal:
         from llm_coop_envs.policies.human.terminal import TerminalHuman
@@ -76,21 +76,3 @@ def play_command(
         typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
     else:
         note("Not a single round was settled; nothing is kept.")
-
-
-def _settings(given: list[str] | tuple[()]) -> dict[str, Any]:
-    """Settings from `NAME=VALUE`, the values as a study file would have them."""
-    import yaml
-
-    from llm_coop_envs.errors import SettingsError
-
-    found: dict[str, Any] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals or not name.strip():
-            raise SettingsError("set", one, "must be NAME=VALUE, such as talk=false")
-        try:
-            found[name.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise SettingsError(name.strip(), value, "cannot be read; quote texts with special characters") from error
-    return found

@@ -1,4 +1,4 @@
-"""Options of the form name=value, with values as YAML reads them."""
+"""Options of the form name=value, with values as study files read them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import yaml
 
+from llm_coop_envs.benchmarks.study.yaml_source import Loader
 from llm_coop_envs.errors import SettingsError
 
 
 def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """Names and values, such as `control=exit`, `talk=false` or `exit_widths=[3, 3, 1]`.
+    """Names and values, such as `control=exit`, `talk=false`, `alpha=1e-1` or `exit_widths=[3, 3, 1]`.
 
     Raises:
         SettingsError: something is no name=value, the value is no YAML, or a name comes twice.
@@ -25,17 +26,7 @@ def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, Any]:
         if name in found:
             raise SettingsError(option, pair, f"{name} is given twice")
         try:
-            found[name] = _number(yaml.safe_load(text))
-        except yaml.YAMLError as error:
+            found[name] = yaml.load(text, Loader)  # a SafeLoader
+        except (yaml.YAMLError, ValueError) as error:
             raise SettingsError(option, pair, "the value cannot be read; quote it if it is a text") from error
     return found
-
-
-def _number(value: Any) -> Any:
-    """YAML 1.1 takes 1e-3 for a text; nobody means one."""
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value

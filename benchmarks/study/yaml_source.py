@@ -17,16 +17,18 @@ MAX_BYTES = 1_000_000
 MAX_VALUES = 100_000
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """YAML 1.1 as PyYAML reads it, except that `1e-3` is a number and a date is text."""
 
 
-_Loader.yaml_implicit_resolvers = {
+Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
 )
 
 
@@ -131,7 +133,7 @@ def read_yaml(text: str, source: str) -> Spot:
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise StudyError(f"{source}: is larger than {MAX_BYTES} bytes; is it a study file?")
     try:
-        loader = _Loader(text)
+        loader = Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise StudyError(f"{source}: is empty; a study needs a name and conditions")
@@ -163,7 +165,7 @@ _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "f
 
 
 class _Reader:
-    def __init__(self, loader: _Loader, source: str) -> None:
+    def __init__(self, loader: Loader, source: str) -> None:
         self._loader = loader
         self._source = source
         self._count = 0

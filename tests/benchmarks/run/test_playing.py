@@ -213,4 +213,4 @@ def test_at_a_real_terminal_ctrl_c_keeps_what_was_played(tmp_path):
 def test_bad_settings_on_the_command_line():
     found = llm_coop("play", "kbc", "--set", "players", "--terminal")
     assert found.returncode == 2
-    assert "must be NAME=VALUE" in found.stderr
+    assert "must be name=value" in found.stderr
