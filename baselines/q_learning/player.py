@@ -1,4 +1,7 @@
-"""Trained Q tables in the seats of the price competition: policies named `q_learning:TABLE` in studies."""
+"""Q tables in the seats of the price competition: `q_learning:TABLE` in studies plays a trained one, `q_learning` learns anew.
+
+A learner that learns anew does so before each episode, and then plays greedily.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +41,23 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
 
     Args:
         scenario: must be `"bertrand"`.
-        argument: a shipped table's name or a file.
-        options: there are none.
+        argument: a shipped table's name or a file; empty for a learner that learns anew before each episode.
+        options: of a learner, the settings of `QLearningSettings`; a table has none.
         chat: not used.
 
     Raises:
         SettingsError: another scenario, options, or no such table.
         RunError: the file is no table.
+        MissingExtra: the compiler, without which nothing is learned, is not installed.
     """
     if scenario != "bertrand":
         raise SettingsError("policy", f"q_learning:{argument}", f"plays bertrand, not {scenario}")
+    if not argument:
+        from llm_coop_envs.baselines.q_learning.anew import LearningPolicy
+
+        return LearningPolicy(options)
     for name, value in options.items():
         raise SettingsError(name, value, "is no option of a Q table, which has none")
-    if not argument:
-        raise SettingsError("policy", "q_learning", "needs a table: q_learning:calvano, or q_learning:FILE")
     return QTablePolicy(load_table(argument))
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
+from llm_coop_envs.benchmarks.study.players import Learns, Recorded, make_policy
 from llm_coop_envs.benchmarks.study.study import Condition, assign_seats
-from llm_coop_envs.core.scenario import Event
+from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
+from llm_coop_envs.policies.branching import Branching
 from llm_coop_envs.policies.llm.chat import Chat
 
 
@@ -23,11 +24,13 @@ class Played:
         policies: the policy of each seat, by full name.
         events: the recorded events.
         answers: for each policy that asked a model, what became of the answers.
+        measures: what was measured of learning before the episode, and by playing on after it.
     """
 
     policies: dict[str, str]
     events: list[Event]
     answers: list[dict[str, Any]]
+    measures: Row = field(default_factory=dict)
 
 
 async def play_episode(study_seed: int, condition: Condition, seed: int, chat: Chat | None = None) -> Played:
@@ -47,12 +50,24 @@ async def play_episode(study_seed: int, condition: Condition, seed: int, chat: C
         if id(player) not in made:
             made[id(player)] = player.policy, make_policy(condition.scenario, player.policy, player.options, chat)
     seats = {agent: made[id(player)][1] for agent, player in players.items()}
-    await play_async(env, seats, seed=seed, policy_seed=deciding, name=f"{condition.name}/{seed}")
-    return Played(
+    name = f"{condition.name}/{seed}"
+    measures: Row = {}
+    for _, policy in made.values():
+        if isinstance(policy, Learns):
+            measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
+    await play_async(env, seats, seed=seed, policy_seed=deciding, name=name)
+    played = Played(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,
         answers=[{"policy": name, **policy.record()} for name, policy in made.values() if isinstance(policy, Recorded)],
+        measures=measures,
     )
+    after = condition.afterwards()
+    if after is not None:
+        longer = condition.spec.environment(record=True, **{**condition.settings, **after.longer(env.settings)})
+        game = Branching(longer, seats, seed=seed, policy_seed=deciding, name=name, played=env.events)
+        measures |= await after.measure(game)
+    return played
 
 
 def episode_randomness(study_seed: int, condition: str, seed: int) -> np.random.SeedSequence:

@@ -98,6 +98,8 @@ class Run:
         header["policies"] = played.policies
         if played.answers:
             header["answers"] = played.answers
+        if played.measures:
+            header["measures"] = played.measures
         write_whole(self.events_path(condition, seed), pack_lines([header, *played.events]))
 
     def write_manifest(self, **changes: Any) -> None:

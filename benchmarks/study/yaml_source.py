@@ -169,6 +169,7 @@ class _Reader:
         self._loader = loader
         self._source = source
         self._count = 0
+        self._flat: set[int] = set()
 
     def read(self, node: yaml.Node, field: str, above: tuple[int, ...]) -> Spot:
         line = node.start_mark.line + 1
@@ -193,15 +194,18 @@ class _Reader:
         return Spot(value, self._source, line, field)
 
     def _mapping(self, node: yaml.MappingNode, field: str, below: tuple[int, ...]) -> dict[str, Spot]:
+        # A mapping that is used again by its anchor has been flattened, and holds what it overrides twice.
         seen: dict[str, int] = {}
-        for key_node, _ in node.value:
+        for key_node, _ in [] if id(node) in self._flat else node.value:
             spot = Spot(None, self._source, key_node.start_mark.line + 1, field)
             if not isinstance(key_node, yaml.ScalarNode):
                 spot.fail("a name must be plain text")
             if key_node.value in seen:
                 spot.fail(f"'{key_node.value}' is given twice (first on line {seen[key_node.value]}); keep one")
             seen[key_node.value] = spot.line
-        self._loader.flatten_mapping(node)
+        if id(node) not in self._flat:
+            self._loader.flatten_mapping(node)
+            self._flat.add(id(node))
         result: dict[str, Spot] = {}
         for key_node, child in node.value:
             key = str(key_node.value)

@@ -16,5 +16,6 @@ SCENARIO = Scenario(
     scene=f"{_ROOM}.scene:BertrandTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:BertrandSection",
+    after=f"{_ROOM}.after:Deviations",
     film="round",
 )
