@@ -9,7 +9,7 @@ published with it, which differs from its text in places that are named.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,8 +17,6 @@ from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
 from llm_coop_envs.core.settings import (
     ScenarioSettings,
-    check_bool,
-    check_choice,
     check_int,
     check_number,
 )
@@ -150,6 +148,29 @@ class BertrandSettings(ScenarioSettings):
         "fish_10": {**_FISH, "price_unit": 10.0},
     }
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "firms": (2, MAX_FIRMS),
+        "outside": (-math.inf, math.inf),
+        "grid_points": (2, MAX_GRID_POINTS),
+        "grid_margin": (0, math.inf),
+        "history_window": (0, math.inf),
+        "bin_size": (1, math.inf),
+        "bins": (0, math.inf),
+        "planning_period": (1, math.inf),
+        "exchanges": (1, math.inf),
+        "rounds": (1, math.inf),
+        "collusion_window": (0, math.inf),
+        "collusion_tolerance": (0, math.inf),
+        "collusion_margin": (0, 1),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "demand": ("logit", "linear"),
+        "prices": ("grid", "continuous"),
+        "reward": ("profit", "normalised"),
+        "statistics": ("every_round", "planning_rounds"),
+        "opener": ("shuffled", "fixed"),
+    }
+
     firms: int = 2
     cost: float | tuple[float, ...] = 1.0
     quality: float | tuple[float, ...] = 2.0
@@ -186,38 +207,13 @@ class BertrandSettings(ScenarioSettings):
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
         super().__post_init__()
-        check_int(self, "firms", 2, MAX_FIRMS)
-        check_choice(self, "demand", ("logit", "linear"))
         for name in ("cost", "quality"):
             self._per_firm(name)
-        for name, low in (
-            ("outside", -math.inf),
-            ("mu", 0.0),
-            ("scale", 0.0),
-            ("price_unit", 0.0),
-            ("beta", 0.0),
-        ):
-            check_number(self, name, low, above=math.isfinite(low))
+        for name in ("mu", "scale", "price_unit", "beta"):
+            check_number(self, name, 0.0, above=True)
         check_number(self, "d", 0.0, self.beta, above=True)
-        check_choice(self, "prices", ("grid", "continuous"))
-        check_int(self, "grid_points", 2, MAX_GRID_POINTS)
-        check_number(self, "grid_margin", 0.0)
         if self.benchmark_decimals is not None:
             check_int(self, "benchmark_decimals", 0, 15)
-        for name in ("force_first_price", "truncate_profit", "clamp_demand"):
-            check_bool(self, name)
-        check_choice(self, "reward", ("profit", "normalised"))
-        check_int(self, "history_window", 0)
-        check_int(self, "bin_size", 1)
-        check_int(self, "bins", 0)
-        check_choice(self, "statistics", ("every_round", "planning_rounds"))
-        check_int(self, "planning_period", 1)
-        check_int(self, "exchanges", 1)
-        check_choice(self, "opener", ("shuffled", "fixed"))
-        check_int(self, "rounds", 1)
-        check_int(self, "collusion_window", 0)
-        check_number(self, "collusion_tolerance", 0.0)
-        check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
 
     def _per_firm(self, name: str) -> None:

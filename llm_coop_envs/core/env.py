@@ -353,8 +353,9 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """What a player on turn is asked in an act phase; by default a number of the choice space."""
         space = self._choice_space()
         if isinstance(space, spaces.Discrete):
-            legal = self.masks()
-            assert legal is not None, "discrete choices have masks"
+            legal = self._legal()
+            if legal is None:
+                return Number(low=0, high=int(space.n) - 1, integer=True, counted=True)
             listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
             return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
         return Number(low=float(space.low[0]), high=float(space.high[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -18,9 +19,37 @@ MAX_MESSAGE_LENGTH = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings with presets, made from and written as plain data; subclasses check their fields when they are made."""
+    """Settings with presets, made from and written as plain data.
+
+    What is declared is checked when settings are made: fields of type `bool`, and those that `bounds` and `allowed`
+    name; subclasses check the rest.
+
+    Attributes:
+        presets: named sets of fields.
+        bounds: the lowest and highest value of integers and finite numbers, by field; `inf` for no end. What a base
+            class declares holds too.
+        allowed: the values of texts, by field; likewise.
+    """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {}
+
+    def __post_init__(self) -> None:
+        """Check what is declared; subclasses extend this."""
+        kind: Any = type(self)
+        bounds, allowed = _declared(kind, "bounds"), _declared(kind, "allowed")
+        for one in fields(self):
+            if one.type in ("bool", bool):
+                check_bool(self, one.name)
+            elif one.name in allowed:
+                check_choice(self, one.name, allowed[one.name])
+            elif one.name in bounds:
+                low, high = bounds[one.name]
+                if one.type in ("int", int):
+                    check_int(self, one.name, int(low), None if math.isinf(high) else int(high))
+                else:
+                    check_number(self, one.name, low, high)
 
     @classmethod
     def build(cls, preset: str | None = None, **given: Any) -> Self:
@@ -63,6 +92,9 @@ class ScenarioSettings(Settings):
             `observation.jinja` of your own.
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"message_length": (1, MAX_MESSAGE_LENGTH)}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {"talk_mode": ("sequential", "simultaneous")}
+
     talk: bool = True
     talk_mode: str = "sequential"
     message_length: int = 1000
@@ -70,11 +102,15 @@ class ScenarioSettings(Settings):
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
-        check_bool(self, "talk")
-        check_choice(self, "talk_mode", ("sequential", "simultaneous"))
-        check_int(self, "message_length", 1, MAX_MESSAGE_LENGTH)
+        super().__post_init__()
         if not isinstance(self.wording, str) or not self.wording:
             raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
+
+
+@functools.cache
+def _declared(kind: Any, name: str) -> Mapping[str, Any]:
+    """What a class and its bases declare, by field."""
+    return {field: value for base in reversed(kind.__mro__) for field, value in vars(base).get(name, {}).items()}
 
 
 def suggestion(name: str, known: Collection[str]) -> str:

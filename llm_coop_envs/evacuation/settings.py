@@ -7,12 +7,13 @@ where the text says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.settings import ScenarioSettings, check_bool, check_choice, check_int, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, check_choice
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
 
@@ -88,6 +89,27 @@ class EvacuationSettings(ScenarioSettings):
         },
     }
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "people": (1, math.inf),
+        "rows": (3, MAX_SIDE),
+        "cols": (3, MAX_SIDE),
+        "rounds": (1, math.inf),
+        "replan_probability": (0, 1),
+        "hearing_radius": (0, math.inf),
+        "reward_inside": (-math.inf, math.inf),
+        "reward_out": (-math.inf, math.inf),
+        "reward_lost": (-math.inf, math.inf),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "start": ("random", "below_desks"),
+        "engine": ("sequential", "simultaneous"),
+        "control": ("move", "exit"),
+        "crowd_count": ("near", "visible"),
+        "personas": ("two_by_two", "selfish", "none"),
+        "option_order": ("fixed", "shuffled"),
+        "injury": ("inert", "off", "active"),
+    }
+
     people: int = 100
     rows: int = 33
     cols: int = 33
@@ -118,31 +140,6 @@ class EvacuationSettings(ScenarioSettings):
     def __post_init__(self) -> None:
         """Check every field, then whether the room can be built and holds everybody."""
         super().__post_init__()
-        check_int(self, "people", 1)
-        check_int(self, "rows", 3, MAX_SIDE)
-        check_int(self, "cols", 3, MAX_SIDE)
-        check_choice(self, "start", ("random", "below_desks"))
-        check_choice(self, "engine", ("sequential", "simultaneous"))
-        check_choice(self, "control", ("move", "exit"))
-        check_int(self, "rounds", 1)
-        check_number(self, "replan_probability", 0.0, 1.0)
-        check_number(self, "hearing_radius", 0.0)
-        check_choice(self, "crowd_count", ("near", "visible"))
-        check_choice(self, "personas", ("two_by_two", "selfish", "none"))
-        check_choice(self, "option_order", ("fixed", "shuffled"))
-        check_choice(self, "injury", ("inert", "off", "active"))
-        for field in (
-            "extra_round",
-            "removal_lag",
-            "all_plan_first",
-            "hear_later_speakers",
-            "count_self",
-            "count_desks",
-            "persona_swap",
-        ):
-            check_bool(self, field)
-        for field in ("reward_inside", "reward_out", "reward_lost"):
-            check_number(self, field)
         object.__setattr__(self, "exit_widths", self._checked_widths())
         object.__setattr__(self, "exits", self._checked_exits())
         object.__setattr__(self, "desks", self._checked_desks())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.settings import (
     ScenarioSettings,
-    check_bool,
-    check_choice,
     check_int,
     check_number,
 )
@@ -96,6 +94,22 @@ class KBCSettings(ScenarioSettings):
             instructions one changes both questions, the other the decision alone.
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "players": (2, MAX_PLAYERS),
+        "exchanges": (0, MAX_TURNS),
+        "talk_turns": (0, MAX_TURNS),
+        "rounds": (1, MAX_ROUNDS),
+        "history": (1, MAX_ROUNDS),
+        "persona_from": (0, MAX_ROUNDS),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "choices": ("integer", "real"),
+        "winner_rule": WINNER_RULES,
+        "reward_rule": REWARD_RULES,
+        "session": SESSIONS,
+        "order": ("shuffled", "fixed"),
+    }
+
     players: int = 24
     low: float = 0
     high: float = 100
@@ -153,8 +167,6 @@ class KBCSettings(ScenarioSettings):
     def __post_init__(self) -> None:
         """Check every field, and the fields against each other."""
         super().__post_init__()
-        check_int(self, "players", 2, MAX_PLAYERS)
-        check_choice(self, "choices", ("integer", "real"))
         self._check_range()
         self._read_fraction("ratio")
         if not 0 < self.ratio <= MAX_RATIO:
@@ -162,27 +174,17 @@ class KBCSettings(ScenarioSettings):
         self._read_fraction("offset")
         if abs(self.offset) > MAX_NUMBER:
             raise SettingsError("offset", str(self.offset), f"must be between -{MAX_NUMBER} and {MAX_NUMBER}")
-        check_choice(self, "winner_rule", WINNER_RULES)
         self._read_fraction("tolerance")
         if self.tolerance < 0:
             raise SettingsError("tolerance", str(self.tolerance), "must be at least 0")
-        check_choice(self, "reward_rule", REWARD_RULES)
         check_number(self, "unit", 0, MAX_NUMBER, above=True)
         if not isinstance(self.currency, str) or len(self.currency.splitlines()) > 1:
             raise SettingsError("currency", self.currency, "must be a text of one line, e.g. 'dollars'")
-        check_choice(self, "session", SESSIONS)
-        check_int(self, "exchanges", 0, MAX_TURNS)
-        check_int(self, "talk_turns", 0, MAX_TURNS)
-        check_int(self, "rounds", 1, MAX_ROUNDS)
-        check_int(self, "history", 1, MAX_ROUNDS)
-        check_choice(self, "order", ("shuffled", "fixed"))
         turns = "exchanges" if self.session == "nested" else "talk_turns"
         if self.talk and getattr(self, turns) == 0:
             raise SettingsError(turns, 0, "leaves no time to talk; give 1 or more, or set talk=False")
         self._read_groups()
         self._read_personas()
-        check_int(self, "persona_from", 0, MAX_ROUNDS)
-        check_bool(self, "persona_in_talk")
 
     @property
     def integer(self) -> bool:

@@ -1,0 +1,38 @@
+"""What is measured, from recorded events alone."""
+
+from collections.abc import Sequence
+
+from fishery.rules import sustainable_yield
+from llm_coop_envs.core.scenario import Event, Measures, Row
+
+
+def round_rows(events: Sequence[Event]) -> list[Row]:
+    """One row for each season: `round`, `stock` before it, `catch` of all, `left` after growth (tons)."""
+    seasons = [event for event in events if event["type"] == "round"]
+    return [{"round": e["round"], "stock": e["stock"], "catch": sum(e["catches"]), "left": e["left"]} for e in seasons]
+
+
+def episode_metrics(events: Sequence[Event]) -> Row:
+    """One episode in numbers, see `MEASURES.about`."""
+    rules, rows = events[0]["settings"], round_rows(events)
+    landed, left = sum(row["catch"] for row in rows), rows[-1]["left"] if rows else rules["capacity"]
+    best = rules["capacity"] + rules["seasons"] * sustainable_yield(rules["growth"], rules["capacity"])
+    return {
+        "seasons": len(rows),
+        "catch_total": landed,
+        "share_of_best": landed / best,
+        "collapsed": left < rules["collapse"],
+    }
+
+
+MEASURES = Measures(
+    episode=episode_metrics,
+    rounds=round_rows,
+    about={
+        "seasons": "Seasons that were fished, at most as many as the settings say.",
+        "catch_total": "Tons landed by all in the whole episode.",
+        "share_of_best": "Tons landed, as a share of the first stock and the sustainable yield of every season.",
+        "collapsed": "Whether the stock fell below the point from which nothing grows back.",
+    },
+    headline=("seasons", "share_of_best", "collapsed"),
+)
