@@ -1,6 +1,6 @@
-"""Q tables in the seats of the price competition: `q_learning:TABLE` in studies plays a trained one, `q_learning` learns anew.
+"""Q tables in the seats of the price competition: policies named `q_learning:TABLE`, and `q_learning`, in studies.
 
-A learner that learns anew does so before each episode, and then plays greedily.
+The former plays a table that was trained before; the latter learns anew before each episode, and then plays greedily.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.benchmarks.study.study import Study
 from llm_coop_envs.core.settings import check_int, plain
 from llm_coop_envs.errors import RunError, SettingsError
-from llm_coop_envs.policies.llm.asking.budget import Budget
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 
 if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.asking.budget import Budget
     from llm_coop_envs.policies.llm.asking.live import OpenChat
+    from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 
 AT_ONCE = 128
 MAIN = "main"
@@ -28,7 +28,7 @@ class Asking:
 
     Attributes:
         endpoint: fields of `Endpoint` for all models of the run; they win over those of the study.
-        budget: what may be used.
+        budget: what may be used; `None` for no limit.
         prices: a file of prices.
         part: which part of the run this process writes, if several do; `None` if this one writes all of it.
         replay: a run's folder; its journal answers, and nobody is asked.
@@ -38,7 +38,7 @@ class Asking:
     """
 
     endpoint: Mapping[str, Any] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget | None = None
     prices: Path | None = None
     part: str | None = None
     replay: Path | None = None
@@ -65,6 +65,8 @@ class Asking:
         Raises:
             SettingsError: a field is impossible, or the study has two addresses for one model.
         """
+        if not study.models:
+            return []
         # Only now: the module brings the prompts with it, which studies of rules do not need.
         from llm_coop_envs.policies.llm.playing.player import endpoint_of
 
@@ -88,7 +90,7 @@ class Asking:
         from llm_coop_envs.policies.llm.journal.reader import journal_files
 
         if self.replay is None:
-            asyncio.run(check_chat(endpoints, self.budget, self.prices))
+            asyncio.run(check_chat(endpoints, self._budget(), self.prices))
         elif not journal_files(self.replay):
             raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
 
@@ -101,7 +103,7 @@ class Asking:
         return open_chat(
             folder,
             endpoints,
-            budget=self.budget,
+            budget=self._budget(),
             prices=self.prices,
             part=self.part or MAIN,
             replay=self.replay,
@@ -109,6 +111,11 @@ class Asking:
             sample=self.sample,
             notify=notify,
         )
+
+    def _budget(self) -> Budget:
+        from llm_coop_envs.policies.llm.asking.budget import Budget
+
+        return self.budget or Budget()
 
     def describe(self, endpoints: list[Endpoint]) -> dict[str, Any]:
         """What a session's record says; no key."""
@@ -125,7 +132,7 @@ class Asking:
             }
             for model, price in known_prices(endpoints, Prices.load(self.prices)).items()
         }
-        budget = {name: value for name, value in vars(self.budget).items() if value is not None}
+        budget = {name: value for name, value in vars(self._budget()).items() if value is not None}
         return {
             "endpoints": [asdict(one) for one in endpoints],
             "budget": budget,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from llm_coop_envs.benchmarks.study.study import Condition, assign_seats
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.branching import Branching
-from llm_coop_envs.policies.llm.chat import Chat
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings, suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, scripted
-from llm_coop_envs.policies.llm.chat import Chat
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 SCRIPTED = "scripted"
 LLM = "llm"

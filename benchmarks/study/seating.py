@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.benchmarks.study.players import Learns, asks_a_model, full_name, make_policy
-from llm_coop_envs.benchmarks.study.study import EVERYONE, GIVEN, GIVEN_MODEL, Condition, Player, Study, fits, make_player
+from llm_coop_envs.benchmarks.study.study import (
+    EVERYONE,
+    GIVEN,
+    GIVEN_MODEL,
+    Condition,
+    Player,
+    Study,
+    fits,
+    make_player,
+)
 from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.core.policy import Table
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError

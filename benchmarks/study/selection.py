@@ -10,9 +10,7 @@ from llm_coop_envs.benchmarks.study.study import MAX_EPISODES, Condition, Study,
 from llm_coop_envs.errors import SettingsError, StudyError
 
 
-def select(
-    study: Study, *, only: Sequence[str] = (), episodes: int | None = None, rounds: int | None = None
-) -> Study:
+def select(study: Study, *, only: Sequence[str] = (), episodes: int | None = None, rounds: int | None = None) -> Study:
     """The study with what was chosen.
 
     Args:

@@ -290,7 +290,7 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
     study_seed = given if seed is None else seed
     conditions: list[Condition] = []
     names: dict[str, int] = {}
-    for item, variant in (one for item in fields["conditions"].items() for one in _variants(item)):
+    for item, variant in [both for entry in fields["conditions"].items() for both in _variants(entry)]:
         condition = _condition(item, study_seed, variant)
         # File names: some file systems do not tell cases apart.
         key = condition.name.lower()
@@ -321,8 +321,9 @@ def _variants(spot: Spot) -> list[tuple[Spot, str]]:
     for item in fields.pop("variants").items():
         own = item.mapping(_VARIANT_FIELDS, required=("name",))
         variant = own["title"].text() if "title" in own else own["name"].label()
-        both = {key: (fields[key], own[key]) for key in ("settings", "after") if key in fields and key in own}
-        merged = {key: replace(two, value={**one.mapping(), **two.mapping()}) for key, (one, two) in both.items()}
+        merged: dict[str, Spot] = {}
+        for key in {"settings", "after"} & fields.keys() & own.keys():
+            merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
         merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
         merged["title"] = replace(own["name"], value=f"{title}, {variant}")
         found.append((replace(spot, value={**fields, **own, **merged}), variant))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.human.terminal import TerminalHuman
-from llm_coop_envs.policies.llm.chat import Chat
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 LABEL = "human"
 
