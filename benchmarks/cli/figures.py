@@ -36,7 +36,7 @@ def figures_command(
 ) -> None:
     """Draw a run's figures, each beside the published values where there are any."""
     from llm_coop_envs.benchmarks.report.embedding import by_model
-    from llm_coop_envs.benchmarks.report.figures import FIGURES, draw_figures
+    from llm_coop_envs.benchmarks.report.figures import draw_figures, known_figures
     from llm_coop_envs.errors import SettingsError
 
     if base_url is not None and embedding is None:
@@ -54,6 +54,6 @@ def figures_command(
     for name, files in found.drawn.items():
         typer.echo(f"drawn      {name}: {', '.join(files)}")
     for name, why in found.left.items():
-        typer.echo(f"not drawn  {name} ({FIGURES[name]}): {why}")
+        typer.echo(f"not drawn  {name} ({known_figures()[name]}): {why}")
     if found.drawn:
         typer.echo(f"Figures and their captions: {found.folder}")

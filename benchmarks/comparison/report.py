@@ -12,20 +12,21 @@ import jinja2
 from llm_coop_envs.benchmarks import report as reports
 from llm_coop_envs.benchmarks.comparison.arms import MARKETS, Arm, trained_note
 from llm_coop_envs.benchmarks.comparison.playing import LAST, Row
+from llm_coop_envs.benchmarks.comparison.published import published_rounds
 from llm_coop_envs.benchmarks.comparison.runs import read_plan, read_rows
-from llm_coop_envs.benchmarks.report.blocks import (
+from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
-    Picture,
-    Table,
+    EmbeddedFigure,
+    ReportTable,
     TableRow,
     fixed,
 )
-from llm_coop_envs.benchmarks.report.published import PAPER, published_rounds
+from llm_coop_envs.benchmarks.report.section import WU_2024
 from llm_coop_envs.bertrand.metrics import WINDOW
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.charts.dots import Dot, Panel, draw_dots
+from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, VERMILION, need_matplotlib, png
 from llm_coop_envs.storage.files import write_whole
 
@@ -106,13 +107,13 @@ def write_comparison(folder: Path, out: Path | None = None, *, partial: bool = F
         markets=MARKETS,
         seed=plan["seed"],
         folder=folder,
-        paper=PAPER,
+        paper=WU_2024.full,
     )
     write_whole(out / PAGE, content.encode())
     return out / PAGE
 
 
-def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> Picture:
+def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> EmbeddedFigure:
     """Rounds until prices stay together, profit gain, and the rivals' answer, of every arm in every market."""
     published = published_rounds()
     lines = [arm.title for arm in arms] + [one.title for one in published]
@@ -133,14 +134,14 @@ def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> Picture:
         lines,
         list(zip(MARKETS.values(), _COLOURS, strict=True)),
         [
-            Panel(title="until prices stay together", label="rounds", dots=found["stays"], log=True),
-            Panel(
+            DotPanel(title="until prices stay together", label="rounds", dots=found["stays"], log=True),
+            DotPanel(
                 title="profit gain",
                 label="0: Nash, 1: joint profit",
                 dots=found["gain"],
                 levels=[(0.0, ""), (1.0, "")],
             ),
-            Panel(
+            DotPanel(
                 title="rivals' answer to a deviation",
                 label="price change, %",
                 dots=found["answer"],
@@ -148,7 +149,7 @@ def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> Picture:
             ),
         ],
     )
-    return Picture(
+    return EmbeddedFigure(
         name=FIGURE,
         alt="Three charts of dots with intervals, one line per kind of player and one colour per market: rounds until "
         "prices stay together on a logarithmic axis, profit gain, and the rivals' price change after a deviation, with "
@@ -157,7 +158,7 @@ def picture(arms: Sequence[Arm], rows: Sequence[Row]) -> Picture:
     )
 
 
-def table(arms: Sequence[Arm], rows: Sequence[Row]) -> Table:
+def table(arms: Sequence[Arm], rows: Sequence[Row]) -> ReportTable:
     """All measures of every arm in every market, beside the published ones."""
     lines = []
     for preset, market in MARKETS.items():
@@ -173,7 +174,7 @@ def table(arms: Sequence[Arm], rows: Sequence[Row]) -> Table:
         if one.arm == "calvano":
             cells[6], cells[7], cells[9] = Cell(text="-12.7"), Cell(text="93.6"), Cell(text="5.70")
         lines.append(TableRow(name=one.title, below="published", cells=cells, published=True))
-    return Table(
+    return ReportTable(
         title="Every kind of player in every market",
         head=_HEAD,
         rows=lines,
@@ -199,7 +200,7 @@ def table(arms: Sequence[Arm], rows: Sequence[Row]) -> Table:
     )
 
 
-def plain_table(shown: Table) -> dict[str, Any]:
+def plain_table(shown: ReportTable) -> dict[str, Any]:
     """A table as plain data: what each cell says, and what stands below it."""
     return {
         "title": shown.title,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llm_coop_envs.benchmarks.report.blocks import NOTHING, Cell, Table, TableRow
+from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
@@ -43,7 +43,7 @@ class AnswersPart:
     scripted: bool = False
     invalid: dict[str, str] = field(default_factory=dict)
     threshold: str = ""
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
 
 
 class AnswersSection:
@@ -106,11 +106,11 @@ class AnswersSection:
                 return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({what[3:]}) were unreadable"
         return ""
 
-    def _table(self, shown: Sequence[Condition]) -> Table:
+    def _table(self, shown: Sequence[Condition]) -> ReportTable:
         rows = [(c.title, c.spec.title, self._rows[c.name], bool(self._why(c.name))) for c in shown]
         if len(rows) > 1:
             rows.append(("all", "", [row for c in shown for row in self._rows[c.name]], False))
-        return Table(
+        return ReportTable(
             title="What became of the answers",
             head=["condition", "decisions", *_OUTCOMES, "tokens", "cost"],
             rows=[
@@ -127,7 +127,7 @@ class AnswersSection:
             ],
         )
 
-    def _calls(self, shown: Sequence[Condition]) -> Table:
+    def _calls(self, shown: Sequence[Condition]) -> ReportTable:
         rows = []
         for condition in shown:
             found = self._rows[condition.name]
@@ -141,7 +141,7 @@ class AnswersSection:
                         cells=[*_cells(sums)[:5], *cells],
                     )
                 )
-        return Table(
+        return ReportTable(
             title="By question",
             head=["question", "decisions", *_OUTCOMES, "unreadable", "refused", "cut off"],
             rows=rows,
@@ -195,7 +195,7 @@ def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _prompts(run: Run) -> Table:
+def _prompts(run: Run) -> ReportTable:
     rows = []
     for one in run.manifest.get("models", []):
         settings, pack = one["settings"], one["pack"]
@@ -212,7 +212,7 @@ def _prompts(run: Run) -> Table:
                 ],
             )
         )
-    return Table(
+    return ReportTable(
         title="How they were asked",
         head=["policy", "prompt pack and its hash", "answers", "personas", "tokens counted by"],
         rows=rows,
@@ -220,7 +220,7 @@ def _prompts(run: Run) -> Table:
     )
 
 
-def _sessions(run: Run) -> Table:
+def _sessions(run: Run) -> ReportTable:
     rows = []
     for session in run.manifest["sessions"]:
         asking = session.get("asking")
@@ -248,7 +248,7 @@ def _sessions(run: Run) -> Table:
                 ],
             )
         )
-    return Table(
+    return ReportTable(
         title="Sessions",
         head=["begun", "calls", "answers", "from journal or cache", "repeated", "tokens", "cost"],
         rows=rows,

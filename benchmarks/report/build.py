@@ -5,36 +5,52 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import jinja2
 
-from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersPart, AnswersSection
-from llm_coop_envs.benchmarks.report.blocks import Section, episodes_text, excerpt, metrics_table
-from llm_coop_envs.benchmarks.report.published import PAPER
+from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE
+from llm_coop_envs.benchmarks.report.page_parts import EmbeddedFigure, Excerpt, ReportTable, episodes_text
+from llm_coop_envs.benchmarks.report.reading import RunContent, read_run
+from llm_coop_envs.benchmarks.report.section import NotDrawn, ScenarioSection, metrics_table
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
-from llm_coop_envs.benchmarks.run.tables import EpisodeTables, read_episodes
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.scenario import Row, load
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.charts.style import need_matplotlib
+from llm_coop_envs.render.charts.style import need_matplotlib, png
 from llm_coop_envs.storage.files import write_whole
 
 PAGE = "index.html"
 EXCERPTS = 2
-LANGUAGE_MODEL = "language model"
-SCRIPTED_ANSWERS = "scripted answers"
+# Wider figures than this, in inches, take the whole width of the page.
+_WIDE = 7.0
 
 
-class SectionBuilder(Protocol):
-    """Gathers one scenario's episodes and writes its section."""
+@dataclass(frozen=True, kw_only=True)
+class PageSection:
+    """What the page says about one scenario.
 
-    def add(self, episode: EpisodeTables) -> None:
-        """Take what is needed of an episode."""
+    Attributes:
+        name: the scenario.
+        title: its heading.
+        intro: paragraphs before the figures.
+        figures: the scenario's own figures.
+        tables: its tables.
+        metrics: all measures, or `None`.
+        excerpts: pieces of conversations.
+        invalid: the titles of conditions whose numbers do not count, each with the reason.
+    """
 
-    def fill(self, section: Section) -> None:
-        """Write the section."""
+    name: str
+    title: str
+    intro: Sequence[str]
+    figures: Sequence[EmbeddedFigure]
+    tables: Sequence[ReportTable]
+    metrics: ReportTable | None
+    excerpts: Sequence[Excerpt]
+    invalid: Sequence[tuple[str, str]]
 
 
 def write_report(
@@ -70,63 +86,58 @@ def write_report(
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
-    sections, answers = build_parts(run, invalid_above)
+    content = read_run(run, invalid_above)
+    sections = page_sections(content)
     out = out or folder / "report"
     for section in sections:
-        for picture in section.pictures:
-            write_whole(out / f"{picture.name}.png", picture.png)
+        for figure in section.figures:
+            write_whole(out / f"{figure.name}.png", figure.png)
     page = out / PAGE
-    write_whole(page, render_page(run, sections, answers).encode())
+    write_whole(page, _render_page(content, sections).encode())
     return page
 
 
-def build_sections(run: Run) -> list[Section]:
+def page_sections(content: RunContent) -> list[PageSection]:
     """One section for each scenario that has finished episodes, in the order of the study."""
-    return build_parts(run)[0]
+    invalid = {} if content.answers is None else content.answers.invalid
+    return [
+        PageSection(
+            name=section.scenario.name,
+            title=section.scenario.title,
+            intro=section.intro(),
+            figures=_embedded(section),
+            tables=section.tables(),
+            metrics=metrics_table(section, content.run.manifest["measures"]),
+            excerpts=[one.excerpt for one in section.conditions if one.excerpt is not None][:EXCERPTS],
+            invalid=[
+                (one.condition.title, invalid[one.condition.name])
+                for one in section.conditions
+                if one.condition.name in invalid
+            ],
+        )
+        for section in content.sections
+    ]
 
 
-def build_parts(run: Run, invalid_above: float = INVALID_ABOVE) -> tuple[list[Section], AnswersPart | None]:
-    """The sections, and the part about the models that answered, if any did."""
-    conditions: dict[str, list[Condition]] = {}
-    for condition in run.conditions:
-        conditions.setdefault(condition.scenario, []).append(condition)
-    who = {c.name: _who(run, c) for c in run.conditions}
-    sections = {name: Section(name=name, title=cs[0].spec.title) for name, cs in conditions.items()}
-    builders: dict[str, SectionBuilder] = {name: load(cs[0].spec.report)(cs, who) for name, cs in conditions.items()}
-    asked = AnswersSection(run.conditions, invalid_above)
-    metrics: dict[str, list[Row]] = {condition.name: [] for condition in run.conditions}
-    talked: set[str] = set()
-    for episode in read_episodes(run):
-        name = episode.condition.scenario
-        builders[name].add(episode)
-        asked.add(episode)
-        metrics[episode.condition.name].append(episode.metrics)
-        if episode.condition.name not in talked and len(sections[name].excerpts) < EXCERPTS:
-            part = excerpt(episode)
-            if part is not None:
-                talked.add(episode.condition.name)
-                sections[name].excerpts.append(part)
-    for condition in run.conditions:
-        if asked.scripted(condition.name):
-            who[condition.name] = who[condition.name].replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS)
-    answers = asked.part(run)
-    kept = [name for name, cs in conditions.items() if any(metrics[c.name] for c in cs)]
-    for name in kept:
-        builders[name].fill(sections[name])
-        sections[name].metrics = metrics_table(metrics, conditions[name], run.manifest["measures"])
-        if answers is not None:
-            sections[name].invalid = [
-                (c.title, answers.invalid[c.name]) for c in conditions[name] if c.name in answers.invalid
+def _embedded(section: ScenarioSection[Any]) -> list[EmbeddedFigure]:
+    """The scenario's own figures, as far as the run holds what they show."""
+    found = []
+    for kind in section.figures():
+        with suppress(NotDrawn):
+            found += [
+                EmbeddedFigure(
+                    name=one.name,
+                    alt=one.alt,
+                    png=png(one.figure),
+                    caption=one.caption,
+                    wide=one.figure.get_figwidth() > _WIDE,
+                )
+                for one in kind.draw()
             ]
-    return [sections[name] for name in kept], answers
+    return found
 
 
-def _who(run: Run, condition: Condition) -> str:
-    """Who played a condition: `"scripted"`, or what reports call its other policies."""
-    return " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))
-
-
-def render_page(run: Run, sections: Sequence[Section], answers: AnswersPart | None = None) -> str:
+def _render_page(content: RunContent, sections: Sequence[PageSection]) -> str:
     """The page; whatever was said in an episode is data in it, never markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -135,19 +146,18 @@ def render_page(run: Run, sections: Sequence[Section], answers: AnswersPart | No
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    manifest = run.manifest
-    scripted = all(kind == "scripted" for kind in manifest["policies"].values())
+    run, answers, manifest = content.run, content.answers, content.run.manifest
     return environment.get_template("page.jinja").render(
         run=run,
         manifest=manifest,
         sections=sections,
-        scripted=scripted,
+        scripted=all(kind == "scripted" for kind in manifest["policies"].values()),
         answers=answers,
         there=len(run.finished()),
         conditions=[_condition_row(c, {} if answers is None else answers.invalid) for c in run.conditions],
         versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
         seeds=_seeds(run.conditions),
-        paper=PAPER,
+        papers=list(dict.fromkeys(paper for section in content.sections for paper in section.papers)),
         study_text=_study_text(run),
         style=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.report.drawing import Drawing, NotDrawn
 from llm_coop_envs.benchmarks.report.embedding import Embed, Plane, plane, tf_idf
-from llm_coop_envs.benchmarks.report.gather import Gathered, Played
+from llm_coop_envs.benchmarks.report.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT
 
@@ -27,41 +27,39 @@ class _Text:
     text: str
 
 
-def conversation(gathered: Gathered, embed: Embed | None = None, method: str = "TF-IDF") -> list[Drawing]:
+def conversation(
+    sections: Sequence[ScenarioSection[Any]], embed: Embed | None = None, method: str = "TF-IDF"
+) -> list[Drawing]:
     """What was said in each round, in the plane of its two main directions.
 
     Args:
-        gathered: the run.
+        sections: the run's.
         embed: makes vectors of texts; TF-IDF by default.
         method: what the caption calls it.
     """
     found = []
-    for scenario in ("kbc", "bertrand", "evacuation"):
-        conditions = [one for one in gathered.of(scenario) if any(talk.said for talk in one.talks)]
-        texts = _texts(conditions)
-        if len({text.text for text in texts}) < 3:
-            continue
-        vectors = (embed or tf_idf)([text.text for text in texts])
-        found.append(_drawing(scenario, conditions, texts, plane(vectors), method))
+    for section in sections:
+        conditions = [one for one in section.conditions if any(one.said)]
+        rounds = [number for one in conditions for said in one.said for number, _ in said]
+        width = _width(rounds) if rounds else 1
+        texts = [text for one in conditions for text in _texts(one, min(rounds), width)]
+        if len({text.text for text in texts}) >= 3:
+            vectors = (embed or tf_idf)([text.text for text in texts])
+            found.append(_drawing(section, conditions, texts, plane(vectors), method, width))
     if not found:
         raise NotDrawn("nobody said three different things in the run")
     return found
 
 
-def _texts(conditions: Sequence[Played]) -> list[_Text]:
-    rounds = [number for one in conditions for talk in one.talks for number, _ in talk.said]
-    if not rounds:
-        return []
-    width = _width(rounds)
+def _texts(one: PlayedCondition[Any], first: int, width: int) -> list[_Text]:
     texts = []
-    for one in conditions:
-        for talk in one.talks:
-            stretches: dict[int, list[str]] = {}
-            for number, text in talk.said:
-                stretches.setdefault((number - min(rounds)) // width, []).append(text)
-            for stretch, said in sorted(stretches.items()):
-                middle = min(rounds) + stretch * width + (width - 1) / 2
-                texts.append(_Text(condition=one.condition.name, round=middle, text="\n".join(said)))
+    for said in one.said:
+        stretches: dict[int, list[str]] = {}
+        for number, text in said:
+            stretches.setdefault((number - first) // width, []).append(text)
+        for stretch, parts in sorted(stretches.items()):
+            middle = first + stretch * width + (width - 1) / 2
+            texts.append(_Text(condition=one.condition.name, round=middle, text="\n".join(parts)))
     return texts
 
 
@@ -70,7 +68,14 @@ def _width(rounds: Sequence[int]) -> int:
     return math.ceil((max(rounds) - min(rounds) + 1) / MOST_POINTS)
 
 
-def _drawing(scenario: str, conditions: Sequence[Played], texts: Sequence[_Text], found: Plane, method: str) -> Drawing:
+def _drawing(
+    section: ScenarioSection[Any],
+    conditions: Sequence[PlayedCondition[Any]],
+    texts: Sequence[_Text],
+    found: Plane,
+    method: str,
+    width: int,
+) -> Drawing:
     scale = (min(text.round for text in texts), max(text.round for text in texts))
     size = np.abs(found.points).max(axis=0)
     spans = [(-1.08 * value, 1.08 * value) if value > 0 else (-1.0, 1.0) for value in size.tolist()]
@@ -80,7 +85,7 @@ def _drawing(scenario: str, conditions: Sequence[Played], texts: Sequence[_Text]
         points = found.points[mine]
         rounds = np.array([texts[i].round for i in mine])
         centres = np.array([points[rounds == value].mean(axis=0) for value in np.unique(rounds)])
-        several = len(one.talks) > 1
+        several = len(one.said) > 1
         panels.append(
             Panel(
                 title=one.title,
@@ -113,12 +118,13 @@ def _drawing(scenario: str, conditions: Sequence[Played], texts: Sequence[_Text]
         )
     across = min(3, len(panels))
     rows = [panels[i : i + across] for i in range(0, len(panels), across)]
-    width = _width([text_round for one in conditions for talk in one.talks for text_round, _ in talk.said])
     stretch = "a round" if width == 1 else f"{width} rounds"
     return Drawing(
-        name=f"conversation_{scenario}",
+        name=f"conversation_{section.scenario.name}",
         caption=f"What was said: each point is the talk of {stretch} of an episode, as a vector ({method}), projected "
         "on the two main directions of all points (singular value decomposition after centring). The same words lie "
         "in the same place in every panel.",
+        alt=f"Scatter plots of what was said in {section.scenario.title}: one panel for each condition, one point for "
+        f"the talk of {stretch}, coloured by round.",
         figure=draw_panels(rows, size=(3.9, 3.3), bar="round"),
     )

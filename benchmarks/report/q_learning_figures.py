@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.stored import load
+from llm_coop_envs.baselines.q_learning.reproduce.published import figure_4
 from llm_coop_envs.baselines.q_learning.reproduce.runs import JOURNAL, PLAN, read_journal
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
-from llm_coop_envs.benchmarks.report.drawing import Drawing, NotDrawn
-from llm_coop_envs.benchmarks.report.published import impulse_response
+from llm_coop_envs.benchmarks.report.section import Drawing, FigureKind, NotDrawn
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.charts.curves import Curve, Level, draw_curves
+from llm_coop_envs.render.charts.curves import Curve, Level, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
 from llm_coop_envs.render.charts.style import BLUE, PUBLISHED, VERMILION
 
@@ -70,6 +71,15 @@ def read_sessions(folder: Path) -> list[Sessions]:
     return found
 
 
+def figures(sessions: Sequence[Sessions]) -> list[FigureKind]:
+    """The figures of sessions."""
+    gains, answers = functools.partial(gain, sessions), functools.partial(responses, sessions)
+    return [
+        FigureKind(name="q-learning-gain", about="profit gain over learning rate and exploration", draw=gains),
+        FigureKind(name="q-learning-responses", about="impulse responses to a price cut", draw=answers),
+    ]
+
+
 def gain(sessions: Sequence[Sessions]) -> list[Drawing]:
     """The mean profit gain over learning rate and decay of exploration."""
     cells: dict[tuple[float, float], list[float]] = {}
@@ -95,6 +105,7 @@ def gain(sessions: Sequence[Sessions]) -> list[Drawing]:
             caption="Mean profit gain (0 at the Nash, 1 at the joint-profit price) of Q-learners, by learning rate "
             f"alpha and decay of exploration beta. Calvano et al. 2020 (AER) report 0.849 at alpha 0.15, beta 4e-6."
             f"{source}",
+            alt="Coloured tables: the profit gain for each learning rate and decay of exploration.",
             figure=draw_maps(maps, x_label="beta (decay of exploration)", y_label="alpha", bar="profit gain"),
         )
     ]
@@ -130,34 +141,27 @@ def responses(sessions: Sequence[Sessions]) -> list[Drawing]:
             ),
         ]
         source = ""
-        known = impulse_response()
-        if stored.game.firms == 2 and abs(nash - known.nash) < 1e-3 and abs(joint - known.joint) < 1e-3:
-            for who, values, marker in (("deviating firm", known.deviator, "o"), ("rival", known.rival, "s")):
-                curves.append(
-                    Curve(
-                        label=f"published, {who}",
-                        x=range(len(values)),
-                        y=values,
-                        color=PUBLISHED,
-                        published=True,
-                        marker=marker,
-                    )
-                )
-            source = f" Dashed: {known.source}."
+        known = figure_4()
+        if stored.game.firms == 2 and abs(nash - known["nash"]) < 1e-3 and abs(joint - known["joint"]) < 1e-3:
+            for who, key, marker in (("deviating firm", "deviator", "o"), ("rival", "rival", "s")):
+                look: dict[str, Any] = {"color": PUBLISHED, "published": True, "marker": marker}
+                curves.append(Curve(label=f"published, {who}", x=range(len(known[key])), y=known[key], **look))
+            source = f" Dashed: {known['source']}."
+        panel = Panel(
+            title="Answer to a price cut",
+            x_label="period (the firm deviates in period 1)",
+            y_label="price",
+            curves=curves,
+            levels=[Level(value=nash, label="Nash"), Level(value=joint, label="joint")],
+        )
         drawn.append(
             Drawing(
                 name=name,
                 caption="Prices after one firm is forced to its static best reply in period 1, mean over the states of "
                 f"the limit cycle, firms and sessions; of {found.responses} deviations {100 * found.unprofitable:.0f}"
                 f" % do not pay.{source}",
-                figure=draw_curves(
-                    curves,
-                    title="Answer to a price cut",
-                    x_label="period (the firm deviates in period 1)",
-                    y_label="price",
-                    levels=[Level(value=nash, label="Nash"), Level(value=joint, label="joint")],
-                    size=(5.4, 3.6),
-                ),
+                alt="Line chart: prices of the deviating firm and of its rivals by period, with Nash and joint price.",
+                figure=draw_panels([[panel]], size=(5.4, 3.6)),
             )
         )
     return drawn

@@ -204,17 +204,8 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
         last: rounds in the window at the end.
 
     Returns:
-        A flat dictionary of JSON scalars; `None` where a measure does not exist (no round played, window not reached).
-
-        - `rounds`, `messages`, `end`; `firms`; `nash_price`, `joint_price` (means over the firms).
-        - `profit_gain`, `profit_gain_last`: Delta over all rounds, and over the last ones.
-        - `mean_price`, `mean_price_last`, and `mean_price_last_0`, `mean_price_last_1`, ... for each firm.
-        - `price_spread`, `price_spread_last`: mean distance between highest and lowest price.
-        - `collusiveness_index`: EconEvals' index over rounds 250 to 300; `price_index_last`: the same over the last
-        ones. - `together_share`, `together_longest`, `together_from`, `window_round`: share of rounds in which prices
-        were held
-          together, the longest run, the round from which they stayed so, and the round that completed the collusion
-          window (200 rounds where the settings have none).
+        A flat dictionary of JSON scalars as `MEASURES.about` defines them; `None` where a measure does not exist (no
+        round played, window not reached).
     """
     record = read(events)
     marks, count = record.marks, len(record.rounds)
@@ -271,6 +262,30 @@ def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
-    about={},
+    about={
+        "rounds": "Rounds that were settled, a count from 0.",
+        "messages": "Messages that were sent in the episode, a count from 0.",
+        "end": "Why the episode ended, in words.",
+        "firms": "Firms in the market, a count from 2.",
+        "nash_price": "Price of the one-shot equilibrium, mean over the firms, in units of price.",
+        "joint_price": "Price that is best for all firms together, mean over the firms, in units of price.",
+        "profit_gain": "Mean profit over all rounds: 0 at the Nash, 1 at the joint-profit price, below and above "
+        "possible (Delta of Calvano et al. 2020).",
+        "profit_gain_last": f"The same over the last {LAST_ROUNDS} rounds.",
+        "mean_price": "Mean price of all firms over all rounds, in units of price.",
+        "mean_price_last": f"The same over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",
+        "mean_price_last_*": f"Mean price of the firm with that number over the last {LAST_ROUNDS} rounds.",
+        "price_spread": "Distance between highest and lowest price of a round, mean over all rounds, from 0.",
+        "price_spread_last": f"The same over the last {LAST_ROUNDS} rounds.",
+        "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
+        "joint-profit price (1), cut at both ends (EconEvals, arXiv 2503.18825); missing if they were not played.",
+        "price_index_last": f"The same over the last {LAST_ROUNDS} rounds.",
+        "together_share": "Share of the rounds in which prices were close to each other between Nash and joint-profit "
+        "price, 0 to 1 (Wu et al. 2024; how close is a setting).",
+        "together_longest": "Longest run of such rounds, a count from 0.",
+        "together_from": "Round from which all rounds to the end are such rounds, from 1; missing if the last is none.",
+        "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "
+        f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
+    },
     headline=("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last"),
 )

@@ -1,199 +1,301 @@
-"""The report's section on Bertrand competition."""
+"""The report's section on Bertrand competition, and its figures.
+
+Published values are those of `published.json`: reference prices, the definition of collusion, and price paths.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.report.blocks import (
+from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
-    Picture,
-    Section,
-    Table,
+    ReportTable,
     TableRow,
-    colours,
     fixed,
     interval_cell,
 )
-from llm_coop_envs.benchmarks.report.published import PricePath, price_levels, price_paths
+from llm_coop_envs.benchmarks.report.section import (
+    WU_2024,
+    Drawing,
+    FigureKind,
+    Floats,
+    NotDrawn,
+    PlayedCondition,
+    ScenarioSection,
+    mean_curve,
+)
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
-from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
-from llm_coop_envs.render.charts.curves import Curve, Level, draw_curves
-from llm_coop_envs.render.charts.style import png
+from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
+from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 
-WINDOW = 20
+#: Rounds over which the table averages.
+AVERAGED = 20
+#: Prices that were close for fewer rounds in a row are not shaded: firms that take turns meet by chance.
+STRETCH = 20
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)
-_PUBLISHED = "#4b5563"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Path:
-    """One episode's prices: the mean over firms in each round, the reference prices, and whether a clock ended it."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PriceHistory:
+    """An episode of price competition.
 
-    prices: NDArray[np.float64]
+    Attributes:
+        prices: (rounds, firms).
+        together: (rounds,) whether prices were close to each other between Nash and cartel price.
+        nash: the Nash price, mean of the firms.
+        joint: the cartel price, mean of the firms.
+        truncated: whether a clock ended it.
+    """
+
+    prices: Floats
+    together: NDArray[np.bool_]
     nash: float
     joint: float
     truncated: bool
 
+    @property
+    def means(self) -> Floats:
+        """(rounds,) the mean price of the firms."""
+        means: Floats = self.prices.mean(axis=1)
+        return means
 
-class BertrandSection:
+    @property
+    def levels(self) -> list[Level]:
+        """The reference prices as lines."""
+        return [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
+
+
+class BertrandSection(ScenarioSection[PriceHistory]):
     """Price paths with the Nash and cartel price, beside the published ones."""
 
-    def __init__(self, conditions: Sequence[Condition], who: Mapping[str, str]) -> None:
-        self._conditions = conditions
-        self._who = who
-        self._paths: dict[str, list[_Path]] = {c.name: [] for c in conditions}
+    papers = (WU_2024,)
+    episode_caption = (
+        f"Prices of each firm; dotted: Nash and cartel price; shaded: held together for {STRETCH} rounds or more."
+    )
+    overview_caption = "Mean price by round"
 
-    def add(self, episode: EpisodeTables) -> None:
-        """Take what is needed of an episode."""
+    def read(self, episode: EpisodeTables) -> PriceHistory:
+        """All prices."""
         start, end = episode.events[0], episode.events[-1]
-        prices = [np.mean(event["prices"]) for event in episode.events if event["type"] == "round"]
-        path = _Path(
-            prices=np.array(prices),
+        rounds = [event for event in episode.events if event["type"] == "round"]
+        return PriceHistory(
+            prices=np.array([event["prices"] for event in rounds], dtype=np.float64).reshape(
+                len(rounds), len(start["nash"])
+            ),
+            together=np.array([event["together"] for event in rounds], dtype=np.bool_),
             nash=float(np.mean(start["nash"])),
             joint=float(np.mean(start["joint"])),
-            truncated=end["truncated"],
+            truncated=bool(end["truncated"]),
         )
-        self._paths[episode.condition.name].append(path)
 
-    def fill(self, section: Section) -> None:
-        """Write the section."""
-        rounds = price_levels().collusion_rounds
-        section.intro = [
+    def intro(self) -> list[str]:
+        """What is played."""
+        rounds = self.scenario.published["collusion"]["rounds"]
+        return [
             "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
             "in a single round, the cartel price what would be best for all firms together. The paper speaks of "
             f"collusion when prices stay close to each other between the two for {rounds} rounds."
         ]
-        played = [c for c in self._conditions if self._paths[c.name]]
-        everything = [path for c in played for path in self._paths[c.name]]
-        horizon = max(len(path.prices) for path in everything)
-        span = _span(played, everything)
-        section.pictures = [self._picture(c, horizon, span) for c in played]
-        section.picture_notes = [
-            "Thin lines are single episodes (mean of the firms), the thick line and the band their mean and its 95 % "
-            "bootstrap interval."
-        ]
-        if any(not path.truncated for path in everything):
-            section.picture_notes.append(
-                "A dot marks where an episode ended because prices had been held together long enough; in means it "
-                "counts from there on with its last price."
-            )
-        section.tables = [self._table(played, horizon)]
 
-    def _picture(self, condition: Condition, horizon: int, span: tuple[float, float]) -> Picture:
-        paths = self._paths[condition.name]
-        matrix = _aligned(paths, horizon)
-        colour = colours(self._conditions)[condition.name]
-        curves = [_thin(path, colour) for path in paths]
-        curves += [
-            Curve(label="", x=[len(path.prices)], y=[path.prices[-1]], color=colour, marked=True)
-            for path in paths
-            if not path.truncated
-        ]
-        mean, low, high = bootstrap_means(matrix)
-        banded, who = len(matrix) > 1, self._who[condition.name]
-        curves.append(
-            Curve(
-                label=f"here, {who}: mean of {condition.settings['firms']} firms (n = {len(matrix)})",
-                x=range(1, horizon + 1),
-                y=mean.tolist(),
-                low=low.tolist() if banded else None,
-                high=high.tolist() if banded else None,
-                color=colour,
-            )
-        )
-        for path in published_paths(condition, paths[0]):
-            what = "each firm" if len(path.prices) > 1 else "mean"
-            label = f"published: GPT-4, {path.title}, one run, {what}"
-            for i, series in enumerate(path.prices):
-                curves.append(
-                    Curve(label="" if i else label, x=path.rounds, y=series, color=_PUBLISHED, published=True)
-                )
-        nash, joint = paths[0].nash, paths[0].joint
-        figure = draw_curves(
-            curves,
-            title=condition.title,
-            x_label="round",
-            y_label="price",
-            y_range=span,
-            levels=[Level(value=nash, label="Nash"), Level(value=joint, label="cartel")],
-        )
-        return Picture(
-            name=f"bertrand_prices_{condition.name}",
-            alt=f"Line chart: price by round in the condition '{condition.title}', with the Nash price "
-            f"{fixed(nash, 2)} and the cartel price {fixed(joint, 2)} as dotted lines and published prices dashed. "
-            "Prices at chosen rounds are in the table below.",
-            png=png(figure),
-        )
+    def figures(self) -> list[FigureKind]:
+        """The prices."""
+        about = "prices over rounds with Nash and cartel price, collusion shaded"
+        return [FigureKind(name="bertrand-prices", about=about, draw=self.prices)]
 
-    def _table(self, played: Sequence[Condition], horizon: int) -> Table:
-        paths = price_paths()
-        last = max(horizon, *(path.rounds[-1] for path in paths))
-        marks = [mark for mark in _MARKS if mark <= last]
+    def tables(self) -> list[ReportTable]:
+        """One table: mean prices at some rounds."""
+        published, paths = self.scenario.published["prices"], self.scenario.published["trajectories"]
+        horizon = self._horizon()
+        marks = [mark for mark in _MARKS if mark <= max(horizon, *(path["rounds"][-1] for path in paths))]
         rows = []
-        for condition in played:
-            matrix = _aligned(self._paths[condition.name], horizon)
+        for one in self._played():
+            matrix = aligned(one.episodes, horizon)
             cells = [
-                interval_cell(bootstrap_mean(matrix[:, max(0, mark - WINDOW) : mark].mean(axis=1).tolist()), 2)
+                interval_cell(bootstrap_mean(matrix[:, max(0, mark - AVERAGED) : mark].mean(axis=1).tolist()), 2)
                 if mark <= horizon
                 else NOTHING
                 for mark in marks
             ]
-            rows.append(
-                TableRow(name=condition.title, below=f"{self._who[condition.name]}, n = {len(matrix)}", cells=cells)
-            )
+            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
         for path in paths:
-            cells = [_published(path, mark) for mark in marks]
-            rows.append(TableRow(name=f"GPT-4, {path.title}", below="published, one run", cells=cells, published=True))
-        levels = price_levels()
-        return Table(
-            title=f"Mean price in the {WINDOW} rounds up to a round",
-            head=["", *(f"round {mark}" for mark in marks)],
-            rows=rows,
-            notes=[
-                f"Here: mean over the firms and the {WINDOW} rounds up to the one named, then over episodes, with 95 % "
-                "bootstrap interval.",
-                "Published: the price at that round, mean of the firms. " + " ".join(f"{p.source}." for p in paths),
-                f"Published Nash and cartel price: {levels.nash:g} and {levels.cartel:g} ({levels.source}).",
+            cells = [_published_cell(path, mark) for mark in marks]
+            name = f"GPT-4, {path['title']}"
+            rows.append(TableRow(name=name, below="published, one run", cells=cells, published=True))
+        return [
+            ReportTable(
+                title=f"Mean price in the {AVERAGED} rounds up to a round",
+                head=["", *(f"round {mark}" for mark in marks)],
+                rows=rows,
+                notes=[
+                    f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over episodes, "
+                    "with 95 % bootstrap interval.",
+                    "Published: the price at that round, mean of the firms. "
+                    + " ".join(f"{path['source']}." for path in paths),
+                    f"Published Nash and cartel price: {published['nash']:g} and {published['cartel']:g} "
+                    f"({published['source']}).",
+                ],
+            )
+        ]
+
+    def prices(self) -> list[Drawing]:
+        """Prices over rounds with the Nash and cartel price, one figure for each condition."""
+        if not self._played():
+            raise NotDrawn("an episode of every condition of price competition ended before a round was settled")
+        return [self._prices(one) for one in self._played()]
+
+    def episode_panel(self, one: PlayedCondition[PriceHistory], number: int) -> Panel:
+        """Each firm's prices in one episode."""
+        episode = one.episodes[number]
+        rounds, firms = episode.prices.shape
+        return Panel(
+            title="",
+            x_label="round",
+            y_label="price",
+            curves=[
+                Curve(
+                    label=f"firm_{i} (here, {one.who})",
+                    x=range(1, rounds + 1),
+                    y=episode.prices[:, i].tolist(),
+                    color=PALETTE[i % len(PALETTE)],
+                    thin=firms > 3,
+                )
+                for i in range(firms)
             ],
+            levels=episode.levels,
+            shades=collusion([episode], rounds) if rounds else (),
+            y_range=self._span(),
+        )
+
+    def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
+        """The mean prices of some conditions."""
+        horizon = self._horizon()
+        curves = [
+            mean_curve(one.label, range(1, horizon + 1), aligned(one.episodes, horizon), one.color)
+            for one in conditions
+            if one in self._played()
+        ]
+        levels = conditions[0].episodes[0].levels
+        return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
+
+    def _played(self) -> list[PlayedCondition[PriceHistory]]:
+        """The conditions whose episodes all have a round."""
+        return [one for one in self.conditions if all(len(episode.prices) for episode in one.episodes)]
+
+    def _horizon(self) -> int:
+        return max((len(episode.prices) for one in self._played() for episode in one.episodes), default=0)
+
+    def _span(self) -> tuple[float, float]:
+        """Ends of a price axis that hold everything, so that figures can be compared."""
+        shown: list[float] = []
+        for one in self.conditions:
+            for episode in one.episodes:
+                shown += [episode.nash, episode.joint]
+                shown += [episode.prices.min(), episode.prices.max()] if len(episode.prices) else []
+            shown += [price for path in self._published_for(one) for series in path["prices"] for price in series]
+        low, high = float(min(shown)), float(max(shown))
+        margin = 0.05 * (high - low) or 1.0
+        return low - margin, high + margin
+
+    def _published_for(self, one: PlayedCondition[PriceHistory]) -> list[dict[str, Any]]:
+        """The published paths with talk as in a condition, if its market has the published reference prices."""
+        prices, ours = self.scenario.published["prices"], one.episodes[0]
+        if abs(ours.nash - prices["nash"]) > 0.01 or abs(ours.joint - prices["cartel"]) > 0.01:
+            return []
+        return [path for path in self.scenario.published["trajectories"] if path["talk"] == one.talk]
+
+    def _prices(self, one: PlayedCondition[PriceHistory]) -> Drawing:
+        horizon, first = self._horizon(), one.episodes[0]
+        curves = [
+            Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=one.color, thin=True)
+            for e in one.episodes
+        ]
+        ended = [e for e in one.episodes if not e.truncated]
+        curves += [
+            Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=one.color, marked=True) for e in ended
+        ]
+        firms, n = one.condition.settings["firms"], len(one.episodes)
+        label = f"here, {one.who}: mean of {firms} firms (n = {n})"
+        curves.append(mean_curve(label, range(1, horizon + 1), aligned(one.episodes, horizon), one.color))
+        paths = self._published_for(one)
+        for path in paths:
+            what = "each firm" if len(path["prices"]) > 1 else "mean"
+            label = f"published: GPT-4, {path['title']}, one run, {what}"
+            curves += [
+                Curve(label="" if i else label, x=path["rounds"], y=series, color=PUBLISHED, published=True)
+                for i, series in enumerate(path["prices"])
+            ]
+        panel = Panel(
+            title=one.title,
+            x_label="round",
+            y_label="price",
+            curves=curves,
+            levels=first.levels,
+            shades=collusion(one.episodes, horizon),
+            y_range=self._span(),
+        )
+        end = (
+            " A dot marks where an episode ended because prices had been held together; it counts from there on with "
+            "its last price."
+            if ended
+            else ""
+        )
+        source = "".join(f" Dashed: {path['source']}." for path in paths)
+        title = one.condition.title
+        return Drawing(
+            name=f"bertrand_prices_{one.condition.name}",
+            caption=f"Prices in the condition '{title}'. Thin lines are episodes (mean of the firms), the "
+            "thick line and its band their mean and its 95 % bootstrap interval. Dotted: Nash and cartel price. "
+            f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
+            f"the more episodes.{end}{source}",
+            alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
+            f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines and published prices "
+            "dashed. Prices at chosen rounds are in the table below.",
+            figure=draw_panels([[panel]], size=(5.2, 3.6), legend_rows=2),
         )
 
 
-def _span(played: Sequence[Condition], everything: Sequence[_Path]) -> tuple[float, float]:
-    """Ends of the price axis that hold every picture, so that the pictures can be compared."""
-    shown = [price for path in everything for price in (*path.prices, path.nash, path.joint)]
-    for condition in played:
-        for published in published_paths(condition, everything[0]):
-            shown += [price for series in published.prices for price in series]
-    low, high = float(min(shown)), float(max(shown))
-    margin = 0.05 * (high - low) or 1.0
-    return low - margin, high + margin
+def collusion(episodes: Sequence[PriceHistory], horizon: int) -> list[Shade]:
+    """The collusion band, as strong in each round as the share of episodes that hold prices together around it.
+
+    Only stretches of at least `STRETCH` rounds count. An episode that ended because prices had been held together
+    counts as holding them from there on.
+    """
+    held = [np.pad(e.together, (0, horizon - len(e.together)), mode="edge") for e in episodes]
+    share = np.mean([lasting(one) for one in held], axis=0)
+    edges = sorted((episodes[0].nash, episodes[0].joint))
+    found, at = [], 0
+    for value, stretch in groupby(share.tolist()):
+        length = len(list(stretch))
+        if value > 0:
+            found.append(Shade(x=(at + 0.5, at + length + 0.5), y=(edges[0], edges[1]), share=value, color=GREEN))
+        at += length
+    return found
 
 
-def _thin(path: _Path, colour: str) -> Curve:
-    return Curve(label="", x=range(1, len(path.prices) + 1), y=path.prices.tolist(), color=colour, thin=True)
+def lasting(held: NDArray[np.bool_]) -> Floats:
+    """1 in the rounds of stretches that are long enough, else 0."""
+    found: list[float] = []
+    for value, stretch in groupby(held.tolist()):
+        length = len(list(stretch))
+        found += [float(value and length >= STRETCH)] * length
+    return np.array(found)
 
 
-def _aligned(paths: Sequence[_Path], horizon: int) -> NDArray[np.float64]:
-    """All paths as one array (episodes, rounds), shorter ones continued at their last price."""
-    return np.stack([np.pad(path.prices, (0, horizon - len(path.prices)), mode="edge") for path in paths])
+def aligned(episodes: Sequence[PriceHistory], horizon: int) -> Floats:
+    """The mean prices of all episodes (episodes, rounds), shorter ones continued at their last price."""
+    return np.stack([np.pad(e.means, (0, horizon - len(e.prices)), mode="edge") for e in episodes])
 
 
-def published_paths(condition: Condition, ours: _Path) -> list[PricePath]:
-    """The published paths with talk as in the condition, if the market has the published reference prices."""
-    levels = price_levels()
-    if abs(ours.nash - levels.nash) > 0.01 or abs(ours.joint - levels.cartel) > 0.01:
-        return []
-    return [path for path in price_paths() if path.talk == condition.settings["talk"]]
-
-
-def _published(path: PricePath, mark: int) -> Cell:
-    if mark not in path.rounds:
+def _published_cell(path: dict[str, Any], mark: int) -> Cell:
+    if mark not in path["rounds"]:
         return NOTHING
-    at = path.rounds.index(mark)
-    return Cell(text=fixed(float(np.mean([series[at] for series in path.prices])), 2))
+    at = path["rounds"].index(mark)
+    return Cell(text=fixed(float(np.mean([series[at] for series in path["prices"]])), 2))

@@ -7,6 +7,7 @@ the class `Section` of reports, and so on. Where a scenario brings none, they ha
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import importlib
 import json
@@ -31,7 +32,8 @@ class Measures:
     Attributes:
         episode: one flat row of JSON scalars for an episode.
         rounds: flat rows, one per round.
-        about: what each measure of `episode` means, in a sentence with its unit and range, by name.
+        about: what each measure of `episode` means, in a sentence with its unit and range, by name; names may be
+            patterns such as `"escaped_*"`, the first that fits counts.
         headline: the measures that reports and comparisons put first.
     """
 
@@ -39,6 +41,10 @@ class Measures:
     rounds: Callable[[Sequence[Event]], list[Row]]
     about: Mapping[str, str]
     headline: tuple[str, ...]
+
+    def define(self, name: str) -> str:
+        """What a measure means; empty if `about` does not say."""
+        return next((text for pattern, text in self.about.items() if fnmatch.fnmatchcase(name, pattern)), "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +62,8 @@ class Scenario:
             environment's own text.
         scene: how events become scenes, a `render.scenes.tracking.Tracker` class; by default a table of players.
         picture: how its scenes are drawn, a `render.screen.draw.Picture`; by default as a table.
-        report: its section of reports, a class as `benchmarks.report.build.SectionBuilder`; by default its measures.
-        figures: its own figures, a mapping from name to `benchmarks.report.figures.Figure`.
+        report: its section of reports with its own figures, a `benchmarks.report.section.ScenarioSection` class; by
+            default a section of its measures.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
             the choice space.
         after: what is measured by playing on from an episode's end where a study asks for it, a class as
@@ -76,7 +82,6 @@ class Scenario:
     scene: Any = None
     picture: Any = None
     report: Any = None
-    figures: Any = None
     learning: Any = None
     after: Any = None
     film: str = "step"

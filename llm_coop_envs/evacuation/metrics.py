@@ -150,21 +150,7 @@ def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, in
 
 
 def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
-    """What one episode comes to; flat, `None` where there is nothing to measure.
-
-    * `people`, `rounds` (played), `escaped`, `disabled`, `left_inside`.
-    * `escaped_round_5` ... `escaped_round_50`: cumulative departures as in Table 2; `None` beyond the last round of
-      the settings.
-    * `escaped_<exit>`: departures by exit; `balance`: see `balance`.
-    * `mean_round`, `last_round`: of the departures.
-    * `waiting`: rounds a person spent inside without changing its cell, mean over all people; `waiting_share`: share
-      of all rounds spent inside.
-    * `detour`: steps made over the fewest possible to the exit cell used, mean over those who got out.
-    * `messages`; `overtaken` (person-rounds).
-    * `chose_again`: choices of an exit after the first one; `exit_changes`: those that changed it;
-      `exit_changes_after_message`: those who had heard somebody in that round; `change_rate_after_message` and
-      `change_rate_unheard`: shares among the choices with and without having heard somebody.
-    """
+    """What one episode comes to, as `MEASURES.about` defines it; flat, `None` where there is nothing to measure."""
     start, rounds = rounds_of(events)
     rows = round_rows(events)
     names = start["room"]["exit_names"]
@@ -210,6 +196,31 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
-    about={},
+    about={
+        "people": "People in the room at the beginning, a count from 1.",
+        "rounds": "Rounds that were played, a count from 0 to the settings' limit.",
+        "escaped": "People who left the room, a count from 0.",
+        "escaped_round_*": "People who had left by that round, a count from 0 (Wu et al. 2024, Table 2); missing "
+        "beyond the settings' last round.",
+        "escaped_*": "People who left by that exit, a count from 0.",
+        "disabled": "People who were hurt and stayed, a count from 0.",
+        "left_inside": "People who were neither out nor hurt at the end, a count from 0.",
+        "balance": "How evenly the exits were used: entropy of their shares over the greatest possible one, from 0 "
+        "(all by one exit) to 1 (all alike); missing if nobody left or there is one exit.",
+        "mean_round": "Round in which people left, mean over those who did, from 1.",
+        "last_round": "Round in which the last person left, from 1; missing if nobody did.",
+        "waiting": "Rounds that a person spent inside without changing its cell, mean over all people, from 0.",
+        "waiting_share": "Rounds spent so as a share of all rounds that people spent inside, 0 to 1.",
+        "detour": "Steps made over the fewest possible to the exit cell used, mean over those who left, from 1 up.",
+        "messages": "Messages that were sent in the episode, a count from 0.",
+        "overtaken": "Rounds in which a person was knocked over by the crowd, summed over people, a count from 0.",
+        "chose_again": "Choices of an exit after a person's first one, a count from 0.",
+        "exit_changes": "Choices among them that changed the exit, a count from 0.",
+        "exit_changes_after_message": "Changes by people who had heard somebody in that round, a count from 0.",
+        "change_rate_after_message": "Share of changes among later choices of people who had heard somebody, 0 to 1; "
+        "missing without such choices.",
+        "change_rate_unheard": "Share of changes among later choices of people who had heard nobody, 0 to 1; missing "
+        "without such choices.",
+    },
     headline=("mean_round", "last_round", "escaped", "balance", "waiting", "detour"),
 )

@@ -1,151 +1,300 @@
-"""The report's section on emergency evacuation."""
+"""The report's section on emergency evacuation, and its figures.
+
+Published values are those of `published.json`: a table of escapes by round in three arms, and one run step by step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.report.blocks import (
-    Cell,
-    Picture,
-    Section,
-    Table,
-    TableRow,
-    colours,
-    fixed,
-    interval_cell,
+from llm_coop_envs.benchmarks.report.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.benchmarks.report.section import (
+    WU_2024,
+    Drawing,
+    FigureKind,
+    Floats,
+    PlayedCondition,
+    ScenarioSection,
+    mean_curve,
 )
-from llm_coop_envs.benchmarks.report.published import EscapeRow, escape_run, escape_table
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
-from llm_coop_envs.render.charts.curves import Curve, draw_curves
-from llm_coop_envs.render.charts.style import png
+from llm_coop_envs.core.scenario import Scenario
+from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.evacuation.room_charts import RoomPlan, Snapshot, draw_snapshots, exit_color
+from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
-PUBLISHED_ROUNDS = 50
+SHOWN_ROUNDS = (0, 2, 4, 8)
+_TRAIL = 4
 _LOOKS = {"no_communication": ("#374151", "o"), "communication": ("#7b8492", "s")}
 
-Counts = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-class EvacuationSection:
-    """Escapes by round, in all and by exit, beside the published table and run."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Escape:
+    """An evacuation.
 
-    def __init__(self, conditions: Sequence[Condition], who: Mapping[str, str]) -> None:
-        self._conditions = conditions
-        self._who = who
-        self._out: dict[str, list[dict[str, Counts]]] = {c.name: [] for c in conditions}
-        self._exits: list[str] = []
+    Attributes:
+        room: the `room` of its `start` event.
+        out: (rounds of the settings + 1, exits) how many had left by each exit after each round.
+        inside: how many were in the room after each kept round, from 0.
+        positions: (kept rounds, people, 2) from round 0 to the last of `SHOWN_ROUNDS`, -1 for those who have left.
+        headings: (kept rounds, people) the exit each heads for, -1 for none.
+        disabled: (kept rounds, people) who was hurt and stays.
+    """
 
-    def add(self, episode: EpisodeTables) -> None:
-        """Take what is needed of an episode: how many had left by each exit after each round."""
-        names = list(dict.fromkeys(episode.events[0]["room"]["exit_names"]))
-        self._exits.extend(name for name in names if name not in self._exits)
-        horizon = int(episode.condition.settings["rounds"])
-        counts: dict[str, Counts] = {name: np.zeros(horizon) for name in names}
-        for row in episode.rounds:
-            for name in names:
-                # Nobody comes back: after an early end all stays as it was in the last round.
-                counts[name][row["round"] - 1 :] = row[f"escaped_{name}"]
-        self._out[episode.condition.name].append(counts)
+    room: Mapping[str, Any]
+    out: Ints
+    inside: tuple[int, ...]
+    positions: Ints
+    headings: Ints
+    disabled: NDArray[np.bool_]
 
-    def fill(self, section: Section) -> None:
-        """Write the section."""
-        section.intro = [
+    @property
+    def exits(self) -> list[str]:
+        """The exits' names."""
+        return list(self.room["exit_names"])
+
+    def left_by(self, name: str | None) -> Floats:
+        """(rounds of the settings + 1,) how many had left by one exit, or by any."""
+        found = self.out.sum(axis=1) if name is None else self.out[:, self.exits.index(name)]
+        return found.astype(np.float64)
+
+
+class EvacuationSection(ScenarioSection[Escape]):
+    """Escapes by round, in all and by exit, beside the published table and run; and the room in its first rounds."""
+
+    papers = (WU_2024,)
+    episode_caption = "People who have left by each exit, by round."
+    overview_caption = "People who have left by round"
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario)
+        self.published_table: Mapping[str, Any] = scenario.published["table_2"]
+        self.published_run: Mapping[str, Any] = scenario.published["run_seed_4"]
+        self.episode_source = self.published_run["source"]
+
+    def read(self, episode: EpisodeTables) -> Escape:
+        """Who had left after each round, and where everybody was in the first ones."""
+        start = episode.events[0]
+        people = len(start["agents"])
+        names = start["room"]["exit_names"]
+        group = [names.index(name) for name, _, _ in start["room"]["exits"]]
+        out = np.zeros((start["settings"]["rounds"] + 1, len(names)), dtype=np.int64)
+        positions = [np.array(start["positions"], dtype=np.int64)]
+        headings = [np.full(people, -1, dtype=np.int64)]
+        disabled = [np.zeros(people, dtype=np.bool_)]
+        for event in episode.events:
+            if event["type"] != "round":
+                continue
+            hurt = disabled[-1].copy()
+            hurt[event["disabled"]] = True
+            for _, cell in event["escaped"]:
+                # Nobody comes back: after an early end all stays as it was.
+                out[event["round"] :, group[cell]] += 1
+            if event["round"] <= max(SHOWN_ROUNDS):
+                positions.append(np.array([[-1, -1] if p is None else p for p in event["positions"]], dtype=np.int64))
+                headings.append(np.array([-1 if h is None else h for h in event["headings"]], dtype=np.int64))
+                disabled.append(hurt)
+        return Escape(
+            room=start["room"],
+            out=out,
+            inside=tuple(int((where[:, 0] >= 0).sum()) for where in positions),
+            positions=np.stack(positions),
+            headings=np.stack(headings),
+            disabled=np.stack(disabled),
+        )
+
+    def intro(self) -> list[str]:
+        """What is played."""
+        return [
             "People leave a room by its exits; in the published room (33 by 33 cells) two of three are three cells "
             "wide, the right one a single cell. Everybody wants out fast; whoever walks to the nearest exit finds "
             "others there. Counted is how many have left by each round."
         ]
-        section.pictures = [
-            self._picture("all exits", "evacuation_all", None),
-            *(self._picture(f"{name} exit", f"evacuation_{name}", name) for name in self._exits),
+
+    def figures(self) -> list[FigureKind]:
+        """Escapes, and the room."""
+        return [
+            FigureKind(name="evacuation-escapes", about="cumulative escapes by exit, with bands", draw=self.escapes),
+            FigureKind(name="evacuation-snapshots", about="the room after rounds 0, 2, 4 and 8", draw=self.snapshots),
         ]
-        run = escape_run()
-        section.picture_notes = [
-            "Bands: 95 % bootstrap interval of the mean.",
-            f"Published single run: seed {run.seed}, with communication. {run.source}.",
-        ]
-        section.tables = [self._table()]
 
-    def _matrix(self, condition: Condition, exit_name: str | None) -> Counts | None:
-        """Cumulative escapes (episodes, rounds) by one exit or all."""
-        episodes = self._out[condition.name]
-        if not episodes or (exit_name is not None and exit_name not in episodes[0]):
-            return None
-        if exit_name is None:
-            return np.stack([np.sum(list(e.values()), axis=0) for e in episodes])
-        return np.stack([e[exit_name] for e in episodes])
-
-    def _most_by_an_exit(self) -> float:
-        """The common end of the axes of the single exits, so that they can be compared."""
-        published = max(counts[-1] for counts in escape_run().reached.values())
-        ours = max(counts.max() for episodes in self._out.values() for e in episodes for counts in e.values())
-        return 1.05 * float(max(ours, published))
-
-    def _picture(self, what: str, file: str, exit_name: str | None) -> Picture:
-        curves = []
-        if any(as_published(c) for c in self._conditions):
-            curves += published_curves(exit_name)
-        shades = colours(self._conditions)
-        for condition in self._conditions:
-            matrix = self._matrix(condition, exit_name)
-            if matrix is None:
-                continue
-            mean, low, high = (np.concatenate([[0.0], row]) for row in bootstrap_means(matrix))
-            banded = len(matrix) > 1
-            curves.append(
-                Curve(
-                    label=f"here, {self._who[condition.name]}: {condition.title} (n = {len(matrix)})",
-                    x=range(len(mean)),
-                    y=mean.tolist(),
-                    low=low.tolist() if banded else None,
-                    high=high.tolist() if banded else None,
-                    color=shades[condition.name],
-                )
+    def tables(self) -> list[ReportTable]:
+        """One table: how many have left by each round."""
+        table = self.published_table
+        rows = []
+        for one in self.conditions:
+            left = np.stack([escape.left_by(None) for escape in one.episodes])
+            cells = [
+                interval_cell(bootstrap_mean(left[:, r].tolist()) if r < left.shape[1] else None, 1)
+                for r in table["rounds"]
+            ]
+            people = one.condition.settings["people"]
+            other = "" if people == table["people"] else f", {people} {'person' if people == 1 else 'people'}"
+            rows.append(TableRow(name=one.condition.title, below=f"{one.below}{other}", cells=cells))
+        for arm in table["rows"]:
+            cells = [Cell(text=fixed(value)) for value in arm["escaped"]]
+            below = f"published, {table['runs']} runs"
+            rows.append(TableRow(name=f"GPT-4, {arm['title']}", below=below, cells=cells, published=True))
+        return [
+            ReportTable(
+                title=f"People who have left, of {table['people']}",
+                head=["by round", *map(str, table["rounds"])],
+                rows=rows,
+                notes=[
+                    "Here: mean over episodes with 95 % bootstrap interval.",
+                    f"Published: {table['source']}.",
+                ],
             )
-        figure = draw_curves(
-            curves,
-            title=f"Escaped by {what}",
+        ]
+
+    def escapes(self) -> list[Drawing]:
+        """How many have left by each round, in all and by exit."""
+        names = list(dict.fromkeys(name for one in self.conditions for e in one.episodes for name in e.exits))
+        published = any(as_published(one.condition) for one in self.conditions)
+        most = max(int(e.out.max()) for one in self.conditions for e in one.episodes)
+        if published:
+            most = max(most, *(counts[-1] for counts in self._reached().values()))
+        panels = [self._panel(None, None, published), *(self._panel(name, 1.05 * most, published) for name in names)]
+        # Two columns for the usual three exits, so that a page can hold it.
+        across = 2 if len(panels) in (2, 4) else 3
+        rows = [panels[i : i + across] for i in range(0, len(panels), across)]
+        sources = (
+            f" Dashed: published. {self.published_table['source']}; by exit: {self.published_run['source']}."
+            if published
+            else ""
+        )
+        return [
+            Drawing(
+                name="evacuation_escapes",
+                caption="People who have left by each round, in all and by exit. Lines are means over episodes, bands "
+                f"their 95 % bootstrap intervals.{sources}",
+                alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
+                "conditions solid with bands, published runs dashed. Numbers are in the table below.",
+                figure=draw_panels(rows, size=(3.7, 2.7)),
+            )
+        ]
+
+    def snapshots(self) -> list[Drawing]:
+        """The room after rounds 0, 2, 4 and 8, one figure for each condition."""
+        return [self._snapshots(one) for one in self.conditions]
+
+    def episode_panel(self, one: PlayedCondition[Escape], number: int) -> Panel:
+        """Who left by which exit in one episode, beside the published run if it is the same."""
+        escape = one.episodes[number]
+        curves = [
+            Curve(
+                label=f"{name} exit (here, {one.who})",
+                x=range(len(escape.out)),
+                y=escape.out[:, i].tolist(),
+                color=exit_color(i),
+            )
+            for i, name in enumerate(escape.exits)
+        ]
+        if self._is_published_run(one, one.seeds[number]):
+            curves += [
+                self._reached_curve(f"published, {name} exit", name, exit_color(i), "o", slice(6, None, 10))
+                for i, name in enumerate(escape.exits)
+                if name in self._reached()
+            ]
+        top = 1.05 * max(int(e.out.max()) for other in self.conditions for e in other.episodes)
+        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, top))
+
+    def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
+        """How many have left by each round."""
+        curves = [_mean_left(one, one.episodes, None) for one in conditions]
+        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, None))
+
+    def _is_published_run(self, one: PlayedCondition[Escape], seed: int) -> bool:
+        """Whether an episode has the protocol, talk and seed of the published run."""
+        return (
+            as_published(one.condition)
+            and one.talk == self.published_run["talk"]
+            and seed == self.published_run["seed"]
+        )
+
+    def _reached(self) -> dict[str, list[int]]:
+        """How many had reached each exit in the published run, by step; they leave one step later."""
+        return {name: self.published_run[f"reached_{name}"] for name in ("left", "bottom", "right")}
+
+    def _reached_curve(self, label: str, name: str, color: str, marker: str, picked: slice) -> Curve:
+        return Curve(
+            label=label,
+            x=[frame + 1 for frame in self.published_run["frames"][picked]],
+            y=self._reached()[name][picked],
+            color=color,
+            published=True,
+            marker=marker,
+        )
+
+    def _published_curves(self, name: str | None) -> list[Curve]:
+        """The published escapes, in all or by one exit, dashed."""
+        if name is None:
+            return [
+                Curve(
+                    label=f"published: GPT-4, {arm['title']} ({self.published_table['runs']} runs)",
+                    x=self.published_table["rounds"],
+                    y=arm["escaped"],
+                    color=_LOOKS[arm["arm"]][0],
+                    marker=_LOOKS[arm["arm"]][1],
+                    published=True,
+                )
+                for arm in self.published_table["rows"]
+                if arm["arm"] in _LOOKS
+            ]
+        label = f"published: GPT-4, communication (one run, seed {self.published_run['seed']})"
+        picked = slice(4, None, 5)
+        return [self._reached_curve(label, name, *_LOOKS["communication"], picked)] if name in self._reached() else []
+
+    def _panel(self, name: str | None, top: float | None, published: bool) -> Panel:
+        curves = self._published_curves(name) if published else []
+        for one in self.conditions:
+            having = [escape for escape in one.episodes if name is None or name in escape.exits]
+            if having:
+                curves.append(_mean_left(one, having, name))
+        return Panel(
+            title="all exits" if name is None else f"{name} exit",
             x_label="round",
             y_label="people who have left",
-            y_range=(0, None if exit_name is None else self._most_by_an_exit()),
-            legend_rows=2 + len(self._conditions),
-        )
-        return Picture(
-            name=file,
-            alt=f"Line chart: cumulative number of people who left by {what}, by round; this run's conditions "
-            "solid with bands, published runs dashed.",
-            png=png(figure),
+            curves=curves,
+            y_range=(0, top),
         )
 
-    def _table(self) -> Table:
-        arms = escape_table()
-        rounds = arms[0].rounds
-        rows = []
-        for condition in self._conditions:
-            matrix = self._matrix(condition, None)
-            if matrix is None:
-                continue
-            cells = [
-                interval_cell(bootstrap_mean(matrix[:, r - 1].tolist()) if r <= matrix.shape[1] else None, 1)
-                for r in rounds
-            ]
-            people = condition.settings["people"]
-            below = f"{self._who[condition.name]}, n = {len(matrix)}" + (
-                "" if people == arms[0].people else f", {people} {'person' if people == 1 else 'people'}"
-            )
-            rows.append(TableRow(name=condition.title, below=below, cells=cells))
-        rows += [_published_row(arm) for arm in arms]
-        return Table(
-            title=f"People who have left, of {arms[0].people}",
-            head=["by round", *(str(r) for r in rounds)],
-            rows=rows,
-            notes=[
-                "Here: mean over episodes with 95 % bootstrap interval.",
-                f"Published: {arms[0].source}.",
-            ],
+    def _snapshots(self, one: PlayedCondition[Escape]) -> Drawing:
+        compared = any(self._is_published_run(one, seed) for seed in one.seeds)
+        seed = self.published_run["seed"] if compared else one.seeds[0]
+        escape = one.episodes[one.seeds.index(seed)]
+        shown = [number for number in SHOWN_ROUNDS if number < len(escape.positions)]
+        moments = []
+        for number in shown:
+            beside = f" (published run: {self.published_run['in_room'][number]})" if compared else ""
+            moments.append(_moment(escape, number, f"{escape.inside[number]} inside{beside}"))
+        plan, names = escape.room, escape.exits
+        room = RoomPlan(
+            rows=plan["rows"],
+            cols=plan["cols"],
+            exit_names=names,
+            exit_cells=[(names.index(name), row, col) for name, row, col in plan["exits"]],
+            desks=[(row, col) for row, col in plan["desks"]],
+        )
+        source = f" Published run: {self.published_run['source']}." if compared else ""
+        missing = [number for number in SHOWN_ROUNDS if number not in shown]
+        ended = f" The episode ended before round {missing[0]}." if missing else ""
+        return Drawing(
+            name=f"evacuation_snapshots_{one.condition.name}",
+            caption=f"The room in the condition '{one.condition.title}' ({one.who} players), seed {seed}, after "
+            f"rounds {', '.join(map(str, shown))}. Colour and shape: the exit a person heads for. Grey lines: the "
+            f"cells of the last {_TRAIL} rounds.{ended}{source}",
+            alt=f"Plans of the room after rounds {', '.join(map(str, shown))} in the condition "
+            f"'{one.condition.title}': who is where, and which exit each heads for.",
+            figure=draw_snapshots(room, [moments]),
         )
 
 
@@ -161,38 +310,20 @@ def as_published(condition: Condition) -> bool:
     )
 
 
-def published_curves(exit_name: str | None) -> list[Curve]:
-    """The published escapes, in all or by one exit, dashed."""
-    run = escape_run()
-    if exit_name is None:
-        return [
-            Curve(
-                label=f"published: GPT-4, {arm.title} ({arm.runs} runs)",
-                x=arm.rounds,
-                y=arm.escaped,
-                color=_LOOKS[arm.arm][0],
-                marker=_LOOKS[arm.arm][1],
-                published=True,
-            )
-            for arm in escape_table()
-            if arm.arm in _LOOKS
-        ]
-    if exit_name not in run.reached:
-        return []
-    # Whoever reaches an exit cell has left one step later.
-    picked = range(4, len(run.frames), 5)
-    return [
-        Curve(
-            label=f"published: GPT-4, communication (one run, seed {run.seed})",
-            x=[run.frames[i] + 1 for i in picked],
-            y=[run.reached[exit_name][i] for i in picked],
-            color=_LOOKS["communication"][0],
-            marker=_LOOKS["communication"][1],
-            published=True,
-        )
-    ]
+def _mean_left(one: PlayedCondition[Escape], escapes: Sequence[Escape], name: str | None) -> Curve:
+    table = np.stack([escape.left_by(name) for escape in escapes])
+    return mean_curve(one.label, range(table.shape[1]), table, one.color)
 
 
-def _published_row(arm: EscapeRow) -> TableRow:
-    cells = [Cell(text=fixed(value)) for value in arm.escaped]
-    return TableRow(name=f"GPT-4, {arm.title}", below=f"published, {arm.runs} runs", cells=cells, published=True)
+def _moment(escape: Escape, number: int, note: str) -> Snapshot:
+    where, heading, hurt = escape.positions[number], escape.headings[number], escape.disabled[number]
+    inside = np.flatnonzero(where[:, 0] >= 0).tolist()
+    well = [i for i in inside if not hurt[i]]
+    first = max(0, number - _TRAIL)
+    return Snapshot(
+        title="start" if number == 0 else f"round {number}",
+        note=note,
+        people=[(int(where[i, 0]), int(where[i, 1]), int(heading[i])) for i in well],
+        disabled=[(int(where[i, 0]), int(where[i, 1])) for i in inside if hurt[i]],
+        trails=[[(int(r), int(c)) for r, c in escape.positions[first : number + 1, i]] for i in well] if number else (),
+    )

@@ -31,7 +31,7 @@ _SHAPES = ("o", "s", "^", "D", "v", "P")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class RoomPlan:
     """A room in plain numbers; rows are counted from the top.
 
     Attributes:
@@ -73,7 +73,7 @@ def exit_color(exit_: int) -> str:
     return UNDECIDED if exit_ < 0 else _EXITS[exit_ % len(_EXITS)]
 
 
-def draw_snapshots(room: Room, rows: Sequence[Sequence[Snapshot]], *, inches: float = 2.9) -> Figure:
+def draw_snapshots(room: RoomPlan, rows: Sequence[Sequence[Snapshot]], *, inches: float = 2.9) -> Figure:
     """Draw moments of a room side by side.
 
     Args:
@@ -104,7 +104,7 @@ def draw_snapshots(room: Room, rows: Sequence[Sequence[Snapshot]], *, inches: fl
     return figure
 
 
-def _draw(axes: Axes, room: Room, one: Snapshot, inches: float) -> None:
+def _draw(axes: Axes, room: RoomPlan, one: Snapshot, inches: float) -> None:
     from matplotlib.patches import Rectangle
 
     # Points per cell; what is drawn in a cell must not hide the next.
@@ -154,7 +154,7 @@ def _shape(exit_: int) -> str:
     return "o" if exit_ < 0 else _SHAPES[exit_ % len(_SHAPES)]
 
 
-def _legend(room: Room, rows: Sequence[Sequence[Snapshot]]) -> list[object]:
+def _legend(room: RoomPlan, rows: Sequence[Sequence[Snapshot]]) -> list[object]:
     from matplotlib.lines import Line2D
 
     def mark(shape: str, color: str, text: str) -> Line2D:

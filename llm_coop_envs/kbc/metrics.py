@@ -118,10 +118,8 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         events: an environment's `events`.
 
     Returns:
-        JSON scalars: `decisions` (rounds settled), `players`, `messages`, `reward_mean` (a player's total on
-        average), and, with the suffixes `_first` and `_last` for the first and last round: `mean`, `target`,
-        `variance`, `rsd`, `modal_share`, `unanimous`, `n_winners`, `mean_level`, `nyt_wasserstein`,
-        `nyt_total_variation`; all `None` if no round was settled.
+        JSON scalars as `MEASURES.about` defines them; those of the first and last decision are `None` if none was
+        settled.
     """
     rows = round_rows(events)
     settings = _settings(events)
@@ -138,18 +136,21 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_ENDS = (
-    "mean",
-    "target",
-    "variance",
-    "rsd",
-    "modal_share",
-    "unanimous",
-    "n_winners",
-    "mean_level",
-    "nyt_wasserstein",
-    "nyt_total_variation",
-)
+# Measures of a single decision, taken of the first and of the last one.
+_ENDS = {
+    "mean": "Mean of the players' numbers, within the range of the settings",
+    "target": "Number to come nearest to: the ratio times the mean, plus the offset",
+    "variance": "Population variance of the players' numbers, from 0 (Wu et al. 2024, figure 4)",
+    "rsd": "Population standard deviation over the absolute mean, per cent from 0 (Wu et al. 2024, first version)",
+    "modal_share": "Share of the players who named the most frequent number, above 0 to 1",
+    "unanimous": "Whether all named the same number (Wu et al. 2024)",
+    "n_winners": "Players who were nearest to the target, a count from 0",
+    "mean_level": "Mean number of steps of reasoning from the middle of the range, cut to 0 to 10 (Nagel 1995)",
+    "nyt_wasserstein": "First Wasserstein distance to what newspaper readers named, in numbers from 0 (Wu et al. 2024, "
+    "figure 5); missing in other contests than theirs",
+    "nyt_total_variation": "Total variation from what newspaper readers named, smoothed, 0 to 1 (Wu et al. 2024, "
+    "figure 5); missing in other contests than theirs",
+}
 
 
 def _settings(events: Sequence[Mapping[str, Any]]) -> KBCSettings:
@@ -191,6 +192,12 @@ def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
-    about={},
+    about={
+        "decisions": "Decisions that were settled, a count from 0.",
+        "players": "Players of the contest, a count from 2.",
+        "messages": "Messages that were sent in the episode, a count from 0.",
+        "reward_mean": "What a player won in all, mean over the players, in points from 0.",
+        **{f"{name}_{end}": f"{text}; {end} decision." for name, text in _ENDS.items() for end in ("first", "last")},
+    },
     headline=("mean_last", "mean_first", "unanimous_last"),
 )

@@ -140,56 +140,6 @@ class Panel:
     note: str = ""
 
 
-def draw_curves(
-    curves: Sequence[Curve],
-    *,
-    title: str,
-    x_label: str,
-    y_label: str,
-    levels: Sequence[Level] = (),
-    shades: Sequence[Shade] = (),
-    x_ticks: Sequence[float] | None = None,
-    x_range: tuple[float, float] | None = None,
-    y_range: tuple[float | None, float | None] = (None, None),
-    size: tuple[float, float] = (4.8, 3.6),
-    legend_rows: int | None = None,
-) -> Figure:
-    """Draw curves into one set of axes, with the legend below.
-
-    Args:
-        curves: what to draw, background first.
-        title: what it shows.
-        x_label: the horizontal axis.
-        y_label: the vertical axis.
-        levels: horizontal reference lines.
-        shades: drawn behind the curves.
-        x_ticks: where the horizontal axis has ticks; `None` for automatic.
-        x_range: the horizontal axis' ends; `None` for automatic.
-        y_range: the vertical axis' ends; `None` for automatic.
-        size: width and height in inches, the legend not counted.
-        legend_rows: how many lines of legend to leave room for, so that figures side by side are equally high;
-            `None` for as many as there are.
-
-    Returns:
-        The figure; nothing is drawn to a screen.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-    """
-    panel = Panel(
-        title=title,
-        x_label=x_label,
-        y_label=y_label,
-        curves=curves,
-        levels=levels,
-        shades=shades,
-        x_ticks=x_ticks,
-        x_range=x_range,
-        y_range=y_range,
-    )
-    return draw_panels([[panel]], size=size, legend_rows=legend_rows)
-
-
 def draw_panels(
     rows: Sequence[Sequence[Panel | None]],
     *,

@@ -35,7 +35,7 @@ class Dot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class DotPanel:
     """One set of axes.
 
     Attributes:
@@ -53,7 +53,7 @@ class Panel:
     levels: Sequence[tuple[float, str]] = ()
 
 
-def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: Sequence[Panel]) -> Figure:
+def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: Sequence[DotPanel]) -> Figure:
     """Draw panels over the same lines.
 
     Args:
@@ -82,7 +82,7 @@ def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: S
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, groups: Sequence[tuple[str, str]]) -> None:
+def _draw(axes: Axes, panel: DotPanel, groups: Sequence[tuple[str, str]]) -> None:
     for place, name in panel.levels:
         axes.axvline(place, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.6)), zorder=1.5)
         axes.annotate(

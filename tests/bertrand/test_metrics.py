@@ -224,3 +224,11 @@ def test_three_firms_have_three_columns():
 def test_events_without_a_start_are_refused():
     with pytest.raises(ValueError, match="no 'start'"):
         episode_metrics(played([(7, 7)])[1:])
+
+
+def test_every_measure_is_defined():
+    row = episode_metrics(played([(2, 2)] * 3, rounds=3))
+    assert all(metrics.MEASURES.define(name).endswith(".") for name in row)
+    assert {name for name in metrics.MEASURES.about if "*" not in name} <= row.keys()
+    assert "firm with that number" in metrics.MEASURES.define("mean_price_last_7")
+    assert set(metrics.MEASURES.headline) <= row.keys()

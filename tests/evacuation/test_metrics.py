@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from llm_coop_envs.evacuation.metrics import balance, episode_metrics, listeners, round_rows, rounds_of
+from llm_coop_envs.evacuation.metrics import MEASURES, balance, episode_metrics, listeners, round_rows, rounds_of
 from llm_coop_envs.evacuation.scripted import NearestExit, Sharing
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
@@ -165,3 +165,12 @@ def test_alone_in_the_room_there_is_no_detour():
         assert found["waiting"] == 0.0
         # A round's lag: whoever leaves at the start of round r was inside for r - 1 rounds.
         assert found["last_round"] == -totals["evacuee_0"] + lag
+
+
+def test_every_measure_is_defined():
+    found = episode_metrics(EVENTS)
+    assert all(MEASURES.define(name).endswith(".") for name in found)
+    assert {name for name in MEASURES.about if "*" not in name} <= found.keys()
+    assert "that exit" in MEASURES.define("escaped_left")
+    assert "that round" in MEASURES.define("escaped_round_5")
+    assert set(MEASURES.headline) <= found.keys()

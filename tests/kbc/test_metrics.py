@@ -229,3 +229,9 @@ def test_an_episode_without_a_decision_has_no_values():
 def test_events_without_a_start_are_refused():
     with pytest.raises(ValueError, match="record=True"):
         metrics.round_rows([])
+
+
+def test_every_measure_is_defined():
+    found = metrics.episode_metrics(play([[20, 40]], players=2, session="single", talk=False).events)
+    assert found.keys() == metrics.MEASURES.about.keys()
+    assert set(metrics.MEASURES.headline) <= found.keys()

@@ -6,8 +6,12 @@ off the graphics of the paper and is compared to `READ_OFF`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +30,6 @@ READ_OFF = 0.005
 
 _RESULTS, _TABLE_1, _TABLE_A5 = "replication package, A_res.txt", "Table I", "Table A5"
 _FIGURE = "Figure 4, read off"
-
-# Deviator and rival in the periods from the deviation on.
-_DEVIATOR = (1.505, 1.560, 1.579, 1.639, 1.693, 1.733, 1.762, 1.777, 1.785)
-_RIVAL = (1.795, 1.551, 1.592, 1.638, 1.694, 1.737, 1.765, 1.780)
 
 _CLASSES = {
     "one price, the same for both": ("1-symmetric",),
@@ -75,6 +75,17 @@ class Printed:
             return abs(self.found - self.value) <= self.allowed
         # Half a unit of the last digit, and rounding of the halves either way.
         return abs(self.found - self.value) <= 0.5 * 10.0**-self.digits * (1.0 + 1e-9)
+
+
+@functools.cache
+def figure_4() -> Mapping[str, Any]:
+    """Prices read off Figure 4: of `deviator` and `rival` from the period before the deviation on.
+
+    Beside them stand the market's `nash` and `joint` price, and the `source`.
+    """
+    text = Path(__file__).with_name("published.json").read_text(encoding="utf-8")
+    found: Mapping[str, Any] = json.loads(text)["figure_4"]
+    return found
 
 
 def compare_printed(run: StoredRun) -> list[Printed]:
@@ -139,8 +150,8 @@ def _figure(drawn: ResponseSummary) -> list[Printed]:
     return [
         Printed(name=f"{who}'s price, period {t}", source=_FIGURE, value=price, digits=3, found=path, allowed=READ_OFF)
         for who, printed, ours in (
-            ("deviator", _DEVIATOR, drawn.deviator.tolist()),
-            ("rival", _RIVAL, drawn.rival.tolist()),
+            ("deviator", figure_4()["deviator"][1:], drawn.deviator.tolist()),
+            ("rival", figure_4()["rival"][1:], drawn.rival.tolist()),
         )
         for t, (price, path) in enumerate(zip(printed, ours, strict=False), 1)
     ]

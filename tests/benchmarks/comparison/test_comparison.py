@@ -14,6 +14,7 @@ from llm_coop_envs.benchmarks.cli import comparison as command
 from llm_coop_envs.benchmarks.cli import main as cli
 from llm_coop_envs.benchmarks.comparison.arms import MARKETS, Arm, model_arms, own_arms, policy_arm
 from llm_coop_envs.benchmarks.comparison.playing import market_env, measured
+from llm_coop_envs.benchmarks.comparison.published import published_rounds
 from llm_coop_envs.benchmarks.comparison.report import WHY, write_comparison
 from llm_coop_envs.benchmarks.comparison.runs import (
     all_tasks,
@@ -22,7 +23,6 @@ from llm_coop_envs.benchmarks.comparison.runs import (
     read_rows,
     run_comparison,
 )
-from llm_coop_envs.benchmarks.report.published import published_rounds
 from llm_coop_envs.errors import RunError, SettingsError
 
 

@@ -5,26 +5,27 @@ import numpy as np
 import pytest
 from small import ALL, events_in, llm_coop, small_study
 
-from llm_coop_envs.benchmarks.report import conversation, grids
+from llm_coop_envs.benchmarks.report import grids
 from llm_coop_envs.benchmarks.report import q_learning_figures as q_learning
-from llm_coop_envs.benchmarks.report.drawing import NotDrawn
-from llm_coop_envs.benchmarks.report.figures import CAPTIONS, FIGURES, draw_figures
-from llm_coop_envs.benchmarks.report.gather import gather
-from llm_coop_envs.benchmarks.report.published import escape_run
+from llm_coop_envs.benchmarks.report.conversation import conversation
+from llm_coop_envs.benchmarks.report.figures import CAPTIONS, draw_figures, known_figures
+from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.report.section import NotDrawn
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.bertrand import figures as bertrand
 from llm_coop_envs.errors import RunError, SettingsError
-from llm_coop_envs.evacuation import figures as evacuation
-from llm_coop_envs.kbc import figures as kbc
 
 HERE = ("kbc-variance", "kbc-distribution", "kbc-choices", "bertrand-prices", "evacuation-snapshots")
 HERE += ("evacuation-escapes", "seeds", "conversation")
 
 
+def sections_of(folder):
+    return {section.scenario.name: section for section in read_run(open_run(folder)).sections}
+
+
 @pytest.fixture(scope="module")
-def gathered(everything):
-    return gather(open_run(everything))
+def sections(everything):
+    return sections_of(everything)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def drawn(everything, tmp_path_factory):
 
 def test_what_can_be_drawn_is_drawn_and_the_rest_has_a_reason(drawn):
     assert set(drawn.drawn) == set(HERE)
-    assert set(drawn.drawn) | set(drawn.left) == set(FIGURES)
+    assert set(drawn.drawn) | set(drawn.left) == set(known_figures())
     assert "temperature" in drawn.left["temperature"]
     assert "Q-learning sessions" in drawn.left["q-learning-gain"]
     files = {f"{name}.png" for names in drawn.drawn.values() for name in names}
@@ -51,10 +52,10 @@ def test_the_same_run_gives_the_same_files(everything, drawn, tmp_path):
             assert (tmp_path / f"{name}.png").read_bytes() == (drawn.folder / f"{name}.png").read_bytes()
 
 
-def test_snapshots_show_who_was_where(everything, gathered):
-    (first, _) = gathered.of("evacuation")
+def test_snapshots_show_who_was_where(everything, sections):
+    first = sections["evacuation"].conditions[0]
     _, events = open_run(everything).read_events(first.condition.name, first.seeds[0])
-    (drawing, _) = evacuation.snapshots(gathered)
+    (drawing, _) = sections["evacuation"].snapshots()
     rounds = {event["round"]: event for event in events if event["type"] == "round"}
     shown = [0, *(number for number in (2, 4, 8) if number in rounds)]
     assert [axes.get_title(loc="left") for axes in drawing.figure.axes] == [
@@ -74,22 +75,23 @@ def test_the_published_run_stands_beside_its_seed(tmp_path):
         "    seeds: [0, 4]\n"
     )
     run_study(small_study(text), tmp_path / "run")
-    data = gather(open_run(tmp_path / "run"))
-    (drawing,) = evacuation.snapshots(data)
+    section = sections_of(tmp_path / "run")["evacuation"]
+    (drawing,) = section.snapshots()
     notes = [axes.texts[0].get_text() for axes in drawing.figure.axes]
     assert [note.split("(")[1] for note in notes] == [
-        f"published run: {escape_run().in_room[number]})" for number in (0, 2, 4)
+        f"published run: {section.published_run['in_room'][number]})" for number in (0, 2, 4)
     ]
     assert "seed 4" in drawing.caption
     assert "ended before round 8" in drawing.caption
-    (curves,) = evacuation.escapes(data)
+    (curves,) = section.escapes()
     assert any(line.get_linestyle() != "-" for line in curves.figure.axes[0].lines)
-    seeds = {drawing.name: drawing for drawing in grids.seeds(data)}["seeds_evacuation"]
+    (seeds,) = grids.seeds([section])
+    assert section.published_run["source"] in seeds.caption
     assert [len(axes.lines) for axes in seeds.figure.axes] == [3, 6]
 
 
-def test_prices_are_those_of_the_events(everything, gathered):
-    drawings = {drawing.name: drawing for drawing in bertrand.prices(gathered)}
+def test_prices_are_those_of_the_events(everything, sections):
+    drawings = {drawing.name: drawing for drawing in sections["bertrand"].prices()}
     run = open_run(everything)
     for name in ("bertrand-silent", "bertrand-talk"):
         axes = drawings[f"bertrand_prices_{name}"].figure.axes[0]
@@ -115,50 +117,45 @@ def test_odd_conditions_can_be_drawn(tmp_path):
     run_study(small_study(text), tmp_path / "run")
     outcome = draw_figures(tmp_path / "run", formats=("png",))
     assert set(outcome.left) == {"seeds", "temperature", "conversation", "q-learning-gain", "q-learning-responses"}
-    long, *_ = gather(open_run(tmp_path / "run")).conditions
+    (long,) = sections_of(tmp_path / "run")["kbc"].conditions
     assert len(long.title) == 36
     assert long.title.endswith("\N{HORIZONTAL ELLIPSIS}")
 
 
-def test_only_lasting_closeness_is_shaded():
-    held = np.array([True] * 19 + [False] + [True] * 20)
-    assert bertrand.lasting(held).tolist() == [0.0] * 20 + [1.0] * 20
-
-
-def test_every_number_of_every_run_is_a_dot(gathered):
-    (drawing,) = kbc.choices(gathered)
-    condition = gathered.of("kbc")[0]
+def test_every_number_of_every_run_is_a_dot(sections):
+    (drawing,) = sections["kbc"].choices()
+    condition = sections["kbc"].conditions[0]
     for k, axes in enumerate(drawing.figure.axes[:4]):
         dots, targets = axes.collections
-        assert sorted(dots.get_offsets()[:, 1]) == sorted(np.concatenate([e.choices[k] for e in condition.guesses]))
-        assert targets.get_offsets().tolist() == [[i + 1, e.targets[k]] for i, e in enumerate(condition.guesses)]
+        assert sorted(dots.get_offsets()[:, 1]) == sorted(np.concatenate([e.choices[k] for e in condition.episodes]))
+        assert targets.get_offsets().tolist() == [[i + 1, e.targets[k]] for i, e in enumerate(condition.episodes)]
 
 
-def test_the_distribution_stands_beside_people_only_for_the_same_question(gathered, tmp_path):
-    (drawing,) = kbc.distribution(gathered)
+def test_the_distribution_stands_beside_people_only_for_the_same_question(sections, tmp_path):
+    (drawing,) = sections["kbc"].distribution()
     assert "New York Times" in drawing.caption
     shares = [line.get_ydata().sum() for line in drawing.figure.axes[0].lines]
     assert np.allclose(shares, 100)
     text = ALL[: ALL.index("  - name: kbc-talk")].replace("players: 5", "players: 5, low: 10, high: 20, ratio: 1/2")
     run_study(small_study(text), tmp_path / "run")
-    (drawing,) = kbc.distribution(gather(open_run(tmp_path / "run")))
+    (drawing,) = sections_of(tmp_path / "run")["kbc"].distribution()
     assert "New York Times" not in drawing.caption
     (line,) = drawing.figure.axes[0].lines
     assert line.get_xdata().tolist() == list(range(10, 21))
 
 
-def test_the_conversation_is_a_point_for_each_round_that_was_talked_in(gathered):
-    drawings = {drawing.name: drawing for drawing in conversation.conversation(gathered)}
-    (talking,) = [one for one in gathered.of("bertrand") if any(talk.said for talk in one.talks)]
+def test_the_conversation_is_a_point_for_each_round_that_was_talked_in(sections):
+    drawings = {drawing.name: drawing for drawing in conversation(sections.values())}
+    (talking,) = [one for one in sections["bertrand"].conditions if any(one.said)]
     points = drawings["conversation_bertrand"].figure.axes[0].collections[0].get_offsets()
-    assert len(points) == sum(len({number for number, _ in talk.said}) for talk in talking.talks)
+    assert len(points) == sum(len({number for number, _ in said}) for said in talking.said)
     seen = []
 
     def embed(texts):
         seen.extend(texts)
         return np.eye(len(texts))[:, :3]
 
-    told = conversation.conversation(gathered, embed, "a model")
+    told = conversation(sections.values(), embed, "a model")
     assert seen
     assert all("a model" in drawing.caption for drawing in told)
 
@@ -166,7 +163,7 @@ def test_the_conversation_is_a_point_for_each_round_that_was_talked_in(gathered)
 def test_without_talk_there_is_no_conversation(tmp_path):
     run_study(small_study(ALL[: ALL.index("  - name: kbc-talk")]), tmp_path / "run")
     with pytest.raises(NotDrawn, match="nobody said"):
-        conversation.conversation(gather(open_run(tmp_path / "run")))
+        conversation(sections_of(tmp_path / "run").values())
 
 
 def with_temperatures(folder, values):
@@ -183,7 +180,7 @@ def test_conditions_by_temperature(everything, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(everything, folder)
     with_temperatures(folder, (0.0, 0.7, 0.0, 0.0, 0.2, 1.2))
-    drawings = {drawing.name: drawing for drawing in grids.temperature(gather(open_run(folder)))}
+    drawings = {drawing.name: drawing for drawing in grids.temperature(sections_of(folder).values())}
     assert set(drawings) == {"temperature_kbc", "temperature_evacuation"}
     panels = drawings["temperature_kbc"].figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == [

@@ -1,5 +1,4 @@
 import html
-import importlib
 import json
 import re
 import shutil
@@ -11,12 +10,13 @@ import numpy as np
 import pytest
 from small import ALL, KBC, contents, events_in, small_study
 
-from llm_coop_envs.benchmarks.report import published as load
-from llm_coop_envs.benchmarks.report.blocks import Cell, colours, decimals_for, excerpt, interval_cell
-from llm_coop_envs.benchmarks.report.build import build_sections, write_report
+from llm_coop_envs.benchmarks.report.build import page_sections, write_report
+from llm_coop_envs.benchmarks.report.page_parts import Cell, decimals_for, excerpt, interval_cell
+from llm_coop_envs.benchmarks.report.reading import colours, read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.statistics import Interval
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import pack_lines, read_lines
@@ -72,7 +72,7 @@ def test_the_page_holds_everything_itself(text):
 
 def test_every_picture_is_a_file_too_and_says_what_it_shows(reported, text):
     files = sorted(reported.parent.glob("*.png"))
-    assert len(files) == text.count("<img ") == 1 + 2 + 4
+    assert len(files) == text.count("<img ") == 3 + 2 + 3
     assert all(file.read_bytes().startswith(PNG) for file in files)
     alts = [value for tag, name, value in Page(text).attributes if (tag, name) == ("img", "alt")]
     assert len(alts) == len(files)
@@ -100,18 +100,22 @@ def test_the_same_run_gives_the_same_report(everything, reported, tmp_path):
         assert (again.parent / file.name).read_bytes() == file.read_bytes()
 
 
+def sections_of(run):
+    return page_sections(read_run(run))
+
+
 def test_published_values_stand_beside_ours(everything):
-    sections = {s.name: s for s in build_sections(open_run(everything))}
+    sections = {s.name: s for s in sections_of(open_run(everything))}
     assert list(sections) == ["kbc", "bertrand", "evacuation"]
     (table,) = sections["evacuation"].tables
     assert table.head[1:] == [str(r) for r in range(5, 51, 5)]
     published = [row for row in table.rows if row.published]
-    for row, arm in zip(published, load.escape_table(), strict=True):
-        assert [float(cell.text) for cell in row.cells] == list(arm.escaped)
+    for row, arm in zip(published, find_scenario("evacuation").published["table_2"]["rows"], strict=True):
+        assert [float(cell.text) for cell in row.cells] == arm["escaped"]
     (table,) = sections["kbc"].tables
     published = [row for row in table.rows if row.published]
-    for row, arm in zip(published, load.variance_arms(), strict=True):
-        assert [float(cell.text) for cell in row.cells] == list(arm.mean)
+    for row, arm in zip(published, find_scenario("kbc").published["variance"]["arms"], strict=True):
+        assert [float(cell.text) for cell in row.cells] == arm["mean"]
     (table,) = sections["bertrand"].tables
     assert any("6 and 8" in note for note in table.notes)
     prices = dict(zip(table.head[1:], table.rows[-1].cells, strict=True))
@@ -126,7 +130,7 @@ def test_published_values_stand_beside_ours(everything):
 
 def test_our_numbers_are_those_of_the_events(everything):
     run = open_run(everything)
-    sections = {s.name: s for s in build_sections(run)}
+    sections = {s.name: s for s in sections_of(run)}
     variances = [
         [np.var(e["choices"]) for e in run.read_events("kbc-silent", seed)[1] if e["type"] == "round"]
         for seed in (0, 1)
@@ -218,7 +222,7 @@ measures: [mean_round, variance_last]
 
 def test_other_protocols_are_reported_without_false_comparison(tmp_path):
     run_study(small_study(ODD), tmp_path / "run")
-    sections = {s.name: s for s in build_sections(open_run(tmp_path / "run"))}
+    sections = {s.name: s for s in sections_of(open_run(tmp_path / "run"))}
     page = write_report(tmp_path / "run").read_text(encoding="utf-8")
     assert "n = 1" in page
     assert sections["evacuation"].metrics.rows[0].name == "mean_round"
@@ -231,21 +235,20 @@ def test_other_protocols_are_reported_without_false_comparison(tmp_path):
 
 
 @pytest.mark.parametrize("scenario", ["kbc", "bertrand", "evacuation"])
-def test_published_curves_are_drawn_beside_the_published_protocol_only(monkeypatch, scenario, everything, tmp_path):
-    drawn = []
-    module = importlib.import_module(f"llm_coop_envs.{scenario}.report")
-    monkeypatch.setattr(module, "draw_curves", lambda curves, **_: drawn.extend(curves))
-    monkeypatch.setattr(module, "png", lambda _: PNG)
-    run_study(small_study(ODD), tmp_path / "run")
-    build_sections(open_run(tmp_path / "run"))
-    assert drawn
-    assert not any(curve.published for curve in drawn)
-    drawn.clear()
+def test_published_curves_are_drawn_beside_the_published_protocol_only(scenario, tmp_path):
+    def labels(text, folder):
+        run_study(small_study(text), folder)
+        (section,) = [one for one in read_run(open_run(folder)).sections if one.scenario.name == scenario]
+        figures = [drawing.figure for kind in section.figures() for drawing in kind.draw()]
+        return [text.get_text() for figure in figures for legend in figure.legends for text in legend.get_texts()]
+
+    shown = labels(
+        ODD.replace("preset: shall_we_talk, settings: {", "settings: {ratio: 1/2, session: single, "), tmp_path
+    )
+    assert shown
+    assert not any("published" in label for label in shown)
     text = ALL.replace("preset: small\n    settings: {people: 12}", "settings: {rounds: 2}")
-    run_study(small_study(text), tmp_path / "published")
-    build_sections(open_run(tmp_path / "published"))
-    assert any(curve.published for curve in drawn)
-    assert all(curve.label.startswith(("published:", "here, scripted:")) for curve in drawn if curve.label)
+    assert any(label.startswith("published:") for label in labels(text, tmp_path / "published"))
 
 
 def test_a_damaged_episode_is_named(everything, tmp_path):

@@ -5,14 +5,15 @@ import sys
 import pytest
 
 from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, Shade, draw_curves, draw_panels
+from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture, png
 
 CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
 
 
 def draw(*curves, **options):
-    return draw_curves(curves or [CURVE], title="Title", x_label="x", y_label="y", **options)
+    panel = Panel(title="Title", x_label="x", y_label="y", curves=curves or [CURVE], **options)
+    return draw_panels([[panel]], size=(4.8, 3.6))
 
 
 def size(image):
@@ -122,7 +123,7 @@ def test_shades_are_as_strong_as_their_share():
 
 
 def test_texts_are_data_not_formulas():
-    png(draw_curves([CURVE], title="$100 for $x_{", x_label="$", y_label="$$"))
+    png(draw_panels([[Panel(title="$100 for $x_{", x_label="$", y_label="$$", curves=[CURVE])]]))
 
 
 @pytest.mark.parametrize("form", FORMATS)

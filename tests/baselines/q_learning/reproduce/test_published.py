@@ -2,7 +2,7 @@
 
 import pytest
 
-from llm_coop_envs.baselines.q_learning.reproduce.published import Printed
+from llm_coop_envs.baselines.q_learning.reproduce.published import Printed, figure_4
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,11 @@ def test_what_was_read_off_may_lie_apart():
     far = Printed(name="", source="", value=1.795, digits=3, found=1.789, allowed=0.005)
     assert near.agrees
     assert not far.agrees
+
+
+def test_the_answer_to_a_price_cut():
+    found = figure_4()
+    assert (found["nash"], found["joint"]) == (1.472927, 1.924981)
+    assert found["deviator"] == [1.792, 1.505, 1.56, 1.579, 1.639, 1.693, 1.733, 1.762, 1.777, 1.785]
+    assert found["rival"] == [1.795, 1.795, 1.551, 1.592, 1.638, 1.694, 1.737, 1.765, 1.78]
+    assert "Figure 4" in found["source"]

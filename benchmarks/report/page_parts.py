@@ -1,0 +1,158 @@
+"""What a report's page is made of: numbers in cells, tables, figures, and quoted talk."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llm_coop_envs.benchmarks.run.tables import EpisodeTables
+from llm_coop_envs.core.statistics import Interval
+
+EXCERPT_MESSAGES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A cell of a table: its text, and what stands below it, smaller."""
+
+    text: str
+    below: str = ""
+
+
+DASH = "\N{EN DASH}"
+NOTHING = Cell(text=DASH)
+"""Where there is no number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRow:
+    """A row of a table.
+
+    Attributes:
+        name: what it is about.
+        below: more about it, smaller.
+        cells: its cells.
+        published: whether its numbers are somebody else's.
+        bad: whether its numbers do not count.
+    """
+
+    name: str
+    cells: Sequence[Cell]
+    below: str = ""
+    published: bool = False
+    bad: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportTable:
+    """A table.
+
+    Attributes:
+        title: what it shows.
+        head: the columns' names; the first is that of the rows.
+        rows: the rows.
+        notes: what one should know, with sources.
+    """
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[TableRow]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedFigure:
+    """A figure as an image in the page.
+
+    Attributes:
+        name: its file's name without ending.
+        alt: what can be seen, for those who cannot.
+        png: the image.
+        caption: what stands below it.
+        wide: whether it needs the whole width of the page.
+    """
+
+    name: str
+    alt: str
+    png: bytes
+    caption: str = ""
+    wide: bool = False
+
+    @property
+    def uri(self) -> str:
+        """The image as a data URI."""
+        return "data:image/png;base64," + base64.b64encode(self.png).decode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotedMessage:
+    """One message of an excerpt: the round in words, who spoke, and exactly what was said."""
+
+    when: str
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excerpt:
+    """A piece of a conversation.
+
+    Attributes:
+        title: from where.
+        lines: the messages.
+        left_out: how many messages the episode has besides.
+    """
+
+    title: str
+    lines: Sequence[QuotedMessage]
+    left_out: int
+
+
+def fixed(value: float, decimals: int = 1) -> str:
+    """A number with a fixed count of decimals."""
+    return f"{value:.{decimals}f}"
+
+
+def decimals_for(values: Sequence[float]) -> int:
+    """How many decimals show three digits of the largest of some numbers; none if all are integers."""
+    largest = max(abs(value) for value in values)
+    if largest >= 100 or all(value == int(value) for value in values):
+        return 0
+    return 1 if largest >= 10 else 2 if largest >= 1 else 3
+
+
+def interval_cell(found: Interval | None, decimals: int | None = None) -> Cell:
+    """A mean with its interval below; `decimals` fixes the decimals, else they follow from the numbers' size."""
+    if found is None:
+        return NOTHING
+    if found.low is None or found.high is None:
+        return Cell(text=fixed(found.mean, decimals_for([found.mean]) if decimals is None else decimals))
+    if decimals is None:
+        decimals = decimals_for([found.mean, found.low, found.high])
+        if found.low == found.high:
+            return Cell(text=fixed(found.mean, decimals), below="always")
+    return Cell(
+        text=fixed(found.mean, decimals), below=f"{fixed(found.low, decimals)}{DASH}{fixed(found.high, decimals)}"
+    )
+
+
+def episodes_text(n: int) -> str:
+    """How many episodes, in words."""
+    return "1 episode" if n == 1 else f"{n} episodes"
+
+
+def excerpt(episode: EpisodeTables) -> Excerpt | None:
+    """The beginning of an episode's conversation and its end, without repetitions; `None` if nobody said anything."""
+    said = [message for message in episode.messages if message["text"]]
+    if not said:
+        return None
+    first = {m["text"]: m for m in reversed(said)}
+    told = [m for m in said if first[m["text"]] is m]
+    half = EXCERPT_MESSAGES // 2
+    shown = told if len(told) <= EXCERPT_MESSAGES else [*told[:half], *told[-half:]]
+    return Excerpt(
+        title=f"{episode.condition.title}, seed {episode.seed}",
+        lines=[QuotedMessage(when=f"round {m['round']}", speaker=m["speaker"], text=m["text"]) for m in shown],
+        left_out=len(said) - len(shown),
+    )

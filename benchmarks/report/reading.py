@@ -1,0 +1,91 @@
+"""From a run folder to its sections: every finished episode is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersPart, AnswersSection
+from llm_coop_envs.benchmarks.report.generic import GenericSection
+from llm_coop_envs.benchmarks.report.page_parts import excerpt
+from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection
+from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.tables import read_episodes
+from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.render.charts.style import BLUE, PALETTE, VERMILION
+
+LANGUAGE_MODEL = "language model"
+SCRIPTED_ANSWERS = "scripted answers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContent:
+    """What a run holds, ready to be shown.
+
+    Attributes:
+        run: the run.
+        sections: one for each scenario with finished episodes, in the study's order.
+        answers: the part about the models that answered, if any did.
+    """
+
+    run: Run
+    sections: list[ScenarioSection[Any]]
+    answers: AnswersPart | None
+
+
+def new_section(scenario: Scenario) -> ScenarioSection[Any]:
+    """A scenario's own section, or the generic one; still without episodes."""
+    section: ScenarioSection[Any] = load(scenario.report or GenericSection)(scenario)
+    return section
+
+
+def read_run(run: Run, invalid_above: float = INVALID_ABOVE) -> RunContent:
+    """Read every finished episode of a run.
+
+    Args:
+        run: the run.
+        invalid_above: the share of a model's decisions that fell back, or of its answers that were unreadable, above
+            which a condition is marked invalid.
+
+    Raises:
+        RunError: an episode's file is damaged.
+    """
+    sections = {condition.scenario: new_section(condition.spec) for condition in run.conditions}
+    asked = AnswersSection(run.conditions, invalid_above)
+    colors = {}
+    for name in sections:
+        colors.update(colours([condition for condition in run.conditions if condition.scenario == name]))
+    played: dict[str, PlayedCondition[Any]] = {}
+    for episode in read_episodes(run):
+        condition = episode.condition
+        section = sections[condition.scenario]
+        if condition.name not in played:
+            who = " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))
+            played[condition.name] = PlayedCondition(condition=condition, who=who, color=colors[condition.name])
+            section.conditions.append(played[condition.name])
+        one = played[condition.name]
+        one.seeds.append(episode.seed)
+        one.episodes.append(section.read(episode))
+        one.metrics.append(episode.metrics)
+        one.said.append([(m["round"], m["text"]) for m in episode.messages if m["text"].strip()])
+        one.excerpt = one.excerpt or excerpt(episode)
+        asked.add(episode)
+    for name, one in played.items():
+        if asked.scripted(name):
+            one.who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS)
+    shown = [section for section in sections.values() if section.conditions]
+    return RunContent(run=run, sections=shown, answers=asked.part(run))
+
+
+def colours(conditions: Sequence[Condition]) -> dict[str, str]:
+    """A colour for each condition: blue for the first without talk, vermilion for the first with, others in turn."""
+    rest = cycle(color for color in PALETTE if color not in (BLUE, VERMILION))
+    first = {False: BLUE, True: VERMILION}
+    chosen: dict[str, str] = {}
+    for condition in conditions:
+        talk = bool(condition.settings["talk"])
+        chosen[condition.name] = first.pop(talk) if talk in first else next(rest)
+    return chosen

@@ -1,0 +1,237 @@
+"""A scenario's section of reports and its figures: one class that reads every episode once and shows what it kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.benchmarks.report.page_parts import Excerpt, ReportTable, TableRow, episodes_text, interval_cell
+from llm_coop_envs.benchmarks.run.tables import EpisodeTables
+from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.core.scenario import Row, Scenario
+from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
+from llm_coop_envs.render.charts.curves import Curve, Panel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: The longest title that is not cut, in characters.
+TITLE = 36
+Floats = NDArray[np.float64]
+E = TypeVar("E")
+
+
+class Paper(NamedTuple):
+    """A paper that published values come from: what they call it, and its full reference."""
+
+    short: str
+    full: str
+
+
+WU_2024 = Paper(
+    "Wu et al. 2024",
+    "Zengqing Wu, Run Peng, Shuyuan Zheng, Qianying Liu, Xu Han, Brian I. Kwon, Makoto Onizuka, Shaojie Tang, Chuan "
+    "Xiao (2024). Shall We Team Up: Exploring Spontaneous Cooperation of Competing LLM Agents. Findings of the "
+    "Association for Computational Linguistics: EMNLP 2024, 5163-5186. arXiv 2402.12327.",
+)
+
+
+class NotDrawn(Exception):
+    """The run does not hold what a figure shows; the message says what is missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """One figure.
+
+    Attributes:
+        name: its files' name without ending.
+        caption: what can be seen, with the sources of published values; some sentences.
+        alt: what kind of picture it is and where its numbers are, for those who cannot see it.
+        figure: the figure.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    figure: Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureKind:
+    """A figure by the name that `llm-coop figures` gives it.
+
+    Attributes:
+        name: the name.
+        about: what it shows, in a few words.
+        draw: draws it, as one drawing or several; raises `NotDrawn`.
+    """
+
+    name: str
+    about: str
+    draw: Callable[[], list[Drawing]]
+
+
+@dataclass(kw_only=True)
+class PlayedCondition(Generic[E]):
+    """A condition with what is kept of its finished episodes; all lists are in the same order.
+
+    Attributes:
+        condition: the condition.
+        who: who played, such as `"scripted"`.
+        color: its colour in figures.
+        seeds: the episodes' seeds.
+        episodes: what the scenario's section keeps of each.
+        metrics: the measures of each.
+        said: round and text of the messages of each that are not empty.
+        excerpt: a piece of the first conversation, if anybody spoke.
+    """
+
+    condition: Condition
+    who: str
+    color: str
+    seeds: list[int] = field(default_factory=list)
+    episodes: list[E] = field(default_factory=list)
+    metrics: list[Row] = field(default_factory=list)
+    said: list[list[tuple[int, str]]] = field(default_factory=list)
+    excerpt: Excerpt | None = None
+
+    @property
+    def label(self) -> str:
+        """The condition's name in legends, with who played and the number of episodes."""
+        return f"here, {self.who}: {self.title} (n = {len(self.seeds)})"
+
+    @property
+    def title(self) -> str:
+        """The condition's title, cut if it is too long for a legend or the head of a panel."""
+        title = self.condition.title
+        return title if len(title) <= TITLE else title[: TITLE - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+
+    @property
+    def below(self) -> str:
+        """What stands below the condition's title in tables."""
+        return f"{self.who}, n = {len(self.seeds)}"
+
+    @property
+    def talk(self) -> bool:
+        """Whether players could speak."""
+        return bool(self.condition.settings["talk"])
+
+
+class ScenarioSection(ABC, Generic[E]):
+    """What reports and figures show of one scenario; a scenario's descriptor names its class as `report`.
+
+    Attributes:
+        papers: where published values come from.
+        episode_caption: what the panels of single episodes show, in a sentence.
+        overview_caption: what the panels of conditions show, without a full stop.
+        episode_source: where the dashed curves in panels of episodes are from.
+        overview_source: where those in panels of conditions are from.
+        scenario: the scenario.
+        conditions: its conditions with finished episodes, in the study's order.
+    """
+
+    papers: ClassVar[tuple[Paper, ...]] = ()
+    episode_caption: str
+    overview_caption: str
+    episode_source: str = ""
+    overview_source: str = ""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.conditions: list[PlayedCondition[E]] = []
+
+    @abstractmethod
+    def read(self, episode: EpisodeTables) -> E:
+        """What is kept of an episode."""
+
+    @abstractmethod
+    def intro(self) -> list[str]:
+        """Paragraphs at the section's beginning."""
+
+    @abstractmethod
+    def figures(self) -> list[FigureKind]:
+        """The scenario's own figures; their names begin with the scenario's."""
+
+    @abstractmethod
+    def tables(self) -> list[ReportTable]:
+        """Tables, published values in rows of their own."""
+
+    @abstractmethod
+    def episode_panel(self, one: PlayedCondition[E], number: int) -> Panel:
+        """One episode as a small panel, on the same axes as all others; `number` is its place in `one.episodes`."""
+
+    @abstractmethod
+    def overview_panel(self, conditions: Sequence[PlayedCondition[E]], temperature: float) -> Panel:
+        """The main measure of some conditions in a small panel, on the same horizontal axis as all others.
+
+        Args:
+            conditions: one or more, all with talk or all without.
+            temperature: that of their models.
+        """
+
+
+def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look: Any) -> Curve:
+    """The mean over episodes with its bootstrap interval, or without one if there is a single episode.
+
+    Args:
+        label: the curve's name.
+        x: (points,) where.
+        table: (episodes, points) without missing values.
+        color: its colour.
+        **look: more attributes of `Curve`.
+    """
+    mean, low, high = (row.tolist() for row in bootstrap_means(table))
+    band = {"low": low, "high": high} if len(table) > 1 else {}
+    return Curve(label=label, x=x, y=mean, color=color, **band, **look)
+
+
+def metrics_table(section: ScenarioSection[Any], first: Sequence[str]) -> ReportTable | None:
+    """All numeric measures of a scenario with their definitions, conditions side by side.
+
+    Args:
+        section: the scenario's section.
+        first: names to put first, in this order.
+    """
+    shown = section.conditions
+    names = dict.fromkeys(name for one in shown for row in one.metrics for name in row if name not in _NO_MEASURE)
+    numeric = [n for n in names if any(value is not None for one in shown for value in values_of(one.metrics, n))]
+    ordered = [*(n for n in first if n in numeric), *(n for n in numeric if n not in first)]
+    if not ordered:
+        return None
+    define = section.scenario.measured.define
+    return ReportTable(
+        title="All measures",
+        head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
+        rows=[
+            TableRow(
+                name=n,
+                below=define(n) or _ABOUT.get(n, ""),
+                cells=[interval_cell(bootstrap_mean(values_of(one.metrics, n))) for one in shown],
+            )
+            for n in ordered
+        ],
+        notes=[
+            "Means over episodes with 95 % bootstrap intervals. Yes/no measures are shares; episodes without a value "
+            "are left out."
+        ],
+    )
+
+
+_NO_MEASURE = ("seed", "talk")
+# What every episode's row has besides the scenario's measures.
+_ABOUT = {
+    "players": "Seats that were played, a count from 1.",
+    "submissions": "Choices and messages that counted, a count from 0.",
+    "mended": "Submissions among them that the environment had to correct, a count from 0.",
+}
+
+
+def values_of(rows: Sequence[Row], name: str) -> list[float | None]:
+    """A column's numbers, yes as 1 and no as 0; `None` where there is no number."""
+    return [float(row[name]) if isinstance(row.get(name), bool | int | float) else None for row in rows]

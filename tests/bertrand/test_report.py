@@ -1,0 +1,27 @@
+"""The published values are pinned: whoever changes a digit has to change it twice. And what is shaded."""
+
+import numpy as np
+
+from llm_coop_envs.bertrand.report import lasting
+from llm_coop_envs.bertrand.scenario import SCENARIO
+
+
+def test_the_price_paths_and_levels():
+    published = SCENARIO.published
+    assert [published["prices"][name] for name in ("nash", "cartel", "start")] == [6, 8, 2]
+    assert (published["collusion"]["rounds"], published["collusion"]["longest"]) == (200, 1200)
+    assert published["runs"]["count"] == 5
+    silent, talking = published["trajectories"]
+    assert all("Wu et al. 2024" in path["source"] for path in (silent, talking))
+    assert (silent["talk"], talking["talk"]) == (False, True)
+    assert [len(path["prices"]) for path in (silent, talking)] == [2, 1]
+    assert dict(zip(silent["rounds"], zip(*silent["prices"], strict=True), strict=True))[340] == (8.10, 7.82)
+    assert [series[-1] for series in silent["prices"]] == [7.05, 7.10]
+    assert dict(zip(talking["rounds"], talking["prices"][0], strict=True)) == {
+        20: 6.5, 40: 6.66, 100: 6.85, 200: 7.18, 300: 7.5, 400: 7.6, 500: 7.7, 580: 7.77,
+    }  # fmt: skip
+
+
+def test_only_lasting_closeness_is_shaded():
+    held = np.array([True] * 19 + [False] + [True] * 20)
+    assert lasting(held).tolist() == [0.0] * 20 + [1.0] * 20

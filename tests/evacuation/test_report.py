@@ -1,0 +1,36 @@
+"""The published values are pinned: whoever changes a digit has to change it twice."""
+
+from llm_coop_envs.evacuation.scenario import SCENARIO
+
+TABLE, RUN = SCENARIO.published["table_2"], SCENARIO.published["run_seed_4"]
+
+
+def test_the_evacuation_table():
+    assert {row["arm"]: row["escaped"] for row in TABLE["rows"]} == {
+        "no_communication": [9.4, 31.2, 51.2, 65.6, 78.6, 88.4, 96.6, 99.0, 99.8, 99.8],
+        "communication": [9.8, 31.6, 48.8, 67.2, 80.6, 92.2, 97.2, 98.8, 99.8, 100.0],
+        "communication_selfish": [9.4, 31.2, 48.2, 64.4, 77.0, 87.4, 95.0, 98.0, 99.0, 99.0],
+    }
+    assert (TABLE["people"], TABLE["runs"], TABLE["rounds"]) == (100, 5, list(range(5, 51, 5)))
+    assert "Wu et al. 2024, Table 2" in TABLE["source"]
+    assert all(row["talk"] == row["arm"].startswith("communication") for row in TABLE["rows"])
+
+
+def escaped(step):
+    return RUN["people"] - RUN["in_room"][step]
+
+
+def reached(step):
+    return [RUN[f"reached_{name}"][step] for name in ("left", "bottom", "right")]
+
+
+def test_the_published_evacuation_run():
+    assert (RUN["seed"], RUN["talk"], RUN["people"]) == (4, True, 100)
+    assert [escaped(min(r, 47)) for r in range(5, 51, 5)] == [9, 31, 45, 60, 74, 89, 98, 99, 99, 100]
+    assert reached(-1) == [37, 29, 34]
+
+
+def test_whoever_reaches_an_exit_has_left_one_step_later():
+    assert RUN["frames"] == list(range(48))
+    for step in range(1, 48):
+        assert sum(reached(step - 1)) == escaped(step)
