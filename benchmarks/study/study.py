@@ -200,6 +200,12 @@ def shipped_studies() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
 
 
+def read_description(path: Path) -> str:
+    """What a study file says it is for, without making what it needs."""
+    fields = read_yaml_file(path)[1].mapping()
+    return fields["description"].text() if "description" in fields else ""
+
+
 def load_study(name: str, seed: int | None = None) -> Study:
     """Read a study.
 
