@@ -176,11 +176,15 @@ def estimate_cost(
     chat = DryChat(scripted_answer, price_of, counter_of)
     found = []
     for condition in study.conditions:
+        if not condition.asks_a_model:
+            continue
         seeds = condition.seeds[:episodes]
         for seed in seeds:
             watch(condition.name, seed)
             asyncio.run(_played(study, condition, seed, chat))
-        asked = [chat.estimates[name] for name in _names(condition, seeds) if name in chat.estimates]
+        # With what is played on after an episode, under names that begin with the episode's.
+        names = [f"{condition.name}/{seed}" for seed in seeds]
+        asked = [one for key, one in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]
         if asked:
             found.append((condition, len(seeds), asked))
     rows = tuple(_row(condition, played, asked, pace) for condition, played, asked in found)
@@ -203,10 +207,6 @@ async def _played(study: Study, condition: Condition, seed: int, chat: DryChat) 
             f"condition '{condition.name}': scripted answers cannot read its prompts; costs can be estimated for the "
             f"shipped packs ({packs}) only, so take one of them with --pack for the estimate"
         ) from error
-
-
-def _names(condition: Condition, seeds: Sequence[int]) -> list[str]:
-    return [f"{condition.name}/{seed}" for seed in seeds]
 
 
 def _row(condition: Condition, played: int, asked: Sequence[Estimate], pace: Pace) -> Row:

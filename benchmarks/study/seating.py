@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import Learns, asks_a_model, full_name, make_policy
+from llm_coop_envs.benchmarks.study.players import Learns, asks_a_model, full_name, label, make_policy
 from llm_coop_envs.benchmarks.study.study import (
     EVERYONE,
     GIVEN,
@@ -125,7 +125,7 @@ def _joined(study: Study, everyone: Given) -> list[Condition]:
     refused: LlmCoopError | None = None
     for condition in waiting:
         player = _player(condition, everyone, "--policy")
-        title = condition.title.replace("{policy}", player.policy.rpartition("/")[2])
+        title = condition.title.replace("{policy}", _title(player.policy))
         try:
             if not everyone.asks_a_model:
                 _try(condition, player)
@@ -136,6 +136,14 @@ def _joined(study: Study, everyone: Given) -> list[Condition]:
     if not found:
         raise refused or StudyError(f"--policy {everyone}: '{study.name}' has no place for such a player")
     return found
+
+
+def _title(policy: str) -> str:
+    """What a given policy is called in reports."""
+    _, colon, argument = policy.partition(":")
+    if asks_a_model(policy):
+        return argument
+    return f"{label(policy)} {argument}" if colon else policy.rpartition("/")[2]
 
 
 def _try(condition: Condition, player: Player) -> None:

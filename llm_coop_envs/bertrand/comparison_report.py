@@ -41,6 +41,9 @@ _HEAD = (
     "rounds until back",
 )
 
+_PUBLISHED = {3: ("gain", 3), 6: ("answer", 1), 7: ("unprofitable", 1), 9: ("until_back", 2)}
+"""Columns with published values: their names in `published.json`, and decimals."""
+
 
 class PlayerComparison:
     """All players of a study in all its markets, by where play ends and how deviations are answered.
@@ -81,12 +84,7 @@ class PlayerComparison:
                     rows.append(TableRow(name=_player(one), below=below, cells=_cells(one.metrics)))
         for known in self._published:
             cells = [Cell(text=f"{known['rounds']:,.0f}"), *[NOTHING] * (len(_HEAD) - 2)]
-            for place, name, decimals in (
-                (3, "gain", 3),
-                (6, "answer", 1),
-                (7, "unprofitable", 1),
-                (9, "until_back", 2),
-            ):
+            for place, (name, decimals) in _PUBLISHED.items():
                 if known.get(name) is not None:
                     cells[place] = Cell(text=fixed(known[name], decimals))
             rows.append(TableRow(name=known["title"], below="published", cells=cells, published=True))
@@ -150,7 +148,7 @@ class PlayerComparison:
                 name=FIGURE,
                 caption="Dots are means over episodes, bars 95 % bootstrap intervals, diamonds published values. A dot "
                 "is missing where no episode has the measure.",
-                alt="Three charts of dots with intervals, one line per kind of player and one colour per market: rounds "
+                alt="Three charts of dots with intervals, one line per player and one colour per market: rounds "
                 "until prices stay together on a logarithmic axis, profit gain, and the rivals' price change after a "
                 "deviation, with published values as open diamonds. All numbers are in the table below.",
                 figure=figure,
