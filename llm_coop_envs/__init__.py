@@ -12,6 +12,7 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from llm_coop_envs.core.registry import register
 from llm_coop_envs.registration import register_all
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import llm_coop_envs.wrappers as wrappers
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "bertrand_v0", "evacuation_v0", "kbc_v0", "register_all", "wrappers"]
+__all__ = ["__version__", "bertrand_v0", "evacuation_v0", "kbc_v0", "register", "register_all", "wrappers"]
 
 _LAZY = ("bertrand_v0", "evacuation_v0", "kbc_v0", "wrappers")
 

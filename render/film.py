@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.settings import check_choice, check_int, check_number
 from llm_coop_envs.errors import MissingExtra, SceneError, SettingsError
 
-Picture = NDArray[np.uint8]
+Pixels = NDArray[np.uint8]
 
 FORMS = (".mp4", ".gif")
 #: Sides of films; more is refused, because players and ffmpeg do.
@@ -79,7 +80,7 @@ def need_ffmpeg() -> Any:
     return imageio_ffmpeg
 
 
-def write_film(pictures: Iterable[Picture], path: Path, form: str, film: Film) -> int:
+def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) -> int:
     """Write pictures as a film.
 
     Args:
@@ -105,7 +106,7 @@ def write_film(pictures: Iterable[Picture], path: Path, form: str, film: Film) -
     count = 0
     last = first
     with _writer(library, first.shape, path, form, film.fps) as send:
-        for picture in _chained(first, rest):
+        for picture in itertools.chain([first], rest):
             send(_even(picture))
             last = picture
             count += 1
@@ -143,11 +144,6 @@ def _reason(error: Exception) -> str:
     return lines[-1] if lines else type(error).__name__
 
 
-def _chained(first: Picture, rest: Iterator[Picture]) -> Iterator[Picture]:
-    yield first
-    yield from rest
-
-
-def _even(picture: Picture) -> Picture:
+def _even(picture: Pixels) -> Pixels:
     height, width = (side - side % 2 for side in picture.shape[:2])
     return np.ascontiguousarray(picture[:height, :width])

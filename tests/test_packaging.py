@@ -121,3 +121,23 @@ def test_exported_errors_all_derive_from_one():
     assert all(issubclass(e, errors.LlmCoopError) for e in found)
     for error in found:
         assert error.__name__ in errors.__doc__ or error is errors.LlmCoopError
+
+
+SCRIPTED_STUDY = """
+name: rules
+conditions:
+  - {name: kbc, scenario: kbc, policies: poisson, episodes: 1}
+  - {name: bertrand, scenario: bertrand, policies: best_reply, episodes: 1}
+  - {name: evacuation, scenario: evacuation, policies: rule_based, episodes: 1}
+"""
+
+
+def test_a_run_without_models_loads_nothing_of_theirs(tmp_path):
+    (tmp_path / "study.yaml").write_text(SCRIPTED_STUDY)
+    code = """
+from typer.testing import CliRunner
+from llm_coop_envs.benchmarks.cli.main import app
+done = CliRunner().invoke(app, ["run", "study.yaml", "-o", "run", "--workers", "1"])
+print(done.exit_code, [name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm")])
+"""
+    assert elsewhere(code, tmp_path) == "0 []\n"

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
 from llm_coop_envs.baselines.deep.network import LOGITS, VALUES, Network
-from llm_coop_envs.baselines.deep.settings import DQN, MASKABLE_PPO, TrainSettings
+from llm_coop_envs.baselines.deep.settings import TrainSettings
 from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
+from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO
 from llm_coop_envs.errors import MissingExtra, SettingsError
 
 try:

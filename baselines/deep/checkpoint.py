@@ -7,21 +7,17 @@ is read executes nothing: it holds numbers and JSON.
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
-from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.deep.files import pack_arrays, write_whole
 from llm_coop_envs.core.snapshot import generator_from, generator_state
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
+from llm_coop_envs.storage.files import write_whole
 
-FORMAT = 1
 _COUNTS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "exploration_rate")
 _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
@@ -33,7 +29,7 @@ def save_checkpoint(path: Path, model: Any) -> None:
         RunError: it cannot be written.
     """
     numpy_state = np.random.get_state(legacy=False)
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: Arrays = {
         "last_obs": model._last_obs,
         "last_starts": np.asarray(model._last_episode_starts),
         "torch": torch.get_rng_state().numpy(),
@@ -45,7 +41,6 @@ def save_checkpoint(path: Path, model: Any) -> None:
         for name, value in parts.items():
             arrays[f"optimizer/{index}/{name}"] = value.cpu().numpy()
     state = {
-        "format": FORMAT,
         "counts": {name: getattr(model, name) for name in _COUNTS if hasattr(model, name)},
         "numpy": {name: numpy_state[name] for name in ("has_gauss", "gauss")} | {"pos": numpy_state["state"]["pos"]},
         "choices": generator_state(model.action_space.np_random),
@@ -56,9 +51,7 @@ def save_checkpoint(path: Path, model: Any) -> None:
         filled = replay.buffer_size if replay.full else replay.pos
         state["replay"] = {"pos": replay.pos, "full": replay.full}
         arrays |= {f"replay/{name}": getattr(replay, name)[:filled] for name in _REPLAY}
-    arrays["state"] = np.array(json.dumps(state))
-    with write_whole(path) as file:
-        file.write(pack_arrays(arrays, level=1))
+    write_whole(path, pack_arrays(arrays, state, level=1))
 
 
 def load_checkpoint(path: Path, model: Any) -> None:
@@ -68,21 +61,13 @@ def load_checkpoint(path: Path, model: Any) -> None:
         RunError: the file is damaged, or belongs to other settings.
     """
     try:
-        # From memory: given a damaged file, NumPy leaves it open.
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-        state = json.loads(str(arrays["state"]))
-        if state["format"] != FORMAT:
-            raise RunError(f"{path}: has format {state['format']!r}, this version reads format {FORMAT}")
-        _restore(model, arrays, state)
-    except (KeyError, TypeError, ValueError, RuntimeError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, RunError):
-            raise
+        _restore(model, *read_arrays(path))
+    except (*DAMAGED, RuntimeError, OSError) as error:
         why = getattr(error, "strerror", None) or str(error).split("\n")[0]
         raise RunError(f"{path}: cannot be continued ({why}); train again into another folder with -o") from error
 
 
-def _restore(model: Any, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
+def _restore(model: Any, arrays: Arrays, state: dict[str, Any]) -> None:
     model.policy.load_state_dict(
         {name: torch.as_tensor(arrays[f"policy/{name}"]) for name in model.policy.state_dict()}
     )

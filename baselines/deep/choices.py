@@ -1,8 +1,7 @@
 """What the outputs of a network stand for: one choice each, also where an environment takes any number.
 
-With discrete choices output k is choice k. Where a choice is a number in a range, the outputs stand for numbers on a
-grid: in price competition for the prices of the settings' own grid (`grid_points`, `grid_margin`), lifted or lowered
-into the range that is allowed; otherwise for equally spaced numbers from the lowest to the highest.
+With discrete choices output k is choice k. Where a choice is a number in a range, the outputs stand for numbers: those
+that the scenario names (`Learning.numbers`), or equally spaced ones from the lowest to the highest.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.array_env import ArrayEnv
+from llm_coop_envs.baselines.learning import learning_of, scenario_name
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.errors import SettingsError
 
-#: How many equally spaced numbers stand for a range, where the settings have no grid of their own.
+#: How many equally spaced numbers stand for a range, where the scenario names none.
 POINTS = 101
 
 
@@ -24,25 +25,27 @@ class Choices:
 
     Args:
         game: the environment.
-        points: how many numbers stand for a range without a grid of its own.
+        points: how many numbers stand for a range where the scenario names none.
 
     Attributes:
         n: how many outputs a network needs.
+
+    Raises:
+        SettingsError: choices of this kind cannot be learned.
     """
 
-    def __init__(self, game: ArrayEnv, points: int = POINTS) -> None:
+    def __init__(self, game: ScenarioEnv, points: int = POINTS) -> None:
         space = game.choice_space
         self._numbers: NDArray[np.float64] | None = None
         if isinstance(space, spaces.Discrete):
             self.n = int(space.n)
             return
-        grids = getattr(game.settings, "grids", None)
-        if grids is None:
-            row = np.linspace(float(space.low[0]), float(space.high[0]), points)
-            self._numbers = np.broadcast_to(row, (game.n_players, points))
-        else:
-            floors = np.array(game.settings.floors)[:, None]
-            self._numbers = np.clip(np.array(grids), floors, game.settings.cap)
+        if not isinstance(space, spaces.Box) or space.shape != (1,):
+            name = scenario_name(game)
+            raise SettingsError("env", name, "cannot be learned: its choices are neither listed nor one number each")
+        row = np.linspace(float(space.low[0]), float(space.high[0]), points)
+        own = learning_of(scenario_name(game)).numbers(game.settings)
+        self._numbers = np.broadcast_to(row, (game.n_players, points)) if own is None else own
         self.n = self._numbers.shape[1]
 
     def values(self, outputs: NDArray[np.int64]) -> NDArray[Any]:

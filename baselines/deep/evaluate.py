@@ -1,8 +1,10 @@
-"""How a policy plays: whole episodes with one network in all seats, measured as all episodes are."""
+"""How a network plays while it is trained: episodes on the array view, measured as all episodes are.
+
+Trained policies are compared by `llm-coop evaluate`.
+"""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ from llm_coop_envs.baselines.deep.network import Network, columns
 from llm_coop_envs.baselines.deep.settings import SAMPLE
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
 
 Row = dict[str, Any]
@@ -45,14 +48,8 @@ def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) ->
             outputs[who] = network.sample(seen, legal, rng) if play == SAMPLE else network.best(seen, legal)
         env.advance(choices.values(outputs))
         total += env.rewards
-    metrics = importlib.import_module(f"llm_coop_envs.{network.scenario}.metrics")
-    measured: Row = metrics.episode_metrics(env.events)
+    measured = find_scenario(network.scenario).episode_metrics(env.events)
     return {"seed": seed, "return_mean": float(total.mean()), **measured}
-
-
-def evaluate(network: Network, env: ScenarioEnv, seeds: Sequence[int], *, play: str) -> list[Row]:
-    """Episodes with each of the seeds, see `play_episode`."""
-    return [play_episode(network, env, seed, play=play) for seed in seeds]
 
 
 def means(rows: Sequence[Row]) -> dict[str, float]:

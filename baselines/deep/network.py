@@ -1,14 +1,11 @@
 """Small networks as plain numbers: forward in NumPy, kept in one file that is read without executing anything.
 
-The file is an `.npz` (arrays only, no pickle): `w0`, `b0`, `w1`, ... the layers' weights, and `meta`, a JSON text that
+The file is an `.npz` (arrays only, no pickle): `w0`, `b0`, `w1`, ... the layers' weights, and a description that
 says what the network was trained on and how.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.deep.files import pack_arrays
+from llm_coop_envs.baselines.stored import SUFFIX
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage.arrays import DAMAGED, pack_arrays, read_arrays
 
-FORMAT = 1
-SUFFIX = ".npz"
+FORMAT = 2
 #: What the last layer gives: logarithms of chances up to a constant, or values of choices.
 LOGITS, VALUES = "logits", "values"
 
@@ -97,10 +94,10 @@ class Network:
             "output": self.output,
             "about": self.about,
         }
-        arrays: dict[str, NDArray[Any]] = {"meta": np.array(json.dumps(meta, sort_keys=True))}
+        arrays: dict[str, NDArray[Any]] = {}
         for k, (weights, bias) in enumerate(self.layers):
             arrays |= {f"w{k}": weights, f"b{k}": bias}
-        return pack_arrays(arrays)
+        return pack_arrays(arrays, meta)
 
 
 def read_network(path: Path) -> Network:
@@ -110,10 +107,7 @@ def read_network(path: Path) -> Network:
         RunError: it cannot be read, or is no network of this package.
     """
     try:
-        # From memory: given a damaged file, NumPy leaves it open.
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-        meta = json.loads(str(arrays["meta"]))
+        arrays, meta = read_arrays(path)
         if meta["format"] != FORMAT:
             raise RunError(
                 f"{path}: has format {meta['format']!r}, this version of llm-coop-envs reads format {FORMAT}; "
@@ -131,7 +125,7 @@ def read_network(path: Path) -> Network:
         _check(network)
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise RunError(
             f"{path}: is no trained policy of llm-coop-envs ({error}); give a folder made by 'llm-coop train', "
             f"or a {SUFFIX} file in its folder 'policies'"

@@ -5,7 +5,6 @@ Options: `play`, `"sample"` (draw from the network's chances) or `"best"`; by de
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,28 +14,18 @@ from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.network import Network
 from llm_coop_envs.baselines.deep.settings import BEST, SAMPLE
 from llm_coop_envs.baselines.deep.shipped import find_network
+from llm_coop_envs.baselines.learning import learning_of
+from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.policies.base import Action, Policy
 
 LABEL = "trained network"
 
 _PHASE = "phase_"
 _TURN = "turn"
-
-
-def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-    """Find out, before anything starts, whether a trained policy can play.
-
-    Raises:
-        SettingsError: no such policy, another scenario, or an option that there is not.
-        RunError: the file is no trained policy.
-    """
-    make(scenario, argument, options)
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
@@ -52,20 +41,21 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
         SettingsError: no such policy, another scenario, or an option that there is not.
         RunError: the file is no trained policy.
     """
-    for name, value in options.items():
-        if name != "play":
-            raise SettingsError(name, value, "is no option of a trained policy; its only one is play")
+    check_options(options, ("play",))
     network = find_network(argument)
-    if network.scenario != scenario:
-        raise SettingsError("policy", f"sb3:{argument}", f"was trained on {network.scenario}, not on {scenario}")
+    check_played(f"sb3:{argument}", scenario, network.scenario)
     return NetworkPolicy(network, play=options.get("play"))
+
+
+# Making one is cheap, and finds everything that can be wrong.
+check = make
 
 
 class NetworkPolicy(Policy):
     """Plays a network; it is silent in talk, does not listen and learns nothing.
 
-    Where a network only chooses exits and people walk by themselves (`control="move"`), it walks like the scripted
-    policies.
+    Where it knows only the first choices of the environment, rules of the scenario decide in the phases of which it
+    knows nothing (`Learning.partial`).
 
     Args:
         network: what decides, for all seats alike.
@@ -81,7 +71,6 @@ class NetworkPolicy(Policy):
             raise SettingsError("play", wanted, f"must be {SAMPLE} or {BEST}")
         self.network = network
         self.play = wanted
-        self._walker = NearestExit()
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
@@ -90,11 +79,13 @@ class NetworkPolicy(Policy):
             SettingsError: the network sees or chooses other things than there are in these settings.
         """
         super().begin(episode)
-        env = _environment(self.network.scenario, episode.settings)
+        env = find_scenario(self.network.scenario).environment(**episode.settings.to_json())
         self._choices = Choices(env, self.network.n_choices)
         self._phases = env.phases
         self._seat = {name: k for k, name in enumerate(episode.agents)}
-        self._walks = self.network.scenario == "evacuation" and self.network.n_choices < self._choices.n
+        partial = learning_of(self.network.scenario).partial(episode.settings)
+        fits = partial is not None and partial.choices == self.network.n_choices
+        self._rules = {phase: rule() for phase, rule in partial.rules.items()} if partial and fits else {}
         known = {name: k for k, name in enumerate(env.feature_names)}
         trained = [name for name in self.network.features if name != _TURN and not name.startswith(_PHASE)]
         if trained != list(known):
@@ -102,8 +93,7 @@ class NetworkPolicy(Policy):
             raise SettingsError(
                 "policy", "sb3", f"it was trained with other settings, which change what it sees ({odd[0]})"
             )
-        exits = sum(name.startswith("heading_") for name in known)
-        if self.network.n_choices != (exits if self._walks else self._choices.n):
+        if not fits and self.network.n_choices != self._choices.n:
             counts = f"it has {self.network.n_choices} choices, here are {self._choices.n}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
 
@@ -113,8 +103,8 @@ class NetworkPolicy(Policy):
         decided: list[int] = []
         for k, request in enumerate(requests):
             phase = self._phases[request.observation["phase"]]
-            if self._walks and phase == "move":
-                actions[k] = self._walker.decide(request)
+            if phase in self._rules:
+                actions[k] = self._rules[phase].decide(request)
             elif phase != TALK:
                 decided.append(k)
         if decided:
@@ -138,10 +128,3 @@ class NetworkPolicy(Policy):
         if self.play == SAMPLE:
             return [int(choice) for choice in network.sample(seen, legal, self.episode.rng)]
         return [int(choice) for choice in network.best(seen, legal)]
-
-
-def _environment(scenario: str, settings: ScenarioSettings) -> ScenarioEnv:
-    """An environment of the episode's settings, to be asked for its columns and choices."""
-    module = importlib.import_module(f"llm_coop_envs.{scenario}_v0")
-    made: ScenarioEnv = module.parallel_env(**settings.to_json())
-    return made

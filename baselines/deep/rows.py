@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.baselines.deep.choices import POINTS, Choices
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.settings import require_int
 from llm_coop_envs.errors import ResetNeeded, SettingsError
 from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
 
@@ -78,8 +79,7 @@ class SharedRows:
     """
 
     def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int, points: int = POINTS) -> None:
-        if isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
-            raise SettingsError("copies", copies, "must be a whole number, 1 or more")
+        require_int("copies", copies, 1)
         self.games = [make() for _ in range(copies)]
         first = self.games[0]
         self.names = numeric_names(first)
@@ -105,11 +105,10 @@ class SharedRows:
         """Start counting episodes anew, from the next `reset` on.
 
         Raises:
-            SettingsError: it is no whole number, 0 or more.
+            SettingsError: it is no integer, 0 or more.
         """
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise SettingsError("seed", seed, "must be a whole number, 0 or more")
-        self._seed = int(seed)
+        # stable-baselines3 draws seeds with NumPy.
+        self._seed = require_int("seed", int(seed) if isinstance(seed, np.integer) else seed, 0)
         self._episodes = [0] * len(self.games)
 
     def reset(self) -> NDArray[np.float32]:

@@ -1,41 +1,27 @@
-"""What is trained, on what, and how: one frozen description, and the defaults of each scenario."""
+"""What is trained, on what, and how; what is left open is filled in from what the scenario says of learning."""
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
+from gymnasium import spaces
+
+from llm_coop_envs.baselines.deep.choices import Choices
+from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO, PPO, Learning, learning_of, scenario_name
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.settings import check_bool, check_choice, check_int, plain, suggestion
+from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.settings import Settings, check_choice, check_int, check_number, require_int, suggestion
 from llm_coop_envs.errors import SettingsError
 
-SCENARIOS = ("kbc", "bertrand", "evacuation")
-PPO, MASKABLE_PPO, DQN = "ppo", "maskable_ppo", "dqn"
 ALGORITHMS = (PPO, DQN, MASKABLE_PPO)
 SAMPLE, BEST = "sample", "best"
+#: What a training may be continued with other values of.
+MAY_CHANGE = ("steps", "every", "episodes", "play")
 
-#: The algorithm where none is named: masks matter in the evacuation only, where a wall or a person stops a step.
-DEFAULT_ALGORITHM = {"kbc": PPO, "bertrand": PPO, "evacuation": MASKABLE_PPO}
-#: The measure of an episode (`metrics`) that tells best how well a scenario goes.
-MEASURE = {"kbc": "mean_last", "bertrand": "profit_gain_last", "evacuation": "mean_round"}
-
-_COPIES = {"kbc": 8, "bertrand": 8, "evacuation": 8}
-_ON_POLICY: Mapping[str, Mapping[str, Any]] = {
-    "kbc": {"n_steps": 32, "batch_size": 512, "n_epochs": 4, "learning_rate": 1e-3, "gamma": 1.0, "ent_coef": 0.0},
-    "bertrand": {"n_steps": 256, "batch_size": 512, "n_epochs": 8, "learning_rate": 3e-4, "gamma": 0.95},
-    "evacuation": {
-        "n_steps": 32,
-        "batch_size": 1024,
-        "n_epochs": 8,
-        "learning_rate": 1e-3,
-        "gamma": 1.0,
-        "ent_coef": 0.05,
-    },
-}
 _OFF_POLICY: Mapping[str, Any] = {
     "batch_size": 256,
     "buffer_size": 100_000,
@@ -47,26 +33,25 @@ _OFF_POLICY: Mapping[str, Any] = {
     "target_update_interval": 2_000,
     "train_freq": 4,
 }
-_DISCOUNT = {"kbc": 1.0, "bertrand": 0.95, "evacuation": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainSettings:
+class TrainSettings(Settings):
     """One training.
 
     Attributes:
-        env: the scenario: `"kbc"`, `"bertrand"` or `"evacuation"`.
-        algo: `"ppo"`, `"dqn"` or `"maskable_ppo"`; `None` takes PPO, and MaskablePPO for the evacuation.
+        env: the scenario's name.
+        algo: `"ppo"`, `"dqn"` or `"maskable_ppo"`; `None` takes the scenario's own, see `Learning`.
         preset: a preset of the scenario.
         settings: settings of the scenario by name; they win over the preset's.
         steps: how long to train. A step is one row of one step: with 8 copies of 100 players each step of the
             environments counts 800.
         seed: of everything: the network's first weights, its draws, and all episodes.
         copies: environments side by side.
-        reward_scale: rewards are multiplied by it for learning (never in what is reported). `None`: 1 / `unit` for
-            numbers, 1 / (joint-profit minus Nash profit) for prices, 0.1 for the evacuation.
-        shaping: in the evacuation, add what a step gains in distance to the nearest exit to the reward for learning,
-            as a potential that leaves the best policies what they are; in other scenarios without effect.
+        reward_scale: rewards are multiplied by it for learning (never in what is reported). `None` takes the
+            scenario's own.
+        shaping: add the scenario's potential to the reward for learning, which leaves the best policies what they are;
+            without effect where it has none.
         play: how the trained policy decides: `"sample"` from its chances or `"best"`; `None`: best for DQN, else
             sample.
         every: steps between evaluations, each with a checkpoint; `None`: a tenth of `steps`.
@@ -74,6 +59,12 @@ class TrainSettings:
         hyper: arguments of the algorithm that replace the scenario's defaults. The entropy bonus `ent_coef` of PPO
             falls linearly from this value to 0 at the end.
     """
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "steps": (1, math.inf),
+        "seed": (0, math.inf),
+        "episodes": (1, math.inf),
+    }
 
     env: str
     algo: str | None = None
@@ -91,30 +82,28 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         """Check every field, the scenario's settings included, and fill in the defaults."""
-        for name, known in (("env", SCENARIOS), ("algo", ALGORITHMS)):
+        for name, known in (("env", scenarios()), ("algo", ALGORITHMS)):
             value = getattr(self, name)
             if not (name == "algo" and value is None) and value not in known:
                 raise SettingsError(name, value, f"is unknown; {suggestion(str(value), known)}")
+        super().__post_init__()
         set_ = object.__setattr__
-        set_(self, "algo", self.algo or DEFAULT_ALGORITHM[self.env])
-        check_int(self, "steps", 1)
-        check_int(self, "seed", 0)
-        set_(self, "copies", _COPIES[self.env] if self.copies is None else self.copies)
+        set_(self, "copies", self.learning.copies if self.copies is None else self.copies)
         check_int(self, "copies", 1)
-        check_bool(self, "shaping")
+        set_(self, "settings", dict(self.settings))
+        env = self.environment()
+        Choices(env)
+        set_(self, "algo", self.algo or default_algorithm(env))
         set_(self, "play", self.play or (BEST if self.algo == DQN else SAMPLE))
         check_choice(self, "play", (SAMPLE, BEST))
         set_(self, "every", max(1, self.steps // 10) if self.every is None else self.every)
         check_int(self, "every", 1)
-        check_int(self, "episodes", 1)
-        set_(self, "settings", dict(self.settings))
-        self.environment()
         if self.reward_scale is None:
-            set_(self, "reward_scale", self._default_scale())
-        scale = self.reward_scale
-        if isinstance(scale, bool) or not isinstance(scale, int | float) or not math.isfinite(scale) or scale <= 0:
-            raise SettingsError("reward_scale", scale, "must be a finite number above 0")
-        set_(self, "hyper", {**self._default_hyper(), **self.hyper})
+            set_(self, "reward_scale", self.learning.reward_scale(env.settings))
+        check_number(self, "reward_scale", 0.0, above=True)
+        own = _OFF_POLICY if self.algo == DQN else self.learning.rollout(env.settings)
+        discount = {"gamma": self.learning.discount}
+        set_(self, "hyper", {**discount, **own, **self.hyper})
         if self.algo != DQN:
             self._check_rollout()
 
@@ -124,49 +113,30 @@ class TrainSettings:
         Raises:
             SettingsError: as the environment does.
         """
-        module = importlib.import_module(f"llm_coop_envs.{self.env}_v0")
-        made: ScenarioEnv = module.parallel_env(preset=self.preset, record=record, **self.settings)
-        return made
+        return find_scenario(self.env).environment(preset=self.preset, record=record, **self.settings)
+
+    @property
+    def learning(self) -> Learning:
+        """What the scenario says of learning."""
+        return learning_of(self.env)
 
     @cached_property
     def potential(self) -> tuple[str, float] | None:
-        """The column and factor of the shaping, see `vecenv`: a round per cell's width of distance."""
-        if self.env != "evacuation" or not self.shaping:
-            return None
-        room = self.environment().settings.room
-        diagonal = math.hypot(room.rows - 1, room.cols - 1)
-        return "nearest_distance", -float(self.reward_scale or 1.0) * diagonal
+        """The column and factor of the shaping, see `vecenv`."""
+        found = self.learning.potential(self.environment().settings) if self.shaping else None
+        return None if found is None else (found[0], found[1] * float(self.reward_scale or 1.0))
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `TrainSettings(**data)` accepts again."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
-
-    def _default_scale(self) -> float:
-        settings: Any = self.environment().settings
-        if self.env == "kbc":
-            return 1.0 / float(settings.unit)
-        if self.env == "bertrand" and settings.reward == "profit":
-            gaps = [j - n for j, n in zip(settings.marks.joint_profit, settings.marks.nash_profit, strict=True)]
-            return float(len(gaps) / sum(gaps))
-        return 0.1 if self.env == "evacuation" else 1.0
-
-    def _default_hyper(self) -> dict[str, Any]:
-        if self.algo == DQN:
-            return {**_OFF_POLICY, "gamma": _DISCOUNT[self.env]}
-        hyper = dict(_ON_POLICY[self.env])
-        if self.env == "evacuation" and getattr(self.environment().settings, "control", "") == "move":
-            # A round has several steps here, and in most of them a player is off turn.
-            hyper |= {"n_steps": 128, "gamma": 0.999, "gae_lambda": 0.9, "n_epochs": 4}
-        return hyper
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the weights, up to where training stops."""
+        return {name: value for name, value in self.to_json().items() if name not in MAY_CHANGE}
 
     def _check_rollout(self) -> None:
         for name in ("n_steps", "batch_size", "n_epochs"):
-            value = self.hyper.get(name, 1)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise SettingsError(f"hyper.{name}", value, "must be a whole number, 1 or more")
+            require_int(f"hyper.{name}", self.hyper.get(name, 1), 1)
 
 
-def changed(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The fields in which two trainings differ so that one cannot go on with the other."""
-    may_differ = ("steps", "every", "episodes", "play")
-    return [name for name in one if name not in may_differ and one[name] != other.get(name)]
+def default_algorithm(env: ScenarioEnv) -> str:
+    """The algorithm where none is named; MaskablePPO is one where masks matter."""
+    learning = learning_of(scenario_name(env))
+    return learning.algorithm or (MASKABLE_PPO if isinstance(env.choice_space, spaces.Discrete) else PPO)

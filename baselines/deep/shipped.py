@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llm_coop_envs.baselines.deep.folder import MANIFEST, POLICY
-from llm_coop_envs.baselines.deep.network import SUFFIX, Network, read_network
-from llm_coop_envs.core.settings import suggestion
-from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.baselines.deep.folder import POLICY
+from llm_coop_envs.baselines.deep.network import Network, read_network
+from llm_coop_envs.baselines.stored import find_stored, shipped_in
 
 FOLDER = Path(__file__).parent / "shipped"
 
 
 def shipped() -> dict[str, Path]:
     """The shipped policies' files by name."""
-    return {path.stem: path for path in sorted(FOLDER.glob(f"*{SUFFIX}"))}
+    return shipped_in(FOLDER)
 
 
 def trained_lines() -> dict[str, str]:
@@ -37,17 +36,4 @@ def find_network(argument: str) -> Network:
         SettingsError: there is no such policy.
         RunError: the file is no trained policy.
     """
-    known = shipped()
-    if argument in known:
-        return read_network(known[argument])
-    path = Path(argument).expanduser()
-    if not argument or not path.exists():
-        why = f"there is no trained policy of that name and no such file; {suggestion(argument, known)}"
-        raise SettingsError("policy", f"sb3:{argument}", why)
-    if not path.is_dir():
-        return read_network(path)
-    if (path / POLICY).is_file():
-        return read_network(path / POLICY)
-    if (path / MANIFEST).is_file():
-        raise RunError(f"{path}: this training has no policy yet; wait for its first evaluation, or train on")
-    raise RunError(f"{path}: is no training folder (there is no {MANIFEST} in it)")
+    return read_network(find_stored("sb3", argument, shipped(), POLICY))

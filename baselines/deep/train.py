@@ -17,8 +17,7 @@ from typing import Any
 
 from llm_coop_envs.baselines.deep.algorithms import export, make_model, make_rows
 from llm_coop_envs.baselines.deep.checkpoint import load_checkpoint, save_checkpoint
-from llm_coop_envs.baselines.deep.evaluate import Row, evaluate, means
-from llm_coop_envs.baselines.deep.files import locked, write_whole
+from llm_coop_envs.baselines.deep.evaluate import Row, means, play_episode
 from llm_coop_envs.baselines.deep.folder import (
     CHECKPOINT,
     EVALUATIONS,
@@ -26,13 +25,14 @@ from llm_coop_envs.baselines.deep.folder import (
     MODEL,
     POLICIES,
     POLICY,
-    Folder,
+    TrainingFolder,
     open_folder,
-    versions,
 )
-from llm_coop_envs.baselines.deep.network import SUFFIX
-from llm_coop_envs.baselines.deep.settings import SAMPLE, TrainSettings
+from llm_coop_envs.baselines.deep.settings import MAY_CHANGE, SAMPLE, TrainSettings
+from llm_coop_envs.baselines.stored import SUFFIX
 from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.storage.folder import versions
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
@@ -62,7 +62,7 @@ class Progress:
 Tell = Callable[[Progress], None]
 
 
-def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell | None = None) -> Folder:
+def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell | None = None) -> TrainingFolder:
     """Train, or go on training.
 
     Args:
@@ -79,42 +79,47 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
     torch.set_num_threads(1)
     # Before there is a folder: what the algorithm refuses should leave none behind.
     model = make_model(settings, make_rows(settings))
-    open_folder(path, settings)
-    with locked(path):
-        # Read again: another process may just have ended here.
-        folder = open_folder(path, settings)
+    folder = open_folder(path, settings)
+    with folder.locked():
         if folder.done < settings.steps:
             _train(model, settings, folder, command, tell)
     return folder
 
 
-def _train(model: Any, settings: TrainSettings, folder: Folder, command: str, tell: Tell | None) -> None:
-    path = folder.path
-    if folder.done:
+def _train(model: Any, settings: TrainSettings, folder: TrainingFolder, command: str, tell: Tell | None) -> None:
+    path, done = folder.folder, folder.done
+    if done:
         load_checkpoint(path / CHECKPOINT, model)
     begun = time.perf_counter()
-    session = {"from": folder.done, "to": folder.done, "seconds": 0.0, "command": command, "versions": versions()}
-    sessions = [*folder.manifest["sessions"], session]
-    folder.write(settings=settings.to_json(), sessions=sessions)
-    formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
-    model.set_logger(configure(str(path / LOGS / str(len(sessions))), formats))
-    keeper = _Keeper(folder, settings, tell, begun)
-    try:
-        model.learn(settings.steps - folder.done, callback=keeper, reset_num_timesteps=not folder.done)
-        keeper.keep()
-        model.save(path / MODEL)
-    finally:
-        for output in model.logger.output_formats:
-            output.close()
-        model.env.close()
+    folder.manifest.update({name: getattr(settings, name) for name in MAY_CHANGE})
+    with folder.session(command=command, **{"from": done, "to": done, "seconds": 0.0}) as session:
+        formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
+        model.set_logger(configure(str(path / LOGS / str(len(folder.manifest["sessions"]))), formats))
+        keeper = _Keeper(folder, session, settings, tell, begun)
+        try:
+            model.learn(settings.steps - done, callback=keeper, reset_num_timesteps=not done)
+            keeper.keep()
+            model.save(path / MODEL)
+        finally:
+            for output in model.logger.output_formats:
+                output.close()
+            model.env.close()
 
 
 class _Keeper(BaseCallback):
     """Evaluates and keeps everything at the start of the first rollout after each `every` steps."""
 
-    def __init__(self, folder: Folder, settings: TrainSettings, tell: Tell | None, begun: float) -> None:
+    def __init__(
+        self,
+        folder: TrainingFolder,
+        session: dict[str, Any],
+        settings: TrainSettings,
+        tell: Tell | None,
+        begun: float,
+    ) -> None:
         super().__init__()
-        self._folder, self._settings, self._tell, self._begun = folder, settings, tell, begun
+        self._folder, self._session, self._settings, self._tell = folder, session, settings, tell
+        self._begun = begun
         self._env = settings.environment(record=True)
         self._due = self._next(folder.done)
 
@@ -137,19 +142,18 @@ class _Keeper(BaseCallback):
 
     def keep(self) -> None:
         """Evaluate, and write down policy, checkpoint and manifest, in this order."""
-        done, path, settings = self.model.num_timesteps, self._folder.path, self._settings
+        done, path, settings = self.model.num_timesteps, self._folder.folder, self._settings
         self._due = self._next(done)
         network = export(self.model, settings, self._about(done))
-        rows = evaluate(network, self._env, range(settings.episodes), play=settings.play or SAMPLE)
+        play = settings.play or SAMPLE
+        rows = [play_episode(network, self._env, seed, play=play) for seed in range(settings.episodes)]
         self._log(rows, done)
         for target in (path / POLICIES / f"{done:012d}{SUFFIX}", path / POLICY):
-            with write_whole(target) as file:
-                file.write(network.to_bytes())
+            write_whole(target, network.to_bytes())
         save_checkpoint(path / CHECKPOINT, self.model)
         seconds = time.perf_counter() - self._begun
-        sessions = self._folder.manifest["sessions"]
-        sessions[-1] |= {"to": done, "seconds": round(seconds, 1)}
-        self._folder.write(done=done, sessions=sessions)
+        self._session |= {"to": done, "seconds": round(seconds, 1)}
+        self._folder.write(done=done)
         if self._tell is not None:
             self._tell(Progress(done=done, total=settings.steps, means=means(rows), seconds=seconds))
 
@@ -163,12 +167,11 @@ class _Keeper(BaseCallback):
         for name, value in means(rows).items():
             self.model.logger.record(f"evaluation/{name}", value)
         self.model.logger.dump(done)
-        path = self._folder.path / EVALUATIONS
+        path = self._folder.folder / EVALUATIONS
         kept = read_rows(path)
         # A session that was cut off may have evaluated here already.
         kept = [row for row in kept if int(row["step"]) < done]
-        with write_whole(path) as file:
-            file.write(_csv([*kept, *({"step": done, **row} for row in rows)]))
+        write_whole(path, _csv([*kept, *({"step": done, **row} for row in rows)]))
 
 
 def read_rows(path: Path) -> list[Row]:

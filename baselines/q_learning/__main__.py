@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-import yaml
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from llm_coop_envs.baselines.command_line import console, read_fields, run_app, ticking
 from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
 from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun, load
@@ -35,11 +30,10 @@ from llm_coop_envs.baselines.q_learning.reproduce.report import (
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal, run
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Study, Variant
 from llm_coop_envs.core.settings import suggestion
-from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.storage.files import write_whole
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Workers = Annotated[int | None, typer.Option(min=1, help="Sessions at a time; all cores if left out.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the random stream.")]
@@ -50,22 +44,13 @@ Misread = Annotated[
 Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in it is continued.")]
 
 
-@contextmanager
-def progress(label: str, total: int, done: int) -> Iterator[Callable[[Row], None]]:
-    """A progress bar with the time left; gives what is to be called with every new row."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True) as bar:
-        task = bar.add_task(label, total=total, completed=done)
-        yield lambda _: bar.advance(task)
-
-
 def run_shown(plan: Plan, sessions: int, folder: Path, workers: int | None, label: str) -> Row:
     """Run with a progress bar; the summary is also written to `summary.json`."""
     done = len(read_journal(folder))
-    with progress(label, sessions, min(done, sessions)) as report:
-        rows = run(plan, sessions, folder, workers=workers, report=report)
+    with ticking(label, sessions, min(done, sessions)) as ticker:
+        rows = run(plan, sessions, folder, workers=workers, report=lambda _: ticker.next())
     found = summary(rows)
-    (folder / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    write_whole(folder / "summary.json", (json.dumps(found, indent=2) + "\n").encode())
     return found
 
 
@@ -80,9 +65,9 @@ def docked(
     if sessions is not None and not 1 <= sessions <= known:
         raise SettingsError("sessions", sessions, f"must be between 1 and {known}")
     total, wrong = sessions or known, 0
-    with progress("archived sessions", total, 0) as report:
-        for old, row, differences in compare(sessions):
-            report(row)
+    with ticking("archived sessions", total) as ticker:
+        for old, _, differences in compare(sessions):
+            ticker.next()
             if differences:
                 wrong += 1
                 console.print(f"session {old.session} differs: {'; '.join(differences)}")
@@ -257,21 +242,8 @@ def folder_name(variant: Variant) -> str:
 
 
 def read_settings(path: Path | None) -> QLearningSettings:
-    """Settings from a YAML or JSON file.
-
-    Raises:
-        RunError: the file cannot be read.
-        SettingsError: a field is wrong.
-    """
-    if path is None:
-        return QLearningSettings()
-    try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RunError(f"the settings file {path} cannot be read: {error}") from error
-    if not isinstance(data, dict):
-        raise RunError(f"the settings file {path} must hold fields and their values")
-    return QLearningSettings.from_json(data)
+    """Settings from a YAML or JSON file; see `read_fields`."""
+    return QLearningSettings.from_json(read_fields(path))
 
 
 def _study(name: str) -> Study:
@@ -280,19 +252,5 @@ def _study(name: str) -> Study:
     return STUDIES[name]
 
 
-def main() -> None:
-    """Run the command line; errors a user can mend become one sentence and exit code 2."""
-    try:
-        app()
-    except LlmCoopError as error:
-        errors.print(f"error: {error}", markup=False)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        errors.print("stopped; finished sessions are kept, the same command goes on")
-        raise SystemExit(130) from None
-
-
 if __name__ == "__main__":
-    # Threads of the learner are ours to spread; linear algebra must not start its own beside them.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    main()
+    run_app(app)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, load_table
+from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.bertrand.rules import nearest
+from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
@@ -26,21 +28,11 @@ SAME = 1e-3
 distance between them."""
 
 
-def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-    """Find out, before anything starts, whether a table can play.
-
-    Raises:
-        SettingsError: another scenario, options, or no such table.
-        RunError: the file is no table.
-    """
-    make(scenario, argument, options)
-
-
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
     """The policy that plays a table.
 
     Args:
-        scenario: must be `"bertrand"`.
+        scenario: the scenario's name; must be that of price competition.
         argument: a shipped table's name or a file; empty for a learner that learns anew before each episode.
         options: of a learner, the settings of `QLearningSettings`; a table has none.
         chat: not used.
@@ -50,15 +42,19 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
         RunError: the file is no table.
         MissingExtra: the compiler, without which nothing is learned, is not installed.
     """
-    if scenario != "bertrand":
-        raise SettingsError("policy", f"q_learning:{argument}", f"plays bertrand, not {scenario}")
     if not argument:
         from llm_coop_envs.baselines.q_learning.anew import LearningPolicy
 
+        check_played("q_learning", scenario, SCENARIO.name)
         return LearningPolicy(options)
-    for name, value in options.items():
-        raise SettingsError(name, value, "is no option of a Q table, which has none")
-    return QTablePolicy(load_table(argument))
+    check_options(options)
+    table = load_table(argument)
+    check_played(f"q_learning:{argument}", scenario, SCENARIO.name)
+    return QTablePolicy(table)
+
+
+# Making one is cheap, and finds everything that can be wrong.
+check = make
 
 
 class QTablePolicy(ScriptedPolicy):
@@ -86,7 +82,7 @@ class QTablePolicy(ScriptedPolicy):
         super().begin(episode)
         settings, game = episode.settings, self._game
         if not isinstance(settings, BertrandSettings):
-            raise SettingsError("policy", "q_learning", f"plays bertrand, not {episode.scenario}")
+            raise SettingsError("policy", "q_learning", f"plays {SCENARIO.name}, not {episode.scenario}")
         if settings.firms != game.firms:
             why = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
             raise SettingsError("firms", settings.firms, why)

@@ -8,29 +8,62 @@ rounds still to be spent inside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs import evacuation_v0
-from llm_coop_envs.baselines.tabular.settings import EvacuationLearning
-from llm_coop_envs.baselines.tabular.tiles import EvacuationTiles, Indices, Rows, TileTable
+from llm_coop_envs.baselines.tabular.evacuation_tiles import EvacuationTiles, Indices, Rows, TileTable
+from llm_coop_envs.baselines.tabular.learner import FIRST_CURVE_SEED, TabularLearner
+from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.hooks import Event
-from llm_coop_envs.errors import RunError
+from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.evacuation.env import EXIT, EvacuationEnv
 from llm_coop_envs.evacuation.room import MOVES
 from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.policies import play
+from llm_coop_envs.policies.base import Action, Policy
+from llm_coop_envs.storage.arrays import Arrays
 
-Arrays = dict[str, NDArray[Any]]
-#: Seeds of learning episodes start here; those of the learning curve at half of it. Evaluations use smaller ones.
-FIRST_LEARNING_SEED = 2**32
-FIRST_CURVE_SEED = 2**31
+
+@dataclass(frozen=True, kw_only=True)
+class EvacuationLearning(TabularSettings):
+    """Learners of the evacuation: everybody adds to and decides from the same table.
+
+    Attributes:
+        explore_exit: share of choices of an exit that are random, in the first episode.
+        explore_exit_end: likewise in the last one.
+        explore_move: share of moves that are random, in the first episode.
+        explore_move_end: likewise in the last one.
+    """
+
+    scenario: ClassVar[str] = "evacuation"
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = dict.fromkeys(
+        ("explore_exit", "explore_exit_end", "explore_move", "explore_move_end"), (0, 1)
+    )
+
+    preset: str = "no_talk"
+    episodes: int = 600
+    step_size_end: float = 0.005
+    discount: float = 1.0
+    curve_every: int = 30
+    curve_seeds: int = 10
+    explore_exit: float = 0.2
+    explore_exit_end: float = 0.02
+    explore_move: float = 0.1
+    explore_move_end: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check every field."""
+        super().__post_init__()
+        # An impossible room is refused here, before anything starts.
+        EvacuationSettings.build(**self.given())
 
 
 class EvacuationTables:
@@ -109,21 +142,19 @@ class _Trace:
             self.errors.clear()
 
 
-class EvacuationLearner:
-    """Learns from episode to episode.
+class EvacuationLearner(TabularLearner):
+    """Learns from episode to episode; see `TabularLearner`.
 
     Attributes:
-        learning: its settings.
         tables: what it has learned.
-
-    Args:
-        learning: its settings.
-        seed: the only source of randomness.
     """
 
+    settings_type = EvacuationLearning
+    shown = "mean_round", "mean round in which people were out"
+    title = "Evacuation, {}: Q-learners with a shared table"
+
     def __init__(self, learning: EvacuationLearning, seed: int) -> None:
-        self.learning = learning
-        self._seed = seed
+        super().__init__(learning, seed)
         self._env: EvacuationEnv = evacuation_v0.parallel_env(**learning.given())
         self._watched: EvacuationEnv = evacuation_v0.parallel_env(**learning.given(), record=True)
         self.tables = EvacuationTables(self._env.settings)
@@ -146,9 +177,8 @@ class EvacuationLearner:
             The mean sum of rewards.
         """
         env, learning = self._env, self.learning
-        draws = np.random.SeedSequence([self._seed, episode])
-        rng = np.random.default_rng(draws)
-        env.begin(seed=FIRST_LEARNING_SEED + int(draws.generate_state(1, np.uint32)[0]))
+        seed, rng = self.draws(episode)
+        env.begin(seed=seed)
         step_size = learning.falling("step_size", "step_size_end", episode)
         rate_exit = learning.falling("explore_exit", "explore_exit_end", episode)
         rate_move = learning.falling("explore_move", "explore_move_end", episode)
@@ -179,12 +209,9 @@ class EvacuationLearner:
         moves.learn(step_size)
         return float(total.mean())
 
-    def point(self) -> dict[str, float]:
-        """The learning curve's measures now: play without exploration, on seeds of its own."""
-        found = [
-            greedy_episode(self._watched, self.tables, FIRST_CURVE_SEED + k) for k in range(self.learning.curve_seeds)
-        ]
-        return {"mean_round": float(np.mean(found))}
+    def greedy(self, seed: int) -> dict[str, float]:
+        """Play an episode with the best known choices and measure it."""
+        return {"mean_round": greedy_episode(self._watched, self.tables, seed)}
 
     def reference(self) -> tuple[str, float]:
         """What the curve is to be seen beside: the nearest-exit rule on the same seeds."""
@@ -193,6 +220,11 @@ class EvacuationLearner:
             play(self._watched, rule, seed=FIRST_CURVE_SEED + k)
             found.append(mean_round(self._watched.events))
         return "scripted nearest_exit", float(np.mean(found))
+
+    @staticmethod
+    def player(arrays: Arrays, name: str) -> Policy:
+        """A policy that plays what was learned."""
+        return EvacuationTablePlayer(arrays, name)
 
     def _trace(self, table: TileTable) -> _Trace:
         people = self._env.n_players
@@ -275,3 +307,43 @@ def _legal_moves(env: EvacuationEnv, exits: int) -> NDArray[np.int8]:
 
 def _allowed(values: NDArray[np.float64], legal: NDArray[np.int8]) -> NDArray[np.float64]:
     return np.where(legal > 0, values, -np.inf)
+
+
+class EvacuationTablePlayer(Policy):
+    """Heads for the best known exit and makes the best known moves.
+
+    Args:
+        arrays: the shared table.
+        name: what the table is called, for errors.
+    """
+
+    def __init__(self, arrays: Arrays, name: str) -> None:
+        self._arrays = arrays
+        self._name = name
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode.
+
+        Raises:
+            RunError: the room has other exits than the one that was learned in.
+            SettingsError: another scenario is played.
+        """
+        super().begin(episode)
+        if not isinstance(episode.settings, EvacuationSettings):
+            raise SettingsError("policy", f"tabular:{self._name}", f"plays evacuation, not {episode.scenario}")
+        self._known = EvacuationTables(episode.settings)
+        self._known.load(self._arrays)
+
+    async def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Answer all requests, which are of the same phase."""
+        asked = requests[0].info["slots"].asked
+        if asked == "talk":
+            return [{"message": ""} for _ in requests]
+        rows = np.stack([request.observation["observation"] for request in requests])
+        if asked == "exit":
+            choices = self._known.best_exits(rows)
+        else:
+            exits = self._known.tiles.exits
+            legal = np.stack([request.info["action_mask"]["choice"] for request in requests])[:, exits:]
+            choices = exits + self._known.best_moves(rows, legal)
+        return [{"choice": choice} for choice in choices.tolist()]

@@ -6,20 +6,96 @@ number. A reward counts in units, so that a win is worth 1 under the usual rules
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs import kbc_v0
-from llm_coop_envs.baselines.tabular.evacuation import FIRST_CURVE_SEED, FIRST_LEARNING_SEED, Arrays
-from llm_coop_envs.baselines.tabular.settings import KBCLearning
-from llm_coop_envs.errors import RunError
+from llm_coop_envs.baselines.tabular.learner import TabularLearner
+from llm_coop_envs.baselines.tabular.settings import TabularSettings
+from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.kbc.env import FEATURES, KBCEnv
 from llm_coop_envs.kbc.rules import fixed_point, settle
 from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.policies.base import Action, Policy
+from llm_coop_envs.storage.arrays import Arrays
+
+GIB = 2**30
+#: The largest table that is made.
+MAX_BYTES = 2 * GIB
 
 _ANNOUNCED, _LAST = FEATURES.index("announced"), FEATURES.index("last_target")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KBCLearning(TabularSettings):
+    """Independent learners of the number contest: a table of its own for every player.
+
+    The contest is played as a repeated session without talk, so that the winning number is announced after each round.
+
+    Attributes:
+        rounds: rounds of an episode.
+        bins: equal parts of the range in which the last winning number is told apart.
+        numbers: with real choices, how many equally spaced numbers a player chooses from; whole numbers are all used.
+        explore: share of choices that are not the best known ones, in the first episode.
+        explore_end: likewise in the last one.
+        wide: share of these that are drawn from all numbers, in the first episode; the others lie near the best known
+            number.
+        wide_end: likewise in the last one.
+        near: how many numbers away from the best known one "near" reaches.
+    """
+
+    scenario: ClassVar[str] = "kbc"
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "rounds": (1, 100_000),
+        "bins": (1, 10_000),
+        "numbers": (2, 100_000),
+        "near": (1, 100_000),
+        **dict.fromkeys(("explore", "explore_end", "wide", "wide_end"), (0, 1)),
+    }
+
+    preset: str = "two_thirds"
+    episodes: int = 3000
+    step_size_end: float = 0.1
+    # A single player hardly moves the next winning number, so what follows a choice says little about it.
+    discount: float = 0.0
+    curve_every: int = 100
+    curve_seeds: int = 1
+    rounds: int = 10
+    bins: int = 10
+    numbers: int = 201
+    explore: float = 0.5
+    explore_end: float = 0.0
+    wide: float = 0.5
+    wide_end: float = 0.0
+    near: int = 5
+
+    def __post_init__(self) -> None:
+        """Check every field, and that the table can be held."""
+        super().__post_init__()
+        contest = self.contest
+        points = int(contest.high - contest.low) + 1 if contest.integer else self.numbers
+        size = contest.players * (self.bins + 1) * points * 8
+        if size > MAX_BYTES:
+            raise SettingsError(
+                "bins",
+                self.bins,
+                f"{contest.players} players x {self.bins + 1} states x {points} numbers make a table of "
+                f"{size / GIB:,.3g} GiB, more than {MAX_BYTES // GIB}; take fewer bins, numbers or players",
+            )
+
+    def owned(self) -> dict[str, Any]:
+        """A repeated session without talk."""
+        return {"session": "repeated", "talk": False, "rounds": self.rounds}
+
+    @property
+    def contest(self) -> KBCSettings:
+        """The environment's settings."""
+        return KBCSettings.build(**self.given())
 
 
 def states_of(rows: NDArray[np.float32], bins: int) -> NDArray[np.int64]:
@@ -38,22 +114,20 @@ def best_numbers(values: NDArray[Any], rng: np.random.Generator) -> NDArray[np.i
     return best
 
 
-class KBCLearner:
-    """Learns from session to session.
+class KBCLearner(TabularLearner):
+    """Learns from session to session; see `TabularLearner`.
 
     Attributes:
-        learning: its settings.
         values: (players, states, numbers) what each player thinks of each number in each state.
         numbers: the numbers that can be chosen.
-
-    Args:
-        learning: its settings.
-        seed: the only source of randomness.
     """
 
+    settings_type = KBCLearning
+    shown = "number", "mean number in the last round"
+    title = "Number contest, {}: independent Q-learners"
+
     def __init__(self, learning: KBCLearning, seed: int) -> None:
-        self.learning = learning
-        self._seed = seed
+        super().__init__(learning, seed)
         self._env: KBCEnv = kbc_v0.parallel_env(**learning.given())
         self.numbers = numbers_of(self._env.settings, learning.numbers)
         self.values = np.zeros((self._env.n_players, learning.bins + 1, len(self.numbers)))
@@ -82,9 +156,8 @@ class KBCLearner:
             The mean sum of rewards, in units.
         """
         env, learning = self._env, self.learning
-        draws = np.random.SeedSequence([self._seed, episode])
-        rng = np.random.default_rng(draws)
-        env.begin(seed=FIRST_LEARNING_SEED + int(draws.generate_state(1, np.uint32)[0]))
+        seed, rng = self.draws(episode)
+        env.begin(seed=seed)
         step_size = learning.falling("step_size", "step_size_end", episode)
         explore = learning.falling("explore", "explore_end", episode)
         wide = learning.falling("wide", "wide_end", episode)
@@ -104,11 +177,6 @@ class KBCLearner:
             self.values[everyone, states, chosen] += step_size * (worth - self.values[everyone, states, chosen])
             states = following
         return total
-
-    def point(self) -> dict[str, float]:
-        """The learning curve's measures now, of sessions without exploration on seeds of their own."""
-        found = [self.greedy(FIRST_CURVE_SEED + k) for k in range(self.learning.curve_seeds)]
-        return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
     def reference(self) -> tuple[str, float]:
         """What the curve is to be seen beside: the equilibrium."""
@@ -144,6 +212,11 @@ class KBCLearner:
             "better_alone": better,
             "as_good_alone": as_good,
         }
+
+    @staticmethod
+    def player(arrays: Arrays, name: str) -> Policy:
+        """A policy that plays what was learned."""
+        return KBCTablePlayer(arrays, name)
 
     def _submitted(self, chosen: NDArray[np.int64]) -> NDArray[Any]:
         return chosen if self._env.settings.integer else self.numbers[chosen]
@@ -198,3 +271,49 @@ def alternatives(named: NDArray[Any], numbers: NDArray[Any], contest: KBCSetting
         better += count * (best > before[player])
         as_good += count * (best >= before[player])
     return better / len(named), as_good / len(named)
+
+
+class KBCTablePlayer(Policy):
+    """Names the best known number for the last winning number.
+
+    Args:
+        arrays: the learners' tables.
+        name: what the table is called, for errors.
+    """
+
+    def __init__(self, arrays: Arrays, name: str) -> None:
+        self._values = arrays["values"]
+        self._numbers = arrays["numbers"]
+        self._name = name
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode.
+
+        Raises:
+            SettingsError: the contest has other numbers than the one that was learned.
+        """
+        super().begin(episode)
+        contest = episode.settings
+        if not isinstance(contest, KBCSettings):
+            raise SettingsError("policy", f"tabular:{self._name}", f"plays kbc, not {episode.scenario}")
+        first, last = float(self._numbers[0]), float(self._numbers[-1])
+        if (float(contest.low), float(contest.high)) != (first, last) or (
+            contest.integer and len(numbers_of(contest, 0)) != len(self._numbers)
+        ):
+            raise SettingsError(
+                "policy",
+                f"tabular:{self._name}",
+                f"has learned {len(self._numbers)} numbers from {first:g} to {last:g}; this contest has others",
+            )
+        self._contest = contest
+        self._seat = {name: place % len(self._values) for place, name in enumerate(episode.agents)}
+
+    async def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Answer all requests."""
+        rows = np.stack([request.observation["observation"] for request in requests])
+        seats = np.array([self._seat[request.agent] for request in requests])
+        values = self._values[seats, states_of(rows, self._values.shape[1] - 1)]
+        chosen = best_numbers(values, self.episode.rng)
+        if self._contest.integer:
+            return [{"choice": choice, "message": ""} for choice in chosen.tolist()]
+        return [{"choice": self._numbers[[choice]], "message": ""} for choice in chosen.tolist()]

@@ -1,28 +1,21 @@
-"""Learned tables as files: arrays and, as JSON, what they were learned by.
-
-The same arrays and description give the same bytes. A table is named by its path, or by the name of a shipped one.
-"""
+"""Learned tables as files: arrays, and what they were learned by."""
 
 from __future__ import annotations
 
-import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from llm_coop_envs.baselines.tabular.settings import LEARNINGS, Learning, check_seed
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.baselines.stored import find_stored, shipped_in
+from llm_coop_envs.baselines.tabular.learner import learner_of
+from llm_coop_envs.baselines.tabular.settings import TabularSettings
+from llm_coop_envs.core.settings import require_int
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
+from llm_coop_envs.storage.files import write_whole
 
-SHIPPED = Path(__file__).parent / "shipped"
-SUFFIX = ".npz"
-_ABOUT = "about"
-
-Arrays = dict[str, NDArray[Any]]
+SHIPPED = shipped_in(Path(__file__).parent / "shipped")
+TABLE = "table.npz"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +29,7 @@ class StoredTable:
         arrays: what was learned.
     """
 
-    learning: Learning
+    learning: TabularSettings
     seed: int
     episodes: int
     arrays: Arrays
@@ -57,68 +50,34 @@ class StoredTable:
 
 
 def save(table: StoredTable, path: Path) -> None:
-    """Write a table, at once or not at all.
+    """Write a table, at once or not at all; equal tables give equal bytes.
 
     Raises:
         RunError: the file cannot be written.
     """
-    about = np.frombuffer(json.dumps(table.about(), sort_keys=True).encode(), dtype=np.uint8)
-    content: dict[str, Any] = {_ABOUT: about, **table.arrays}
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez_compressed(file, **content)
-        unfinished.replace(path)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written ({error.strerror or error}); choose another folder") from error
+    write_whole(path, pack_arrays(table.arrays, table.about(), level=6))
 
 
 def load(name: str | Path) -> StoredTable:
     """Read a table.
 
     Args:
-        name: a path, or the name of a shipped table.
+        name: a path, a run folder, or the name of a shipped table.
 
     Raises:
-        RunError: there is no such table, or the file is no table.
+        SettingsError: there is no such table.
+        RunError: the file is no table.
     """
-    path = find(name)
+    path = find_stored("tabular", str(name), SHIPPED, TABLE)
     try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files}
-        about = json.loads(arrays.pop(_ABOUT).tobytes())
-        kind = LEARNINGS[about["scenario"]]
+        arrays, about = read_arrays(path)
         return StoredTable(
-            learning=kind.from_json(about["learning"]),
-            seed=check_seed(about["seed"]),
+            learning=learner_of(about["scenario"]).settings_type.from_json(about["learning"]),
+            seed=require_int("seed", about["seed"], 0),
             episodes=about["episodes"],
             arrays=arrays,
         )
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error}); train a table anew") from error
-    except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError, LlmCoopError) as error:
+    except (*DAMAGED, LlmCoopError) as error:
         raise RunError(f"{path}: is no table of the tabular learners; train one, or name a shipped one") from error
-
-
-def shipped() -> list[str]:
-    """The names of the shipped tables."""
-    return sorted(path.stem for path in SHIPPED.glob("*" + SUFFIX))
-
-
-def find(name: str | Path) -> Path:
-    """The file of a table.
-
-    Raises:
-        RunError: there is none.
-    """
-    inside = SHIPPED / f"{name}{SUFFIX}"
-    if str(name) in shipped():
-        return inside
-    path = Path(name)
-    if path.is_dir() and (path / "table.npz").is_file():
-        return path / "table.npz"
-    if path.is_file():
-        return path
-    raise RunError(
-        f"there is no table '{name}': neither a file nor a shipped table; {suggestion(str(name), shipped())}"
-    )

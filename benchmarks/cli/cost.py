@@ -37,15 +37,13 @@ def cost_command(
     from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
     from llm_coop_envs.benchmarks.study.study import load_study
     from llm_coop_envs.policies.llm.asking.live import known_prices
-    from llm_coop_envs.policies.llm.asking.prices import Prices
 
     plan = load_study(study, options.seed)
     if options.policy is None and not options.seat and not plan.models:
         options = replace(options, policy=KIND)
     plan = options.study(plan)
     asking = options.asking()
-    table = Prices.load(None if options.prices is None else options.prices.expanduser())
-    known = known_prices(asking.endpoints(plan), table)
+    known = known_prices(asking.endpoints(plan), None if options.prices is None else options.prices.expanduser())
     pace = Pace(
         latency=latency,
         at_once=asking.at_once,

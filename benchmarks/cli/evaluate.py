@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from llm_coop_envs.benchmarks.cli.messages import sentences
-from llm_coop_envs.benchmarks.cli.values import read_pairs
 from llm_coop_envs.core.statistics import LEVEL, Interval
+from llm_coop_envs.core.values import read_pairs
 
 
 @sentences

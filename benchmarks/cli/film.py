@@ -25,7 +25,7 @@ def film_command(
     fps: Annotated[float, typer.Option("--fps", help="Pictures per second.")] = 12.0,
     per: Annotated[
         str | None,
-        typer.Option("--per", help="A picture per step or per round. [default: round for bertrand, else step]"),
+        typer.Option("--per", help="A picture per step or per round. [default: what suits the scenario]"),
     ] = None,
     size: Annotated[
         str | None, typer.Option("--size", help="WIDTHxHEIGHT in pixels. [default: the scene's]", show_default=False)

@@ -21,9 +21,8 @@ def journal_command(
     ] = False,
 ) -> None:
     """Show what a run's journal holds: answers, tokens, money, and damage if there is any."""
-    from llm_coop_envs.policies.llm.journal.reader import journal_files, read_run
-    from llm_coop_envs.policies.llm.journal.repair import describe
-    from llm_coop_envs.policies.llm.journal.repair import salvage as write_anew
+    from llm_coop_envs.policies.llm.journal import describe, journal_files, read_run
+    from llm_coop_envs.policies.llm.journal import salvage as write_anew
 
     folder = run.expanduser()
     if not journal_files(folder):
@@ -31,7 +30,9 @@ def journal_command(
     if salvage:
         for sentence in write_anew(folder) or [f"{folder}: nothing is damaged, nothing was changed"]:
             typer.echo(sentence)
-    for sentence in describe(folder):
-        typer.echo(sentence)
-    if any(report.damage for report in read_run(folder)):
+    reports = read_run(folder)
+    for report in reports:
+        for sentence in describe(report):
+            typer.echo(sentence)
+    if any(report.damage for report in reports):
         raise typer.Exit(EXIT_ERROR)

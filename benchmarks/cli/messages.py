@@ -46,7 +46,7 @@ def sentences(command: Command) -> Command:
 
 def fail(sentence: str) -> NoReturn:
     """End with a sentence on stderr and exit code 2; what looks like a key is not shown."""
-    from llm_coop_envs.policies.llm.clients.keys import scrub
+    from llm_coop_envs.core.keys import scrub
 
     shown = escape(scrub(" ".join(sentence.split())))
     Console(stderr=True).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)

@@ -11,16 +11,15 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.benchmarks.cli.messages import note, sentences
-from llm_coop_envs.benchmarks.cli.values import read_pairs
 
 
 @sentences
 def play_command(
-    scenario: Annotated[str, typer.Argument(help="kbc, bertrand or evacuation.")],
+    scenario: Annotated[str, typer.Argument(help="Its name; `llm-coop list` has them all.")],
     seats: Annotated[int, typer.Option("--seats", min=1, help="How many people play, from the first seat on.")] = 1,
     seat: Annotated[
         list[str] | None,
-        typer.Option("--seat", help="A person's seat by name, such as evacuee_7; may be repeated.", show_default=False),
+        typer.Option("--seat", help="A person's seat by name, such as player_2; may be repeated.", show_default=False),
     ] = None,
     others: Annotated[
         str | None,
@@ -46,9 +45,10 @@ def play_command(
     terminal: Annotated[bool, typer.Option("--terminal", help="Play in the terminal instead of a window.")] = False,
 ) -> None:
     """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
-    from llm_coop_envs.benchmarks.run.folder import new_folder
     from llm_coop_envs.benchmarks.run.human_game import plan_game, play_game
-    from llm_coop_envs.benchmarks.run.tables import need_arrow
+    from llm_coop_envs.core.values import read_pairs
+    from llm_coop_envs.storage.folder import new_folder
+    from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
     with contextlib.suppress(ImportError):
@@ -59,13 +59,13 @@ def play_command(
     if terminal:
         from llm_coop_envs.policies.human.terminal import TerminalHuman
 
-        folder = new_folder(game.study) if out is None else out.expanduser()
+        folder = new_folder(game.study.name) if out is None else out.expanduser()
         result = asyncio.run(play_game(game, folder, TerminalHuman(), command=command, notify=note))
     else:
         from llm_coop_envs.benchmarks.run.human_window import play_in_window
 
         def choose() -> Path:
-            return new_folder(game.study) if out is None else out.expanduser()
+            return new_folder(game.study.name) if out is None else out.expanduser()
 
         folder, result = asyncio.run(play_in_window(game, choose, command=command, notify=note))
     typer.echo("")

@@ -30,12 +30,14 @@ def run_command(
     ] = None,
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
-    from llm_coop_envs.benchmarks.run.folder import MANIFEST, new_folder, open_run, study_of
+    from llm_coop_envs.benchmarks.run.folder import open_run, study_of
     from llm_coop_envs.benchmarks.run.progress import RichWatcher, clock
     from llm_coop_envs.benchmarks.run.runner import run_study
-    from llm_coop_envs.benchmarks.run.tables import need_arrow
     from llm_coop_envs.benchmarks.run.workers import usable_cores
     from llm_coop_envs.benchmarks.study.study import load_study
+    from llm_coop_envs.core.keys import scrub
+    from llm_coop_envs.storage.folder import MANIFEST, new_folder
+    from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
     given = Path(study).expanduser()
@@ -56,7 +58,7 @@ def run_command(
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
     parts = ["llm-coop", "run", study, *options.again()]
-    again = _without_keys([*parts, "-o", str(folder)])
+    again = scrub(shlex.join([*parts, "-o", str(folder)]))
     console = Console(stderr=True)
     watcher = RichWatcher(console)
     try:
@@ -65,7 +67,7 @@ def run_command(
                 plan,
                 folder,
                 workers=workers or usable_cores(),
-                command=_without_keys(parts),
+                command=scrub(shlex.join(parts)),
                 watcher=watcher,
                 asking=asking,
             )
@@ -87,17 +89,8 @@ def run_command(
         if outcome.why is None:
             note(f"Stopped: {there}; continue with: {again}")
         else:
-            more = _without_keys(["llm-coop", "run", study, *options.with_more().again(), "-o", str(folder)])
-            note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {there}; for example: {more}")
+            more = ["llm-coop", "run", study, *options.with_more().again(), "-o", str(folder)]
+            note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {there}; for example: {scrub(shlex.join(more))}")
         raise typer.Exit(EXIT_INTERRUPTED)
     note(f"Done: {outcome.played} episodes in {clock(outcome.seconds)}; all {outcome.run.total} are in {folder}.")
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
-
-
-def _without_keys(parts: list[str]) -> str:
-    """A command line in which nothing looks like a key; only those of models can hold one."""
-    if not any(part.startswith(("--policy", "--seat", "--model", "--base-url", "--key-env")) for part in parts):
-        return shlex.join(parts)
-    from llm_coop_envs.policies.llm.clients.keys import scrub
-
-    return scrub(shlex.join(parts))

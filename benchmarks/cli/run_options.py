@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.run.asking import Asking
     from llm_coop_envs.benchmarks.study.seating import Given
     from llm_coop_envs.benchmarks.study.study import Study
-    from llm_coop_envs.policies.llm.asking.budget import Budget
 
 KIND = "llm"
 
@@ -162,9 +161,15 @@ class RunOptions:
         }
         limits = {name: value for name, value in limits.items() if value is not None}
         endpoint = {name: value for name, value in endpoint.items() if value is not None}
+        limited: dict[str, Any] = {"usd": self.budget, "calls": self.max_calls, "tokens": self.max_tokens}
+        budget = None
+        if any(value is not None for value in limited.values()):
+            from llm_coop_envs.policies.llm.asking.budget import Budget
+
+            budget = Budget.build(**limited)
         return Asking(
             endpoint={**endpoint, **({"limits": limits} if limits else {})},
-            budget=self._budget(),
+            budget=budget,
             prices=self.prices,
             part=self.part,
             replay=self.replay,
@@ -172,13 +177,6 @@ class RunOptions:
             sample=self.sample,
             at_once=self.episodes_at_once or AT_ONCE,
         )
-
-    def _budget(self) -> Budget | None:
-        if self.budget is None and self.max_calls is None and self.max_tokens is None:
-            return None
-        from llm_coop_envs.policies.llm.asking.budget import Budget
-
-        return Budget(usd=self.budget, calls=self.max_calls, tokens=self.max_tokens)
 
     def with_more(self) -> RunOptions:
         """The same with twice the budget."""

@@ -50,7 +50,7 @@ def serve_scripted_command(
     The answers follow rules that read the prompt's text, and nothing that was played with them says anything about a
     model. Answers are streamed where a request asks for it. Ctrl-C ends it.
     """
-    from llm_coop_envs.policies.llm.extras import need
+    from llm_coop_envs.core.extras import need
     from llm_coop_envs.policies.llm.testing.faults import TRANSPORT, Faults
 
     need("aiohttp", "serving scripted answers", "openai")

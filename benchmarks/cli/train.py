@@ -10,18 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED, note, sentences
-from llm_coop_envs.benchmarks.cli.values import read_pairs
+from llm_coop_envs.core.values import read_pairs
 
 
 @sentences
 def train_command(
-    env: Annotated[str, typer.Option("--env", help="kbc, bertrand or evacuation.")],
+    env: Annotated[str, typer.Option("--env", help="The scenario, such as kbc.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The folder; a training in it is continued.")],
     algo: Annotated[
         str | None,
         typer.Option(
             "--algo",
-            help="ppo, dqn or maskable_ppo. [default: maskable_ppo for the evacuation, else ppo]",
+            help="ppo, dqn or maskable_ppo. [default: the scenario's own]",
             show_default=False,
         ),
     ] = None,
@@ -40,7 +40,7 @@ def train_command(
         list[str] | None, typer.Option("--hyper", help="An argument of the algorithm, as name=value; may be repeated.")
     ] = None,
     shaping: Annotated[
-        bool, typer.Option("--shaping/--no-shaping", help="In the evacuation: reward progress towards an exit too.")
+        bool, typer.Option("--shaping/--no-shaping", help="Where the scenario has a potential: reward progress too.")
     ] = True,
     play: Annotated[
         str | None, typer.Option("--play", help="How the policy decides: sample or best.", show_default=False)
@@ -54,7 +54,9 @@ def train_command(
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes of an evaluation.")] = 5,
 ) -> None:
     """Train one network that plays all seats, with stable-baselines3; the same command goes on after a stop."""
-    from llm_coop_envs.baselines.deep.settings import MASKABLE_PPO, MEASURE, TrainSettings
+    from llm_coop_envs.baselines.deep.settings import TrainSettings, default_algorithm
+    from llm_coop_envs.baselines.learning import MASKABLE_PPO
+    from llm_coop_envs.core.registry import find_scenario
 
     plan = TrainSettings(
         env=env,
@@ -72,7 +74,7 @@ def train_command(
     )
     from llm_coop_envs.baselines.deep.train import Progress, train
 
-    if plan.env == "evacuation" and plan.algo != MASKABLE_PPO:
+    if plan.algo != MASKABLE_PPO == default_algorithm(plan.environment()):
         note(
             f"{plan.algo} knows no masks: what may not be done is replaced by the environment; {MASKABLE_PPO} knows "
             "them."
@@ -80,16 +82,13 @@ def train_command(
     folder = out.expanduser()
     parts = _command(plan.to_json(), preset, settings, hyper, shaping, play, every, episodes)
     again = shlex.join([*parts, "-o", str(folder)])
+    headline = find_scenario(env).measured.headline[:1]
     begun = time.perf_counter()
 
     def tell(progress: Progress) -> None:
-        measure = MEASURE[plan.env]
-        shown = progress.means.get(measure, float("nan"))
-        reward = progress.means["return_mean"]
-        note(
-            f"{progress.done:>11,} of {progress.total:,} steps, {progress.seconds:.0f} s: {measure} {shown:.4g}, "
-            f"return {reward:.5g}"
-        )
+        shown = [f"{name} {progress.means[name]:.4g}" for name in headline if name in progress.means]
+        told = ", ".join([*shown, f"return {progress.means['return_mean']:.5g}"])
+        note(f"{progress.done:>11,} of {progress.total:,} steps, {progress.seconds:.0f} s: {told}")
 
     try:
         made = train(plan, folder, command=shlex.join(parts), tell=tell)

@@ -10,7 +10,7 @@ import typer
 from llm_coop_envs.benchmarks.cli.messages import fail, sentences
 
 if TYPE_CHECKING:
-    from llm_coop_envs.policies.llm.journal.transcript import Exchange
+    from llm_coop_envs.policies.llm.transcript import Exchange
 
 _BAR = "  | "
 
@@ -30,7 +30,7 @@ def transcript_command(
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
     from llm_coop_envs.core.settings import suggestion
-    from llm_coop_envs.policies.llm.journal.transcript import read_episode
+    from llm_coop_envs.policies.llm.transcript import read_episode
 
     exchanges = read_episode(run.expanduser(), f"{condition}/{seed}")
     if agent is not None:
@@ -43,7 +43,7 @@ def transcript_command(
 
 
 def _shown(exchange: Exchange, answers: bool) -> str:
-    from llm_coop_envs.policies.llm.journal.transcript import harmless
+    from llm_coop_envs.policies.llm.transcript import harmless
 
     key = exchange.key
     again = f", attempt {key.attempt}" if key.attempt else ""
@@ -51,16 +51,19 @@ def _shown(exchange: Exchange, answers: bool) -> str:
     if not answers:
         for role, text in exchange.messages:
             lines += [f"{harmless(role)}:", _quoted(text)]
-    if exchange.reasoning:
-        lines += ["reasoning:", _quoted(exchange.reasoning)]
-    how = "" if exchange.finish_reason == "stop" else f" ({harmless(exchange.finish_reason)})"
-    said = exchange.answer if exchange.answer or exchange.refusal is None else exchange.refusal
-    lines += [f"answer by {harmless(exchange.model)}{how}:" if exchange.model else "no answer:", _quoted(said), ""]
+    reply = exchange.reply
+    if reply is None:
+        lines += ["no answer:", _quoted(exchange.error), ""]
+        return "\n".join(lines)
+    if reply.reasoning:
+        lines += ["reasoning:", _quoted(reply.reasoning)]
+    how = "" if reply.finish_reason == "stop" else f" ({harmless(reply.finish_reason)})"
+    lines += [f"answer by {harmless(reply.model)}{how}:", _quoted(reply.text or reply.refusal or ""), ""]
     return "\n".join(lines)
 
 
 def _quoted(text: str) -> str:
     """Every line behind a bar, so that no text can look like the transcript's own lines."""
-    from llm_coop_envs.policies.llm.journal.transcript import harmless
+    from llm_coop_envs.policies.llm.transcript import harmless
 
     return "\n".join(_BAR + line for line in harmless(text).split("\n"))

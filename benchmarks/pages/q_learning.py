@@ -187,7 +187,7 @@ def _comparison(record: dict[str, Any]) -> str:
 
 def record(folder: Path) -> None:
     """Keep the comparison's table of a run of `collusion_comparison`."""
-    (section,) = read_run(open_run(folder)).sections
+    (section,), _ = read_run(open_run(folder))
     COMPARISON.write_text(json.dumps(plain_table(section.tables()[0]), indent=1) + "\n", encoding="utf-8")
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
-from llm_coop_envs.render.scenes.base import AnyScene
+from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.screen.canvas import View
 from llm_coop_envs.render.screen.draw import draw
 from llm_coop_envs.render.screen.library import pygame
 
-Picture = tuple[AnyScene, View]
+Picture = tuple[Scene, View]
 
 
 def evacuation() -> Picture:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow
@@ -27,76 +27,71 @@ def is_scripted(model: str) -> bool:
     return model.partition(":")[0] == _SCRIPTED_MODEL
 
 
-@dataclass(kw_only=True)
-class AnswersPart:
-    """The part of a page about the models.
-
-    Attributes:
-        models: a sentence on each model that answered.
-        scripted: whether all of them are scripted servers.
-        invalid: why each invalid condition is one, by its name.
-        threshold: the share above which it is.
-        tables: the tables.
-    """
-
-    models: list[str] = field(default_factory=list)
-    scripted: bool = False
-    invalid: dict[str, str] = field(default_factory=dict)
-    threshold: str = ""
-    tables: list[ReportTable] = field(default_factory=list)
-
-
 class AnswersSection:
-    """Gathers what became of the answers.
+    """Gathers what became of the answers, and is the page's part about the models.
 
     Args:
-        conditions: the study's.
+        run: the run.
         threshold: the share of fallbacks, or of unreadable answers, above which a condition is invalid.
+
+    Attributes:
+        rows: what became of the answers, by condition; empty if no model answered.
     """
 
-    def __init__(self, conditions: Sequence[Condition], threshold: float = INVALID_ABOVE) -> None:
-        self._conditions = conditions
+    def __init__(self, run: Run, threshold: float = INVALID_ABOVE) -> None:
+        self.rows: dict[str, list[Row]] = {}
+        self._run = run
         self._threshold = threshold
-        self._models: Counter[str] = Counter()
-        self._rows: dict[str, list[Row]] = {}
-        self._models_of: dict[str, Counter[str]] = {}
+        self._models: dict[str, Counter[str]] = {}
 
     def add(self, episode: EpisodeTables) -> None:
         """Take what is needed of an episode."""
-        if not episode.answers:
-            return
-        name = episode.condition.name
-        self._rows.setdefault(name, []).extend(episode.answers)
-        self._models.update(episode.models)
-        self._models_of.setdefault(name, Counter()).update(episode.models)
+        if episode.answers:
+            name = episode.condition.name
+            self.rows.setdefault(name, []).extend(episode.answers)
+            self._models.setdefault(name, Counter()).update(episode.models)
 
-    def scripted(self, condition: str) -> bool:
+    def scripted_condition(self, condition: str) -> bool:
         """Whether all answers of a condition came from a scripted server."""
-        models = self._models_of.get(condition)
+        models = self._models.get(condition)
         return bool(models) and all(is_scripted(model) for model in models or ())
 
-    def part(self, run: Run) -> AnswersPart | None:
-        """The part of the page; `None` if no model answered."""
-        if not self._rows:
-            return None
-        told = [
+    @property
+    def scripted(self) -> bool:
+        """Whether all answers came from scripted servers."""
+        return all(is_scripted(model) for models in self._models.values() for model in models)
+
+    @property
+    def models(self) -> list[str]:
+        """A sentence on each model that answered."""
+        return [
             f"{model} ({_count(count, 'answer')}{', not a language model' if is_scripted(model) else ''})"
-            for model, count in sorted(self._models.items())
+            for model, count in sorted(sum(self._models.values(), Counter()).items())
         ]
-        shown = [condition for condition in self._conditions if condition.name in self._rows]
-        return AnswersPart(
-            models=told,
-            scripted=all(is_scripted(model) for model in self._models),
-            invalid={c.name: why for c in shown if (why := self._why(c.name))},
-            threshold=f"{self._threshold:.0%}" if self._threshold >= 0.01 else f"{self._threshold:.1%}",
-            tables=[self._table(shown), self._calls(shown), _prompts(run), _sessions(run)],
-        )
+
+    @property
+    def threshold(self) -> str:
+        """The share above which a condition is invalid, in words."""
+        return f"{self._threshold:.0%}" if self._threshold >= 0.01 else f"{self._threshold:.1%}"
+
+    @functools.cached_property
+    def invalid(self) -> dict[str, str]:
+        """Why each invalid condition is one, by its name."""
+        return {c.name: why for c in self._shown if (why := self._why(c.name))}
+
+    def tables(self) -> list[ReportTable]:
+        """What became of the answers, how models were asked, and what the sessions cost."""
+        return [self._table(self._shown), self._calls(self._shown), _prompts(self._run), _sessions(self._run)]
+
+    @property
+    def _shown(self) -> list[Condition]:
+        return [condition for condition in self._run.conditions if condition.name in self.rows]
 
     def _why(self, condition: str) -> str:
         """Why a condition is invalid; empty if it is not."""
-        whole = [("of all decisions", _sums(self._rows[condition]))]
-        calls = sorted({row["call"] for row in self._rows[condition]})
-        parts = [(f"of '{call}'", _sums(r for r in self._rows[condition] if r["call"] == call)) for call in calls]
+        whole = [("of all decisions", _sums(self.rows[condition]))]
+        calls = sorted({row["call"] for row in self.rows[condition]})
+        parts = [(f"of '{call}'", _sums(r for r in self.rows[condition] if r["call"] == call)) for call in calls]
         for what, sums in (*whole, *parts):
             if _passes(sums["fallbacks"], sums["asked"], self._threshold):
                 share = _share(sums["fallbacks"], sums["asked"])
@@ -107,9 +102,9 @@ class AnswersSection:
         return ""
 
     def _table(self, shown: Sequence[Condition]) -> ReportTable:
-        rows = [(c.title, c.spec.title, self._rows[c.name], bool(self._why(c.name))) for c in shown]
+        rows = [(c.title, c.spec.title, self.rows[c.name], bool(self._why(c.name))) for c in shown]
         if len(rows) > 1:
-            rows.append(("all", "", [row for c in shown for row in self._rows[c.name]], False))
+            rows.append(("all", "", [row for c in shown for row in self.rows[c.name]], False))
         return ReportTable(
             title="What became of the answers",
             head=["condition", "decisions", *_OUTCOMES, "tokens", "cost"],
@@ -130,7 +125,7 @@ class AnswersSection:
     def _calls(self, shown: Sequence[Condition]) -> ReportTable:
         rows = []
         for condition in shown:
-            found = self._rows[condition.name]
+            found = self.rows[condition.name]
             for policy, call in sorted({(row["policy"], row["call"]) for row in found}):
                 sums = _sums(row for row in found if (row["policy"], row["call"]) == (policy, call))
                 cells = [Cell(text=str(int(sums[name]))) for name in ("unreadable", "refused", "truncated")]

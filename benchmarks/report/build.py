@@ -5,52 +5,22 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE
-from llm_coop_envs.benchmarks.report.page_parts import EmbeddedFigure, Excerpt, ReportTable, episodes_text
-from llm_coop_envs.benchmarks.report.reading import RunContent, read_run
-from llm_coop_envs.benchmarks.report.section import NotDrawn, ScenarioSection, metrics_table
+from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersSection
+from llm_coop_envs.benchmarks.report.page_parts import episodes_text
+from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.report.section import Drawing, ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.charts.style import need_matplotlib, png
+from llm_coop_envs.render.charts.style import need_matplotlib
 from llm_coop_envs.storage.files import write_whole
 
 PAGE = "index.html"
-EXCERPTS = 2
-# Wider figures than this, in inches, take the whole width of the page.
-_WIDE = 7.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageSection:
-    """What the page says about one scenario.
-
-    Attributes:
-        name: the scenario.
-        title: its heading.
-        intro: paragraphs before the figures.
-        figures: the scenario's own figures.
-        tables: its tables.
-        metrics: all measures, or `None`.
-        excerpts: pieces of conversations.
-        invalid: the titles of conditions whose numbers do not count, each with the reason.
-    """
-
-    name: str
-    title: str
-    intro: Sequence[str]
-    figures: Sequence[EmbeddedFigure]
-    tables: Sequence[ReportTable]
-    metrics: ReportTable | None
-    excerpts: Sequence[Excerpt]
-    invalid: Sequence[tuple[str, str]]
 
 
 def write_report(
@@ -86,58 +56,22 @@ def write_report(
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
-    content = read_run(run, invalid_above)
-    sections = page_sections(content)
+    sections, answers = read_run(run, invalid_above)
+    drawings = {section.scenario.name: section.drawings() for section in sections}
     out = out or folder / "report"
-    for section in sections:
-        for figure in section.figures:
-            write_whole(out / f"{figure.name}.png", figure.png)
+    for figure in (figure for found in drawings.values() for figure in found):
+        write_whole(out / f"{figure.name}.png", figure.png)
     page = out / PAGE
-    write_whole(page, _render_page(content, sections).encode())
+    write_whole(page, _render_page(run, sections, drawings, answers).encode())
     return page
 
 
-def page_sections(content: RunContent) -> list[PageSection]:
-    """One section for each scenario that has finished episodes, in the order of the study."""
-    invalid = {} if content.answers is None else content.answers.invalid
-    return [
-        PageSection(
-            name=section.scenario.name,
-            title=section.scenario.title,
-            intro=section.intro(),
-            figures=_embedded(section),
-            tables=section.tables(),
-            metrics=metrics_table(section, content.run.manifest["measures"]),
-            excerpts=[one.excerpt for one in section.conditions if one.excerpt is not None][:EXCERPTS],
-            invalid=[
-                (one.condition.title, invalid[one.condition.name])
-                for one in section.conditions
-                if one.condition.name in invalid
-            ],
-        )
-        for section in content.sections
-    ]
-
-
-def _embedded(section: ScenarioSection[Any]) -> list[EmbeddedFigure]:
-    """The scenario's own figures, as far as the run holds what they show."""
-    found = []
-    for kind in section.figures():
-        with suppress(NotDrawn):
-            found += [
-                EmbeddedFigure(
-                    name=one.name,
-                    alt=one.alt,
-                    png=png(one.figure),
-                    caption=one.caption,
-                    wide=one.figure.get_figwidth() > _WIDE,
-                )
-                for one in kind.draw()
-            ]
-    return found
-
-
-def _render_page(content: RunContent, sections: Sequence[PageSection]) -> str:
+def _render_page(
+    run: Run,
+    sections: Sequence[ScenarioSection[Any]],
+    drawings: Mapping[str, Sequence[Drawing]],
+    answers: AnswersSection | None,
+) -> str:
     """The page; whatever was said in an episode is data in it, never markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -146,18 +80,21 @@ def _render_page(content: RunContent, sections: Sequence[PageSection]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    run, answers, manifest = content.run, content.answers, content.run.manifest
+    manifest = run.manifest
+    invalid = {} if answers is None else answers.invalid
     return environment.get_template("page.jinja").render(
         run=run,
         manifest=manifest,
         sections=sections,
+        drawings=drawings,
+        invalid=invalid,
         scripted=all(kind == "scripted" for kind in manifest["policies"].values()),
         answers=answers,
         there=len(run.finished()),
-        conditions=[_condition_row(c, {} if answers is None else answers.invalid) for c in run.conditions],
+        conditions=[_condition_row(c, invalid) for c in run.conditions],
         versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
         seeds=_seeds(run.conditions),
-        papers=list(dict.fromkeys(paper for section in content.sections for paper in section.papers)),
+        papers=list(dict.fromkeys(paper for section in sections for paper in section.papers)),
         study_text=_study_text(run),
         style=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
     )

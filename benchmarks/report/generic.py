@@ -80,7 +80,7 @@ class GenericSection(ScenarioSection[list[Row]]):
         return [
             Drawing(
                 name=f"{self.scenario.name}_rounds",
-                caption=f"{', '.join(panel.title for panel in panels)} by round. Lines are means over episodes, bands "
+                caption=f"By round: {', '.join(panel.title for panel in panels)}. Lines are means over episodes, bands "
                 "their 95 % bootstrap intervals, as far as every episode of a condition has the round.",
                 alt=f"Line charts: {', '.join(panel.title for panel in panels)} by round, one line for each condition.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
@@ -92,7 +92,7 @@ class GenericSection(ScenarioSection[list[Row]]):
         name = self._columns()[0]
         found = _by_round(one.episodes[number], name)
         curve = Curve(label=f"here, {one.who}", x=list(found), y=list(found.values()), color=one.color, marked=True)
-        return Panel(title="", x_label="round", y_label=name, curves=[curve])
+        return Panel(title="", x_label="round", y_label=name, curves=[curve], x_ticks=_ticks([one]))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[list[Row]]], temperature: float) -> Panel:
         """The first measure of some conditions."""
@@ -120,7 +120,13 @@ class GenericSection(ScenarioSection[list[Row]]):
             if shared:
                 table = np.array([[values[at] for at in shared] for values in found])
                 curves.append(mean_curve(one.label, shared, table, one.color, marked=len(shared) == 1))
-        return Panel(title=name, x_label="round", y_label=name, curves=curves)
+        return Panel(title=name, x_label="round", y_label=name, curves=curves, x_ticks=_ticks(conditions))
+
+
+def _ticks(conditions: Sequence[PlayedCondition[list[Row]]]) -> list[int] | None:
+    """The rounds, if they are few; else ticks are automatic."""
+    rounds = {row["round"] for one in conditions for rows in one.episodes for row in rows}
+    return sorted(rounds) if len(rounds) <= 12 else None
 
 
 def _by_round(rows: Sequence[Row], name: str) -> dict[int, float]:

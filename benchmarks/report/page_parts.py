@@ -1,12 +1,12 @@
-"""What a report's page is made of: numbers in cells, tables, figures, and quoted talk."""
+"""What a report's page is made of: numbers in cells, tables, and quoted talk."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
+from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.statistics import Interval
 
 EXCERPT_MESSAGES = 8
@@ -62,50 +62,17 @@ class ReportTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddedFigure:
-    """A figure as an image in the page.
-
-    Attributes:
-        name: its file's name without ending.
-        alt: what can be seen, for those who cannot.
-        png: the image.
-        caption: what stands below it.
-        wide: whether it needs the whole width of the page.
-    """
-
-    name: str
-    alt: str
-    png: bytes
-    caption: str = ""
-    wide: bool = False
-
-    @property
-    def uri(self) -> str:
-        """The image as a data URI."""
-        return "data:image/png;base64," + base64.b64encode(self.png).decode()
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuotedMessage:
-    """One message of an excerpt: the round in words, who spoke, and exactly what was said."""
-
-    when: str
-    speaker: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Excerpt:
     """A piece of a conversation.
 
     Attributes:
         title: from where.
-        lines: the messages.
+        messages: rows of the messages table.
         left_out: how many messages the episode has besides.
     """
 
     title: str
-    lines: Sequence[QuotedMessage]
+    messages: Sequence[Row]
     left_out: int
 
 
@@ -153,6 +120,6 @@ def excerpt(episode: EpisodeTables) -> Excerpt | None:
     shown = told if len(told) <= EXCERPT_MESSAGES else [*told[:half], *told[-half:]]
     return Excerpt(
         title=f"{episode.condition.title}, seed {episode.seed}",
-        lines=[QuotedMessage(when=f"round {m['round']}", speaker=m["speaker"], text=m["text"]) for m in shown],
+        messages=shown,
         left_out=len(said) - len(shown),
     )

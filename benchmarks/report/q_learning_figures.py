@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,14 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.stored import load
 from llm_coop_envs.baselines.q_learning.reproduce.published import figure_4
-from llm_coop_envs.baselines.q_learning.reproduce.runs import JOURNAL, PLAN, read_journal
+from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, read_journal
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
 from llm_coop_envs.benchmarks.report.section import Drawing, FigureKind, NotDrawn
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
 from llm_coop_envs.render.charts.style import BLUE, PUBLISHED, VERMILION
+from llm_coop_envs.storage.folder import kind_of
 
 HORIZON = 15
 MOST_SETTINGS = 4
@@ -59,11 +59,8 @@ def read_sessions(folder: Path) -> list[Sessions]:
     """
     found = []
     for one in _folders(folder):
-        try:
-            settings = json.loads((one / PLAN).read_text(encoding="utf-8"))["settings"]
-            gains = tuple(float(row["gain"]) for row in read_journal(one))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{one / PLAN}: cannot be read ({error!r}); run these sessions anew") from error
+        settings = SessionFolder.open(one).manifest["settings"]
+        gains = tuple(float(row["gain"]) for row in read_journal(one))
         if gains:
             found.append(Sessions(folder=one, settings=settings, gains=gains))
     if not found:
@@ -175,7 +172,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _holds(folder: Path) -> bool:
-    return (folder / PLAN).is_file() and (folder / JOURNAL).is_file()
+    return kind_of(folder) == SessionFolder.kind
 
 
 def _one(value: Any) -> float | None:

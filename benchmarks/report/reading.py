@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersPart, AnswersSection
+from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersSection
 from llm_coop_envs.benchmarks.report.generic import GenericSection
 from llm_coop_envs.benchmarks.report.page_parts import excerpt
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection
@@ -21,28 +20,15 @@ LANGUAGE_MODEL = "language model"
 SCRIPTED_ANSWERS = "scripted answers"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunContent:
-    """What a run holds, ready to be shown.
-
-    Attributes:
-        run: the run.
-        sections: one for each scenario with finished episodes, in the study's order.
-        answers: the part about the models that answered, if any did.
-    """
-
-    run: Run
-    sections: list[ScenarioSection[Any]]
-    answers: AnswersPart | None
-
-
 def new_section(scenario: Scenario) -> ScenarioSection[Any]:
     """A scenario's own section, or the generic one; still without episodes."""
     section: ScenarioSection[Any] = load(scenario.report or GenericSection)(scenario)
     return section
 
 
-def read_run(run: Run, invalid_above: float = INVALID_ABOVE) -> RunContent:
+def read_run(
+    run: Run, invalid_above: float = INVALID_ABOVE
+) -> tuple[list[ScenarioSection[Any]], AnswersSection | None]:
     """Read every finished episode of a run.
 
     Args:
@@ -50,11 +36,15 @@ def read_run(run: Run, invalid_above: float = INVALID_ABOVE) -> RunContent:
         invalid_above: the share of a model's decisions that fell back, or of its answers that were unreadable, above
             which a condition is marked invalid.
 
+    Returns:
+        A section for each scenario with finished episodes, in the study's order, and what is said of the models that
+        answered, if any did.
+
     Raises:
         RunError: an episode's file is damaged.
     """
     sections = {condition.scenario: new_section(condition.spec) for condition in run.conditions}
-    asked = AnswersSection(run.conditions, invalid_above)
+    answers = AnswersSection(run, invalid_above)
     colors = {}
     for name in sections:
         colors.update(colours([condition for condition in run.conditions if condition.scenario == name]))
@@ -72,12 +62,11 @@ def read_run(run: Run, invalid_above: float = INVALID_ABOVE) -> RunContent:
         one.metrics.append(episode.metrics)
         one.said.append([(m["round"], m["text"]) for m in episode.messages if m["text"].strip()])
         one.excerpt = one.excerpt or excerpt(episode)
-        asked.add(episode)
+        answers.add(episode)
     for name, one in played.items():
-        if asked.scripted(name):
+        if answers.scripted_condition(name):
             one.who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS)
-    shown = [section for section in sections.values() if section.conditions]
-    return RunContent(run=run, sections=shown, answers=asked.part(run))
+    return [section for section in sections.values() if section.conditions], answers if answers.rows else None
 
 
 def colours(conditions: Sequence[Condition]) -> dict[str, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -16,12 +19,14 @@ from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.render.charts.curves import Curve, Panel
+from llm_coop_envs.render.charts.style import picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: The longest title that is not cut, in characters.
 TITLE = 36
+EXCERPTS = 2
 Floats = NDArray[np.float64]
 E = TypeVar("E")
 
@@ -60,6 +65,21 @@ class Drawing:
     caption: str
     alt: str
     figure: Figure
+
+    @functools.cached_property
+    def png(self) -> bytes:
+        """The image."""
+        return picture(self.figure)
+
+    @property
+    def uri(self) -> str:
+        """The image as a data URI."""
+        return "data:image/png;base64," + base64.b64encode(self.png).decode()
+
+    @property
+    def width(self) -> int:
+        """The natural width in a page, in CSS pixels."""
+        return round(96 * self.figure.get_figwidth())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +134,7 @@ class PlayedCondition(Generic[E]):
 
     @property
     def below(self) -> str:
-        """What stands below the condition's title in tables."""
+        """What stands below the condition's title in tables: who played, and how many episodes."""
         return f"{self.who}, n = {len(self.seeds)}"
 
     @property
@@ -175,6 +195,43 @@ class ScenarioSection(ABC, Generic[E]):
             temperature: that of their models.
         """
 
+    def drawings(self) -> list[Drawing]:
+        """The scenario's own figures, as far as the run holds what they show."""
+        found: list[Drawing] = []
+        for kind in self.figures():
+            with suppress(NotDrawn):
+                found += kind.draw()
+        return found
+
+    def excerpts(self) -> list[Excerpt]:
+        """Pieces of the conversations of the first conditions with talk."""
+        return [one.excerpt for one in self.conditions if one.excerpt is not None][:EXCERPTS]
+
+    def measures(self, first: Sequence[str]) -> ReportTable | None:
+        """All numeric measures with their definitions, conditions side by side; those of `first` come first."""
+        shown = self.conditions
+        names = dict.fromkeys(name for one in shown for row in one.metrics for name in row if name not in _NO_MEASURE)
+        numeric = [n for n in names if any(value is not None for one in shown for value in values_of(one.metrics, n))]
+        ordered = [*(n for n in first if n in numeric), *(n for n in numeric if n not in first)]
+        if not ordered:
+            return None
+        return ReportTable(
+            title="All measures",
+            head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
+            rows=[
+                TableRow(
+                    name=n,
+                    below=self.scenario.measured.define(n) or _ABOUT.get(n, ""),
+                    cells=[interval_cell(bootstrap_mean(values_of(one.metrics, n))) for one in shown],
+                )
+                for n in ordered
+            ],
+            notes=[
+                "Means over episodes with 95 % bootstrap intervals. Yes/no measures are shares; episodes without a "
+                "value are left out."
+            ],
+        )
+
 
 def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look: Any) -> Curve:
     """The mean over episodes with its bootstrap interval, or without one if there is a single episode.
@@ -191,44 +248,12 @@ def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look
     return Curve(label=label, x=x, y=mean, color=color, **band, **look)
 
 
-def metrics_table(section: ScenarioSection[Any], first: Sequence[str]) -> ReportTable | None:
-    """All numeric measures of a scenario with their definitions, conditions side by side.
-
-    Args:
-        section: the scenario's section.
-        first: names to put first, in this order.
-    """
-    shown = section.conditions
-    names = dict.fromkeys(name for one in shown for row in one.metrics for name in row if name not in _NO_MEASURE)
-    numeric = [n for n in names if any(value is not None for one in shown for value in values_of(one.metrics, n))]
-    ordered = [*(n for n in first if n in numeric), *(n for n in numeric if n not in first)]
-    if not ordered:
-        return None
-    define = section.scenario.measured.define
-    return ReportTable(
-        title="All measures",
-        head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
-        rows=[
-            TableRow(
-                name=n,
-                below=define(n) or _ABOUT.get(n, ""),
-                cells=[interval_cell(bootstrap_mean(values_of(one.metrics, n))) for one in shown],
-            )
-            for n in ordered
-        ],
-        notes=[
-            "Means over episodes with 95 % bootstrap intervals. Yes/no measures are shares; episodes without a value "
-            "are left out."
-        ],
-    )
-
-
 _NO_MEASURE = ("seed", "talk")
 # What every episode's row has besides the scenario's measures.
 _ABOUT = {
     "players": "Seats that were played, a count from 1.",
     "submissions": "Choices and messages that counted, a count from 0.",
-    "mended": "Submissions among them that the environment had to correct, a count from 0.",
+    "corrected": "Submissions among them that the environment had to correct, a count from 0.",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from llm_coop_envs.errors import RunError, SettingsError
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.budget import Budget
     from llm_coop_envs.policies.llm.asking.live import OpenChat
-    from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+    from llm_coop_envs.policies.llm.clients import Endpoint
 
 AT_ONCE = 128
 MAIN = "main"
@@ -28,7 +28,7 @@ class Asking:
 
     Attributes:
         endpoint: fields of `Endpoint` for all models of the run; they win over those of the study.
-        budget: what may be used; `None` for no limit.
+        budget: what may be used; `None` sets no limit.
         prices: a file of prices.
         part: which part of the run this process writes, if several do; `None` if this one writes all of it.
         replay: a run's folder; its journal answers, and nobody is asked.
@@ -67,7 +67,6 @@ class Asking:
         """
         if not study.models:
             return []
-        # Only now: the module brings the prompts with it, which studies of rules do not need.
         from llm_coop_envs.policies.llm.playing.player import endpoint_of
 
         fields: dict[str, dict[str, Any]] = {}
@@ -87,10 +86,10 @@ class Asking:
             LlmCoopError: they cannot.
         """
         from llm_coop_envs.policies.llm.asking.live import check_chat
-        from llm_coop_envs.policies.llm.journal.reader import journal_files
+        from llm_coop_envs.policies.llm.journal import journal_files
 
         if self.replay is None:
-            asyncio.run(check_chat(endpoints, self._budget(), self.prices))
+            asyncio.run(check_chat(endpoints, self.budget, self.prices))
         elif not journal_files(self.replay):
             raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
 
@@ -103,7 +102,7 @@ class Asking:
         return open_chat(
             folder,
             endpoints,
-            budget=self._budget(),
+            budget=self.budget,
             prices=self.prices,
             part=self.part or MAIN,
             replay=self.replay,
@@ -112,15 +111,10 @@ class Asking:
             notify=notify,
         )
 
-    def _budget(self) -> Budget:
-        from llm_coop_envs.policies.llm.asking.budget import Budget
-
-        return self.budget or Budget()
-
     def describe(self, endpoints: list[Endpoint]) -> dict[str, Any]:
         """What a session's record says; no key."""
         from llm_coop_envs.policies.llm.asking.live import known_prices
-        from llm_coop_envs.policies.llm.asking.prices import MILLION, Prices
+        from llm_coop_envs.policies.llm.asking.prices import MILLION
 
         prices = {
             model: None
@@ -130,12 +124,12 @@ class Asking:
                 "output": round(price.answer * MILLION, 9),
                 "source": price.source,
             }
-            for model, price in known_prices(endpoints, Prices.load(self.prices)).items()
+            for model, price in known_prices(endpoints, self.prices).items()
         }
-        budget = {name: value for name, value in vars(self._budget()).items() if value is not None}
+        budget = {} if self.budget is None else self.budget.to_json()
         return {
-            "endpoints": [asdict(one) for one in endpoints],
-            "budget": budget,
+            "endpoints": [one.to_json() for one in endpoints],
+            "budget": {name: value for name, value in budget.items() if value is not None},
             "prices": prices,
             "part": self.part,
             "replay": None if self.replay is None else str(self.replay),

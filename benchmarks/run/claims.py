@@ -16,6 +16,7 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.workers import Task
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import cannot_write
+from llm_coop_envs.storage.lock import FileLock, lock
 
 FOLDER = "claims"
 
@@ -60,7 +61,7 @@ class Claims:
                 with contextlib.suppress(OSError):
                     descriptor = os.open(path, os.O_RDWR)
                     try:
-                        count += not _lock(descriptor, wait=False)
+                        count += lock(descriptor) is False
                     finally:
                         os.close(descriptor)
         return count
@@ -78,7 +79,7 @@ class Claims:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise cannot_write(path, error) from error
-        if not _lock(descriptor, wait=False):
+        if lock(descriptor) is False:
             os.close(descriptor)
             return False
         condition, seed = self._run.conditions[task[0]].name, task[1]
@@ -109,14 +110,12 @@ def alone(folder: Path) -> Iterator[None]:
     Raises:
         RunError: the folder cannot be written.
     """
-    path = folder / ".manifest.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab")
     except OSError as error:
         raise cannot_write(folder, error) from error
-    with file:
-        _lock(file.fileno(), wait=True)
+    with FileLock(folder / ".manifest.lock") as manifest:
+        manifest.take(wait=True)
         yield
 
 
@@ -135,15 +134,3 @@ def _same(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:
         return False
-
-
-def _lock(descriptor: int, *, wait: bool) -> bool:
-    if sys.platform == "win32":
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        return False
-    return True

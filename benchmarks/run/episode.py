@@ -25,17 +25,25 @@ class Played:
     Attributes:
         policies: the policy of each seat, by full name.
         events: the recorded events.
+        returns: each agent's sum of rewards.
         answers: for each policy that asked a model, what became of the answers.
         measures: what was measured of learning before the episode, and by playing on after it.
     """
 
     policies: dict[str, str]
     events: list[Event]
-    answers: list[dict[str, Any]]
+    returns: dict[str, float] = field(default_factory=dict)
+    answers: list[dict[str, Any]] = field(default_factory=list)
     measures: Row = field(default_factory=dict)
 
 
-async def play_episode(study_seed: int, condition: Condition, seed: int, chat: Chat | None = None) -> Played:
+async def play_episode(
+    study_seed: int,
+    condition: Condition,
+    seed: int,
+    chat: Chat | None = None,
+    policy_seed: np.random.SeedSequence | None = None,
+) -> Played:
     """Play one episode.
 
     Args:
@@ -43,9 +51,11 @@ async def play_episode(study_seed: int, condition: Condition, seed: int, chat: C
         condition: what is played.
         seed: the environment's seed.
         chat: answers the questions of policies that ask a model.
+        policy_seed: where the policies' generators come from; by default from the other three.
     """
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(study_seed, condition.name, seed).spawn(2)
+    deciding = policy_seed or deciding
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
     made: dict[int, tuple[str, Policy]] = {}
     for player in players.values():
@@ -57,10 +67,11 @@ async def play_episode(study_seed: int, condition: Condition, seed: int, chat: C
     for _, policy in made.values():
         if isinstance(policy, Learns):
             measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
-    await play_async(env, seats, seed=seed, policy_seed=deciding, name=name)
+    returns = await play_async(env, seats, seed=seed, policy_seed=deciding, name=name)
     played = Played(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,
+        returns=returns,
         answers=[{"policy": name, **policy.record()} for name, policy in made.values() if isinstance(policy, Recorded)],
         measures=measures,
     )

@@ -1,67 +1,52 @@
-"""A run is a folder: what it holds, and how it is made, continued and read.
+"""The folder of a study's run: what it holds besides the manifest, and how it is made, continued and read.
 
-    run.json              the manifest: status, study, conditions, versions, sessions
-    study.yaml            the study file as it was given
-    events/<condition>/<seed>.jsonl.gz   one episode each; whole or not there
-    episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the events when all are there
-
-Only a manifest whose status is `complete` says that a run is whole; it is written last.
+run.json              the manifest: study, conditions, players; see `storage.folder`
+study.yaml            the study file as it was given
+events/<condition>/<seed>.jsonl.gz   one episode each; whole or not there
+episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the events when all are there
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
 import json
-import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import llm_coop_envs
 from llm_coop_envs.benchmarks.run.episode import Played
 from llm_coop_envs.benchmarks.study.players import describe_model, label
 from llm_coop_envs.benchmarks.study.study import Condition, Study
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import (
-    cannot_write,
-    pack_lines,
-    read_json,
-    read_lines,
-    sweep,
-    write_json,
-    write_whole,
-)
+from llm_coop_envs.storage.files import pack_lines, read_lines, write_whole
+from llm_coop_envs.storage.folder import RunFolder
 
-FORMAT = 1
-MANIFEST = "run.json"
-RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
+EPISODE_FORMAT = 1
 EPISODE = "episode"
-
-_LIBRARIES = ("aiohttp", "gymnasium", "jinja2", "litellm", "matplotlib", "numpy", "openai", "pettingzoo", "pyarrow")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """A run as its folder tells it.
+class Run(RunFolder):
+    """A study's run as its folder tells it."""
 
-    Attributes:
-        folder: where it is.
-        manifest: the content of `run.json`.
-        conditions: what is played.
-    """
+    kind: ClassVar[str] = "study"
+    begun_with: ClassVar[str] = "the study, --policy, --seat and --seed"
 
-    folder: Path
-    manifest: dict[str, Any]
-    conditions: tuple[Condition, ...]
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What is played."""
+        return tuple(Condition.from_json(condition) for condition in self.manifest["conditions"])
 
     @property
-    def complete(self) -> bool:
-        """Whether every episode and table is there."""
-        return bool(self.manifest["status"] == COMPLETE)
+    def title(self) -> str:
+        """What the run is called in errors."""
+        return f"a run of '{self.manifest['study']}'"
+
+    def _check(self) -> None:
+        _ = self.manifest["study"], self.total
 
     @property
     def total(self) -> int:
@@ -94,31 +79,13 @@ class Run:
         Raises:
             RunError: they cannot be written.
         """
-        header: dict[str, Any] = {"type": EPISODE, "format": FORMAT, "condition": condition, "seed": seed}
+        header: dict[str, Any] = {"type": EPISODE, "format": EPISODE_FORMAT, "condition": condition, "seed": seed}
         header["policies"] = played.policies
         if played.answers:
             header["answers"] = played.answers
         if played.measures:
             header["measures"] = played.measures
         write_whole(self.events_path(condition, seed), pack_lines([header, *played.events]))
-
-    def write_manifest(self, **changes: Any) -> None:
-        """Change the manifest, on disk first.
-
-        Raises:
-            RunError: it cannot be written.
-        """
-        manifest = {**self.manifest, **changes}
-        write_json(self.folder / MANIFEST, manifest)
-        self.manifest.update(changes)
-
-    def read_manifest(self) -> None:
-        """Take the manifest from disk again: other parts may have changed it.
-
-        Raises:
-            RunError: it is damaged.
-        """
-        self.manifest.update(open_run(self.folder).manifest)
 
 
 def is_episode(header: Any, events: list[Any]) -> bool:
@@ -129,28 +96,8 @@ def is_episode(header: Any, events: list[Any]) -> bool:
 
 
 def open_run(folder: Path) -> Run:
-    """Read a run's manifest.
-
-    Raises:
-        RunError: there is no run in the folder, or it is damaged or of a newer format.
-    """
-    path = folder / MANIFEST
-    if not path.is_file():
-        hint = "give the folder that 'llm-coop run' named"
-        raise RunError(f"{folder}: is no run folder (there is no {MANIFEST} in it); {hint}")
-    manifest = read_json(path, lambda why: f"{path}: cannot be read ({why}); run the study again into a new folder")
-    if manifest.get("format") != FORMAT:
-        raise RunError(
-            f"{path}: has format {manifest.get('format')!r}, this version of llm-coop-envs reads format {FORMAT}; "
-            "use the version that wrote it, or run the study again into a new folder"
-        )
-    try:
-        conditions = tuple(Condition.from_json(c) for c in manifest["conditions"])
-        run = Run(folder=folder, manifest=manifest, conditions=conditions)
-        _ = run.manifest["status"], run.manifest["study"], run.manifest["digest"], run.manifest["sessions"], run.total
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{path}: is damaged ({error!r}); run the study again into a new folder") from error
-    return run
+    """A study's run; see `RunFolder.open`."""
+    return Run.open(folder)
 
 
 def study_of(run: Run) -> Study:
@@ -202,20 +149,6 @@ def described_models(study: Study) -> list[dict[str, Any]]:
     return found
 
 
-def check_same(run: Run, study: Study) -> None:
-    """Refuse to continue a run as another study.
-
-    Raises:
-        RunError: the run's conditions, settings, policies or seeds are others.
-    """
-    if run.manifest["digest"] != study.digest:
-        raise RunError(
-            f"{run.folder}: holds a run of '{run.manifest['study']}' with other conditions, settings, policies or "
-            "seeds; choose another folder with -o, or continue it with the study, --policy, --seat and --seed "
-            "that it was begun with"
-        )
-
-
 def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) -> Run:
     """Begin a run in a folder, or continue the one that is there.
 
@@ -227,40 +160,22 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) 
     Raises:
         RunError: the folder holds something else, or cannot be written.
     """
-    if (folder / MANIFEST).is_file():
-        run = open_run(folder)
-        check_same(run, study)
-        check_words(run, models)
-        return run
-    try:
-        held = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else []
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    if held:
-        raise RunError(f"{folder}: is neither empty nor a run folder (it holds {held[0]}); choose another with -o")
-    run = Run(
-        folder=folder,
-        manifest={
-            "format": FORMAT,
-            "status": RUNNING,
-            "study": study.name,
-            "description": study.description,
-            "seed": study.seed,
-            "digest": study.digest,
-            "measures": list(study.measures),
-            "given": list(study.given),
-            "episodes": sum(len(c.seeds) for c in study.conditions),
-            "finished": 0,
-            "policies": {name: label(name) for c in study.conditions for name in c.policies},
-            "models": list(models),
-            "conditions": [c.to_json() for c in study.conditions],
-            "sessions": [],
-        },
-        conditions=study.conditions,
+    run = Run.make(
+        folder,
+        study.identity,
+        study=study.name,
+        description=study.description,
+        measures=list(study.measures),
+        given=list(study.given),
+        episodes=sum(len(c.seeds) for c in study.conditions),
+        finished=0,
+        policies={name: label(name) for c in study.conditions for name in c.policies},
+        models=list(models),
+        conditions=[c.to_json() for c in study.conditions],
     )
-    write_whole(folder / "study.yaml", study.text.encode())
-    run.write_manifest()
+    check_words(run, models)
+    if not (folder / "study.yaml").is_file():
+        write_whole(folder / "study.yaml", study.text.encode())
     return run
 
 
@@ -289,75 +204,3 @@ def check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
 
 def _version(pack: Mapping[str, Any]) -> str:
     return f"version {pack['version']}, hash {pack['digest']}"
-
-
-def new_folder(study: Study | str, parent: Path = Path("runs")) -> Path:
-    """Make the folder `runs/<study>-<n>` with the smallest free n.
-
-    Args:
-        study: the study, or its name.
-        parent: where.
-
-    Raises:
-        RunError: it cannot be made.
-    """
-    name = study if isinstance(study, str) else study.name
-    number = 1
-    while True:
-        folder = parent / f"{name}-{number}"
-        try:
-            parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir()
-        except FileExistsError:
-            number += 1
-        except OSError as error:
-            raise cannot_write(folder, error) from error
-        else:
-            return folder
-
-
-@contextlib.contextmanager
-def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Keep a second writer out of a run folder; the lock goes when the process does, however it ends.
-
-    Args:
-        folder: the run folder.
-        shared: whether other writers may come that share it, too.
-
-    Raises:
-        RunError: another process is writing there.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows has no flock; two writers there are not told apart
-        yield
-        return
-    path = folder / ".lock"
-    try:
-        file = path.open("ab")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            sweep(folder)
-        except OSError as error:
-            if not shared:
-                why = "another process is writing this run; wait for it or stop it first"
-                raise RunError(f"{folder}: {why}") from error
-        if shared:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError as error:
-                why = "another process is writing this run and does not share it (it has no --part); wait for it"
-                raise RunError(f"{folder}: {why}") from error
-        yield
-
-
-def versions() -> dict[str, str]:
-    """The versions that results may depend on."""
-    found = {"llm-coop-envs": llm_coop_envs.__version__, "python": platform.python_version()}
-    for name in _LIBRARIES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found

@@ -8,18 +8,17 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
 
 from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.episode import Played, episode_randomness
-from llm_coop_envs.benchmarks.run.folder import COMPLETE, INTERRUPTED, Run, locked, make_run, versions
-from llm_coop_envs.benchmarks.run.tables import need_arrow, write_tables
+from llm_coop_envs.benchmarks.run.folder import Run, make_run
+from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
 from llm_coop_envs.benchmarks.study.seating import read_player
 from llm_coop_envs.benchmarks.study.study import Condition, Study, assign_seats, parse_study
@@ -27,14 +26,18 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import PlayerLeft, RunError, SettingsError
 from llm_coop_envs.policies import Policy, play_async
-from llm_coop_envs.policies.llm.chat import Chat
+from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED
+from llm_coop_envs.storage.parquet import need_arrow
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
 
 HUMAN = "human"
 CONDITION = "played"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Game:
+class HumanGame:
     """A game to be played.
 
     Attributes:
@@ -85,7 +88,7 @@ def plan_game(
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
-) -> Game:
+) -> HumanGame:
     """Make a study of a game.
 
     Args:
@@ -124,11 +127,11 @@ def plan_game(
     condition |= {"policies": policies, "seeds": [seed]}
     study: dict[str, Any] = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
     text = yaml.safe_dump({**study, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
-    return Game(study=parse_study(text, "the game"), seats=tuple(mine))
+    return HumanGame(study=parse_study(text, "the game"), seats=tuple(mine))
 
 
 async def play_game(
-    game: Game,
+    game: HumanGame,
     folder: Path,
     human: Policy,
     *,
@@ -156,11 +159,10 @@ async def play_game(
     asking = Asking()
     endpoints = asking.endpoints(game.study)
     run = make_run(game.study, folder)
-    with locked(folder), _plain_interrupts():
+    with run.locked(), _plain_interrupts():
         if run.finished():
             raise RunError(f"{folder}: holds this game already; choose another folder with -o, or another --seed")
-        started = {"started": _now(), "ended": None, "command": command, "workers": 1, "versions": versions()}
-        run.write_manifest(sessions=[*run.manifest["sessions"], started])
+        number = run.begin(command=command, workers=1)
         status = INTERRUPTED
         try:
             if endpoints:
@@ -172,9 +174,7 @@ async def play_game(
                 write_tables(run)
                 status = COMPLETE
         finally:
-            sessions = [*run.manifest["sessions"][:-1], {**run.manifest["sessions"][-1], "ended": _now()}]
-            finished = len(run.finished())
-            run.write_manifest(status=status, finished=finished, sessions=sessions)
+            run.end(number, status, finished=len(run.finished()))
     if result.failure is not None:
         what = str(result.failure) or type(result.failure).__name__
         kept = "what was played is kept there" if result.kept else "no round was settled, so there is nothing to keep"
@@ -183,7 +183,7 @@ async def play_game(
 
 
 async def _play(
-    game: Game, run: Run, human: Policy, on_step: Callable[[ScenarioEnv], None] | None, chat: Chat | None
+    game: HumanGame, run: Run, human: Policy, on_step: Callable[[ScenarioEnv], None] | None, chat: Chat | None
 ) -> Result:
     condition = game.condition
     env = condition.spec.environment(record=True, **condition.settings)
@@ -265,7 +265,3 @@ def _plain_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -7,33 +7,21 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
-from llm_coop_envs.benchmarks.run.folder import (
-    COMPLETE,
-    INTERRUPTED,
-    MANIFEST,
-    RUNNING,
-    Run,
-    check_same,
-    check_words,
-    described_models,
-    locked,
-    make_run,
-    open_run,
-    versions,
-)
+from llm_coop_envs.benchmarks.run.folder import Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
 from llm_coop_envs.benchmarks.run.remaining import Remaining
-from llm_coop_envs.benchmarks.run.tables import need_arrow, write_tables
+from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Task, play_apart, play_here
 from llm_coop_envs.benchmarks.study.study import Study
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
+from llm_coop_envs.storage.parquet import need_arrow
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
@@ -101,7 +89,7 @@ def run_study(
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
     if (folder / MANIFEST).is_file():
-        check_same(open_run(folder), study)
+        open_run(folder).check_same(study.identity)
     session = _Runner(study, workers, command, watcher or Watcher(), asking or Asking())
     return session.play(folder)
 
@@ -124,13 +112,8 @@ class _Runner:
             need_locks()
             if not study.models:
                 raise RunError("--part: only runs in which a language model plays have parts; leave it out")
-        self._record: dict[str, Any] = {
-            "started": _now(),
-            "ended": None,
-            "command": command,
-            "workers": 0 if asking.part or all(one.asks_a_model for one in study.conditions) else workers,
-            "versions": versions(),
-        }
+        side_by_side = asking.part is not None or all(one.asks_a_model for one in study.conditions)
+        self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
             asking.check(self._endpoints)
             if asking.replay is not None and (asking.replay / MANIFEST).is_file():
@@ -142,7 +125,7 @@ class _Runner:
         with self._guard(folder):
             run = make_run(self._study, folder, self._models)
         claims = self._claims = None if part is None else Claims(run, part)
-        with locked(folder, shared=part is not None), Interrupts(self._watcher) as interrupts:
+        with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
             missing = _missing(run)
             self._begin(run, len(missing))
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
@@ -180,15 +163,14 @@ class _Runner:
 
     def _begin(self, run: Run, missing: int) -> None:
         with self._guard(run.folder):
-            run.read_manifest()
-            self._number = len(run.manifest["sessions"])
-            sessions = [*run.manifest["sessions"], self._record]
-            run.write_manifest(status=RUNNING, finished=run.total - missing, sessions=sessions)
+            run.reload()
+            run.manifest["finished"] = run.total - missing
+            self._number = run.begin(**self._record)
 
     def _complete(self, run: Run) -> bool:
         """Write the tables if all episodes are there; whether they are."""
         if self._asking.part is not None:
-            run.read_manifest()
+            run.reload()
             run.manifest["finished"] = len(run.finished())
         complete = bool(run.manifest["finished"] == run.total)
         # Another part may have been the last one, and have seen it.
@@ -224,16 +206,12 @@ class _Runner:
                 interrupts.listen(None)
 
     def _close(self, run: Run, status: str) -> None:
-        closed = {**self._record, "ended": _now()}
-        if self._table is not None:
-            closed["asked"] = self._table.record()
+        asked = {} if self._table is None else {"asked": self._table.record()}
         with self._guard(run.folder):
             finished = run.manifest["finished"]
-            run.read_manifest()
-            sessions = list(run.manifest["sessions"])
-            sessions[self._number] = closed
+            run.reload()
             done = COMPLETE if run.complete and self._asking.part is not None else status
-            run.write_manifest(status=done, finished=max(finished, run.manifest["finished"]), sessions=sessions)
+            run.end(self._number, done, asked, finished=max(finished, run.manifest["finished"]))
 
 
 def _missing(run: Run) -> list[Task]:
@@ -255,7 +233,3 @@ def _usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) ->
     except RunError:
         return False
     return True
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

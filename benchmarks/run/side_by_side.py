@@ -22,7 +22,7 @@ from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.live import OpenChat
-    from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+    from llm_coop_envs.policies.llm.clients import Endpoint
 
 TICK_SECONDS = 0.5
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Event, Row
-from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.storage.files import whole
+from llm_coop_envs.storage.parquet import need_arrow, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,16 +68,13 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
     scenario = condition.spec
     key = {"condition": condition.name, "seed": seed}
     policies: dict[str, str] = header["policies"]
-    counts: dict[str, int] = {}
-    for name in policies.values():
-        counts[name] = counts.get(name, 0) + 1
     metrics = {
         "study": run.manifest["study"],
         **key,
         "scenario": scenario.name,
         "talk": bool(condition.settings["talk"]),
         "players": len(policies),
-        "policies": ", ".join(f"{count} {name}" for name, count in counts.items()),
+        "policies": ", ".join(f"{count} {name}" for name, count in Counter(policies.values()).items()),
         "end_reason": events[-1]["reason"],
         **_flag_counts(events),
         **scenario.episode_metrics(events),
@@ -101,10 +98,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         if event["type"] == "message"
     ]
     asked: list[Row] = header.get("answers", [])
-    models: dict[str, int] = {}
+    models: Counter[str] = Counter()
     for one in asked:
-        for model, count in one["models"].items():
-            models[model] = models.get(model, 0) + count
+        models.update(one["models"])
     return EpisodeTables(
         condition=condition,
         seed=seed,
@@ -130,21 +126,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:
-    """How many submissions were counted, and how many of them had to be mended."""
+    """How many submissions were counted, and how many of them had to be corrected."""
     flags = [event["flags"] for event in events if event["type"] in ("choice", "message")]
-    return {"submissions": len(flags), "mended": sum(bool(f) for f in flags)}
-
-
-def need_arrow() -> None:
-    """Fail early, before anything is played, when tables could not be written.
-
-    Raises:
-        MissingExtra: pyarrow is not installed.
-    """
-    try:
-        import pyarrow.parquet  # noqa: F401  # only whether it is there
-    except ImportError as error:
-        raise MissingExtra("writing the tables of a study", "study") from error
+    return {"submissions": len(flags), "corrected": sum(bool(f) for f in flags)}
 
 
 def write_tables(run: Run) -> list[Path]:
@@ -168,30 +152,24 @@ def write_tables(run: Run) -> list[Path]:
             parts.setdefault(ANSWERS, []).append(_table(episode.answers))
         if episode.rounds:
             parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
-    return [_write(run.folder / f"{name}.parquet", tables) for name, tables in parts.items() if tables]
+    import pyarrow as pa
+
+    written = []
+    for name, tables in parts.items():
+        if tables:
+            written.append(run.folder / f"{name}.parquet")
+            write_table(written[-1], pa.concat_tables(tables, promote_options="permissive"))
+    return written
 
 
 def _no_messages() -> pa.Table:
     """The messages' columns, so that the table is there when nobody spoke."""
     import pyarrow as pa
 
-    text, whole = pa.string(), pa.int64()
-    return pa.schema(
-        {
-            "condition": text,
-            "seed": whole,
-            "scenario": text,
-            "round": whole,
-            "step": whole,
-            "talk": whole,
-            "position": whole,
-            "speaker": text,
-            "policy": text,
-            "text": text,
-            "hearers": text,
-            "flags": text,
-        }.items()
-    ).empty_table()
+    names = ("condition", "seed", "scenario", "round", "step", "talk", "position", "speaker", "policy", "text")
+    integers = ("seed", "round", "step", "talk", "position")
+    kinds = {name: pa.int64() if name in integers else pa.string() for name in (*names, "hearers", "flags")}
+    return pa.schema(kinds.items()).empty_table()
 
 
 def _table(rows: Sequence[Row]) -> pa.Table:
@@ -201,18 +179,8 @@ def _table(rows: Sequence[Row]) -> pa.Table:
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]
-        # Whole numbers among decimals: Arrow refuses the mixture.
+        # Integers among decimals: Arrow refuses the mixture.
         if any(isinstance(v, float) for v in values):
             values = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
         columns[name] = values
     return pa.table(columns)
-
-
-def _write(path: Path, tables: Sequence[pa.Table]) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.concat_tables(tables, promote_options="permissive")
-    with whole(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
-    return path

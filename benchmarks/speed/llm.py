@@ -26,10 +26,10 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.speed.__main__ import spread
 from llm_coop_envs.benchmarks.speed.llm_studies import own_code, server, through_clients
-from llm_coop_envs.policies.llm.asking.limits import Limits
 from llm_coop_envs.policies.llm.asking.live import OpenChat, open_chat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
-from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.clients import Endpoint, Limits
+from llm_coop_envs.policies.llm.clients import connect as connect_client
 
 # A prompt as long as those of the beauty contest with talk, about 3,200 characters.
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
@@ -103,7 +103,7 @@ async def ask_all(chat: OpenChat, asked: list[tuple[RequestKey, ChatRequest]], i
 
 
 def timed(
-    endpoint: Endpoint, count: int, in_flight: int, connect: Callable[[Endpoint], ChatClient] = Endpoint.connect
+    endpoint: Endpoint, count: int, in_flight: int, connect: Callable[[Endpoint], ChatClient] = connect_client
 ) -> dict[str, float]:
     """Seconds and CPU seconds of this process for so many calls through the whole chat, after a warm-up."""
 

@@ -21,10 +21,10 @@ from llm_coop_envs import evacuation_v0, kbc_v0
 from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.policies import play_async
-from llm_coop_envs.policies.llm.asking.limits import Limits
 from llm_coop_envs.policies.llm.asking.live import open_chat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, Usage
-from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.clients import Endpoint, Limits
+from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.testing.answers import scripted_reply
@@ -90,7 +90,7 @@ def play_all(
     make: Callable[[int], list[ScenarioEnv]],
     count: int,
     endpoint: Endpoint,
-    connect: Callable[[Endpoint], ChatClient] = Endpoint.connect,
+    connect: Callable[[Endpoint], ChatClient] = connect_client,
 ) -> Measured:
     """Play episodes side by side through a whole chat: journal, budget, dispatcher, client."""
     settings = LLMSettings.build("team_up", model=MODEL)

@@ -22,7 +22,7 @@ from llm_coop_envs.benchmarks.speed.__main__ import machine, spread
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
-from llm_coop_envs.render.scenes.base import AnyScene
+from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.screen.draw import draw, frame
 
@@ -30,13 +30,13 @@ from llm_coop_envs.render.screen.draw import draw, frame
 TARGETS = {"rgb_array, 33 x 33 room, 100 people": 100.0, "drawn for a window, 400 people": 60.0}
 
 
-def played(env: ScenarioEnv, policy: str, rounds: int) -> list[AnyScene]:
+def played(env: ScenarioEnv, policy: str, rounds: int) -> list[Scene]:
     """The scenes of the first rounds of a scripted episode, step by step."""
     play(env, make(policy), seed=0)
     return [scene for scene in frames(env.events) if scene.round <= rounds]
 
 
-def cases() -> dict[str, tuple[list[AnyScene], Callable[[AnyScene], object]]]:
+def cases() -> dict[str, tuple[list[Scene], Callable[[Scene], object]]]:
     """What is drawn, and how."""
     hundred = played(evacuation_v0.parallel_env(record=True), "evacuation/herding", 12)
     crowd = played(evacuation_v0.parallel_env(preset="crowd_400", record=True, rounds=10), "evacuation/herding", 8)

@@ -14,7 +14,6 @@ for what the scenario measures by playing on from the end of each episode, with 
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,9 @@ from llm_coop_envs.benchmarks.study.yaml_source import Spot, read_yaml, read_yam
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import plain, suggestion
+from llm_coop_envs.core.shares import divide
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
+from llm_coop_envs.storage.folder import digest_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -175,12 +176,16 @@ class Study:
     optional: tuple[Condition, ...] = ()
 
     @property
-    def digest(self) -> str:
-        """A hash of everything that decides the results."""
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides the results, as plain data."""
         told = ("title", "variant", "preset", "changed")  # how a condition is described does not change what is played
         conditions = [{k: v for k, v in c.to_json().items() if k not in told} for c in self.conditions]
-        content = {"seed": self.seed, "conditions": conditions}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return {"seed": self.seed, "conditions": conditions}
+
+    @property
+    def digest(self) -> str:
+        """A hash of `identity`."""
+        return digest_of(self.identity)
 
     @property
     def models(self) -> tuple[Player, ...]:
@@ -276,16 +281,6 @@ def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: f
 def fits(pattern: str, agent: str) -> bool:
     """Whether a pattern of a study's `policies` means an agent."""
     return pattern == EVERYONE or fnmatch.fnmatchcase(agent, pattern)
-
-
-def divide(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole numbers that add up to `total`, in proportion to `shares`, by largest remainders; earlier ones win ties."""
-    exact = [total * share / sum(shares) for share in shares]
-    counts = [int(value) for value in exact]
-    order = sorted(range(len(shares)), key=lambda i: (counts[i] - exact[i], i))
-    for i in order[: total - sum(counts)]:
-        counts[i] += 1
-    return counts
 
 
 def _study(spot: Spot, text: str, seed: int | None) -> Study:

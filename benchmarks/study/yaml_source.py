@@ -11,25 +11,11 @@ from typing import Any, NoReturn
 import yaml
 
 from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.values import Loader
 from llm_coop_envs.errors import StudyError
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 100_000
-
-
-class Loader(yaml.SafeLoader):
-    """YAML 1.1 as PyYAML reads it, except that `1e-3` is a number and a date is text."""
-
-
-Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$"),
-    list("-+.0123456789"),
-)
 
 
 @dataclass(frozen=True)

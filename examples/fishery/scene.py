@@ -1,12 +1,15 @@
 """What a picture of the fishery shows, and how it is drawn."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
-from llm_coop_envs.render.screen.canvas import BLUE, PANEL, PAPER, Canvas, Rect, series
-from llm_coop_envs.render.screen.chart import Chart, Curve
-from llm_coop_envs.render.screen.draw import Picture
+from llm_coop_envs.render.screen.canvas import BLUE, Canvas, Rect, series
+from llm_coop_envs.render.screen.chart import Chart
+from llm_coop_envs.render.screen.page import Picture, areas, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
 
@@ -48,25 +51,20 @@ class FisheryTracker(Tracker[FisheryScene]):
 
 def draw(scene: FisheryScene, canvas: Canvas) -> None:
     """Draw the stock and the catches over the seasons, and the talk."""
-    canvas.surface.fill(PAPER)
-    px, area = canvas.px, canvas.rect
-    title = f"Fishery, season {scene.round} of {scene.seasons}" + (f": {scene.reason}" if scene.reason else "")
-    canvas.text((px(14), px(10)), title, size=16, bold=True)
-    wide, high = area.width * 2 // 3 - px(28), (area.height - px(60)) // 2
-    most = max((catch for season in scene.catches for catch in season), default=1.0)
-    for row, (name, top) in enumerate((("Tons of fish", scene.capacity), ("Tons landed by each", most))):
-        place = Rect(px(14), px(44) + row * high, wide, high - px(12))
-        chart = Chart(canvas, place, title=name, x_range=(0, scene.seasons), y_range=(0, top), x_label="season")
-        if row == 0:
-            chart.curve(Curve(x=range(len(scene.stock)), y=scene.stock, colour=BLUE))
-            continue
-        for who in range(len(scene.agents)):
-            landed = [season[who] for season in scene.catches]
-            chart.curve(Curve(x=range(1, len(landed) + 1), y=landed, colour=series(who), sign="disc"))
-    panel = Rect(wide + px(28), px(44), area.width - wide - px(28), area.height - px(44))
-    canvas.box(panel, PANEL)
-    inside = panel.inflate(-px(24), -px(16))
-    draw_talk(canvas, inside, scene.said, scene.agents, title="Said", colour_of=series, empty="Nobody has spoken.")
+    px = canvas.px
+    main, panel = areas(canvas)
+    state = f"season {scene.round} of {scene.seasons} · {scene.state()}"
+    inside = draw_page(canvas, title="Fishery", state=state, right=f"{scene.stock[-1]:.1f} tons left", panel=panel)
+    main = main.inflate(-px(28), -px(20))
+    top, bottom = (Rect(main.left, y, main.width, main.height // 2 - px(8)) for y in (main.top, main.centery + px(8)))
+    shown: dict[str, Any] = {"x_range": (0, scene.seasons), "x_label": "season"}
+    stock = Chart(canvas, top, title="Tons of fish", y_range=(0, scene.capacity), **shown)
+    stock.curve(np.arange(len(scene.stock)), np.array(scene.stock), BLUE)
+    catches = np.array(scene.catches).reshape(-1, len(scene.agents))
+    landed = Chart(canvas, bottom, title="Tons landed by each", y_range=(0, catches.max(initial=1.0)), **shown)
+    landed.players(np.arange(1, len(catches) + 1), catches)
+    if panel.width:
+        draw_talk(canvas, inside, scene.said, scene.agents, title="Said", colour_of=series, empty="Nobody has spoken.")
 
 
-PICTURE = Picture(draw=draw, size=(1000, 640))
+PICTURE = Picture(draw=draw)

@@ -5,60 +5,43 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.render.scenes.base import BertrandScene
-from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, ORANGE, PANEL, PAPER, Canvas, Rect, mixed, series
-from llm_coop_envs.render.screen.chart import Chart, Curve, Level
-from llm_coop_envs.render.screen.draw import Picture
+from llm_coop_envs.bertrand.scene import BertrandScene
+from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, ORANGE, Canvas, Rect, mixed, series, sign_of
+from llm_coop_envs.render.screen.chart import Chart, Mark, short
+from llm_coop_envs.render.screen.page import Picture, areas, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
-SIZE = (1000, 640)
-_SIGNS = ("disc", "square", "triangle", "diamond", "star", "ring")
 _BAND = mixed(ORANGE, 0.25)
-_DOING = {"start": "before the first round", "opened": "a round begins", "talk": "talking", "act": "naming prices"}
 _FIRMS_NAMED = 8
 
 
 def draw_bertrand(scene: BertrandScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
-    px, whole = canvas.px, canvas.rect
-    canvas.surface.fill(PAPER)
-    _head(scene, canvas)
-    head, foot = px(36), px(22) if canvas.view.hint else 0
-    wide = min(px(330), round(whole.width * 0.35))
-    wide = wide if wide >= px(180) else 0
-    left = Rect(0, head, whole.width - wide, whole.height - head - foot).inflate(-px(28), -px(20))
-    _charts(scene, canvas, left)
-    if wide:
-        panel = Rect(whole.width - wide, head, wide, whole.height - head)
-        canvas.box(panel, PANEL)
-        inner = panel.inflate(-px(24), -px(16))
-        inner.height -= foot
+    px = canvas.px
+    left, panel = areas(canvas, wide=330, share=0.35)
+    count = len(scene.together)
+    right = f"prices in the band in {int(scene.together.sum())} of {count} rounds"
+    doing = scene.state(act="naming prices")
+    inner = draw_page(
+        canvas,
+        title="Price competition",
+        state=f"round {scene.round} of {scene.rounds} · {doing}",
+        right=right if count and canvas.view.marks else "",
+        panel=panel,
+    )
+    _charts(scene, canvas, left.inflate(-px(28), -px(20)))
+    if panel.width:
         y = _table(scene, canvas, inner)
-        talk = Rect(inner.left, y + px(12), inner.width, inner.bottom - y - px(12))
         canvas.box(Rect(inner.left, y + px(4), inner.width, 1), GRID)
         draw_talk(
             canvas,
-            talk,
+            Rect(inner.left, y + px(12), inner.width, inner.bottom - y - px(12)),
             scene.said,
             scene.agents,
             title=f"Said in round {scene.round}",
             colour_of=series,
             empty="Nobody has spoken in this round.",
         )
-
-
-def _head(scene: BertrandScene, canvas: Canvas) -> None:
-    px = canvas.px
-    bar = Rect(0, 0, canvas.rect.width, px(36))
-    canvas.box(bar, PANEL)
-    at = canvas.text((px(12), bar.centery), "Price competition", size=16, bold=True, anchor="midleft").right + px(14)
-    doing = scene.reason or {**_DOING, "settled": "round over", "over": "over"}.get(scene.doing, scene.doing)
-    together = int(scene.together.sum())
-    count = len(scene.together)
-    right = f"prices in the band in {together} of {count} rounds" if count and canvas.view.marks else ""
-    end = canvas.text((bar.right - px(12), bar.centery), right, size=13, bold=True, anchor="midright").left
-    words = f"round {scene.round} of {scene.rounds} · {doing}"
-    canvas.text((at, bar.centery), words, size=13, colour=FAINT, anchor="midleft", width=max(px(20), end - at - px(8)))
 
 
 def _charts(scene: BertrandScene, canvas: Canvas, area: Rect) -> None:
@@ -69,8 +52,8 @@ def _charts(scene: BertrandScene, canvas: Canvas, area: Rect) -> None:
     half = (low.width - px(16)) // 2
     _quantities(scene, canvas, Rect(low.left, low.top, half, low.height), "Units sold", scene.demand, ())
     marks = (
-        Level(value=float(np.mean(scene.nash_profit)), label="Nash"),
-        Level(value=float(np.mean(scene.joint_profit)), label="cartel"),
+        Mark(float(np.mean(scene.nash_profit)), "Nash"),
+        Mark(float(np.mean(scene.joint_profit)), "cartel"),
     )
     right = Rect(low.right - half, low.top, half, low.height)
     _quantities(scene, canvas, right, "Profit", scene.profits, marks if canvas.view.marks else ())
@@ -97,23 +80,18 @@ def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
     levels = []
     if canvas.view.marks:
         chart.band(*scene.band, _BAND)
-        levels = [Level(value=nash, label="Nash", colour=INK), Level(value=joint, label="cartel", colour=INK)]
+        levels = [Mark(nash, "Nash", INK), Mark(joint, "cartel", INK)]
     if len(set(scene.cost)) == 1:
-        levels.append(Level(value=scene.cost[0], label="cost"))
+        levels.append(Mark(scene.cost[0], "cost"))
     for level in levels:
         chart.level(level)
-    x = _axis(scene)
-    for firm in range(len(scene.agents)):
-        y = scene.prices[:, firm]
-        where = x
-        if scene.initial_prices is not None and scene.first_round == 1:
-            where, y = np.concatenate([[0.0], x]), np.concatenate([[scene.initial_prices[firm]], y])
-        if len(y):
-            chart.curve(Curve(x=where, y=y, colour=series(firm), sign=_sign(firm), width=_width(scene, firm)))
+    x, prices = _axis(scene), scene.prices
+    if scene.initial_prices is not None and scene.first_round == 1:
+        x, prices = np.append(0.0, x), np.vstack([scene.initial_prices, prices])
+    chart.players(x, prices)
     ends = [
-        Level(value=float(scene.prices[-1, firm]), label=f"{scene.prices[-1, firm]:.4g}", colour=series(firm))
-        for firm in range(min(_FIRMS_NAMED, len(scene.agents)))
-        if len(scene.prices)
+        Mark(price, f"{price:.4g}", series(firm))
+        for firm, price in enumerate(scene.prices[-1, :_FIRMS_NAMED].tolist() if len(scene.prices) else ())
     ]
     chart.names([*levels, *ends])
     if not canvas.view.marks:
@@ -127,7 +105,7 @@ def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
 
 
 def _quantities(
-    scene: BertrandScene, canvas: Canvas, rect: Rect, title: str, values: NDArray[np.float64], marks: tuple[Level, ...]
+    scene: BertrandScene, canvas: Canvas, rect: Rect, title: str, values: NDArray[np.float64], marks: tuple[Mark, ...]
 ) -> None:
     known = [level.value for level in marks]
     if len(values):
@@ -144,10 +122,7 @@ def _quantities(
     )
     for level in marks:
         chart.level(level)
-    for firm in range(len(scene.agents)):
-        if len(values):
-            width = _width(scene, firm) * 0.8
-            chart.curve(Curve(x=_axis(scene), y=values[:, firm], colour=series(firm), sign=_sign(firm), width=width))
+    chart.players(_axis(scene), values, 0.8)
     chart.names(marks)
 
 
@@ -163,29 +138,17 @@ def _table(scene: BertrandScene, canvas: Canvas, rect: Rect) -> int:
             canvas.text((x, rect.top), word, size=11, colour=FAINT, anchor="topright")
     y = rect.top + step
     for firm, name in enumerate(scene.agents[:_FIRMS_NAMED]):
-        canvas.dot((rect.left + px(6), y + step // 2 - px(2)), series(firm), px(10), _sign(firm))
+        canvas.dot((rect.left + px(6), y + step // 2 - px(2)), series(firm), px(10), sign_of(firm))
         canvas.text((rect.left + px(17), y), name, size=12, width=rect.width * 30 // 100 - px(17))
         if len(scene.prices):
             numbers = scene.prices[-1, firm], scene.demand[-1, firm], scene.profits[-1, firm]
             for x, number in zip(columns, numbers, strict=True):
-                canvas.text(
-                    (x, y), f"{number:,.4g}" if abs(number) < 10_000 else f"{number:,.0f}", size=12, anchor="topright"
-                )
+                canvas.text((x, y), short(number), size=12, anchor="topright")
         y += step
     if len(scene.agents) > _FIRMS_NAMED:
         canvas.text((rect.left, y), f"and {len(scene.agents) - _FIRMS_NAMED} more firms", size=11, colour=FAINT)
         y += step
     return y
-
-
-def _sign(firm: int) -> str:
-    """A sign for a firm: the seventh has the first one's colour, but not its sign."""
-    return _SIGNS[(firm + firm // len(_SIGNS)) % len(_SIGNS)]
-
-
-def _width(scene: BertrandScene, firm: int) -> float:
-    """The first of few firms have thicker lines, so that equal prices show both."""
-    return 2.0 + (2.0 * (len(scene.agents) - 1 - firm) if len(scene.agents) <= 3 else 0.0)
 
 
 def _axis(scene: BertrandScene) -> NDArray[np.float64]:
@@ -199,4 +162,4 @@ def _rounds(scene: BertrandScene) -> tuple[float, float]:
     return (0.0 if scene.first_round == 1 else float(scene.first_round)), max(shown, float(last))
 
 
-PICTURE = Picture(draw=draw_bertrand, size=SIZE)
+PICTURE = Picture(draw=draw_bertrand)

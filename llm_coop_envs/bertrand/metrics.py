@@ -271,19 +271,19 @@ MEASURES = Measures(
         "joint_price": "Price that is best for all firms together, mean over the firms, in units of price.",
         "profit_gain": "Mean profit over all rounds: 0 at the Nash, 1 at the joint-profit price, below and above "
         "possible (Delta of Calvano et al. 2020).",
-        "profit_gain_last": f"The same over the last {LAST_ROUNDS} rounds.",
+        "profit_gain_last": f"As profit_gain, over the last {LAST_ROUNDS} rounds.",
         "mean_price": "Mean price of all firms over all rounds, in units of price.",
-        "mean_price_last": f"The same over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",
+        "mean_price_last": f"As mean_price, over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",
         "mean_price_last_*": f"Mean price of the firm with that number over the last {LAST_ROUNDS} rounds.",
         "price_spread": "Distance between highest and lowest price of a round, mean over all rounds, from 0.",
-        "price_spread_last": f"The same over the last {LAST_ROUNDS} rounds.",
+        "price_spread_last": f"As price_spread, over the last {LAST_ROUNDS} rounds.",
         "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
         "joint-profit price (1), cut at both ends (EconEvals, arXiv 2503.18825); missing if they were not played.",
-        "price_index_last": f"The same over the last {LAST_ROUNDS} rounds.",
+        "price_index_last": f"As collusiveness_index, over the last {LAST_ROUNDS} rounds.",
         "together_share": "Share of the rounds in which prices were close to each other between Nash and joint-profit "
         "price, 0 to 1 (Wu et al. 2024; how close is a setting).",
-        "together_longest": "Longest run of such rounds, a count from 0.",
-        "together_from": "Round from which all rounds to the end are such rounds, from 1; missing if the last is none.",
+        "together_longest": "Longest run of rounds as in together_share, a count from 0.",
+        "together_from": "Round from which all rounds are as in together_share, from 1; missing if the last is not.",
         "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "
         f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
     },

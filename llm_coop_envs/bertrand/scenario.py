@@ -17,5 +17,6 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:BertrandSection",
     after=f"{_ROOM}.after:Deviations",
+    learning=f"{_ROOM}.learning:LEARNING",
     film="round",
 )

@@ -1,11 +1,50 @@
-"""Following price competition."""
+"""Scenes of price competition, and how they follow from its events."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from llm_coop_envs.render.scenes.base import BertrandScene
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.render.scenes.base import FloatArray, Scene
 from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BertrandScene(Scene):
+    """A moment of price competition.
+
+    Attributes:
+        rounds: after how many rounds play ends.
+        first_round: the round of the first row of the histories.
+        prices: (rounds so far, firms).
+        demand: (rounds so far, firms).
+        profits: (rounds so far, firms).
+        together: (rounds so far,) whether the prices were close to each other between Nash and joint-profit price.
+        nash: each firm's Nash price.
+        joint: each firm's joint-profit price.
+        nash_profit: each firm's profit at the Nash prices.
+        joint_profit: each firm's profit at the joint-profit prices.
+        cost: each firm's unit cost.
+        band: lowest and highest price of the collusion band.
+        initial_prices: the prices before round 1, if there were any.
+    """
+
+    rounds: int
+    first_round: int
+    prices: FloatArray
+    demand: FloatArray
+    profits: FloatArray
+    together: NDArray[np.bool_]
+    nash: tuple[float, ...]
+    joint: tuple[float, ...]
+    nash_profit: tuple[float, ...]
+    joint_profit: tuple[float, ...]
+    cost: tuple[float, ...]
+    band: tuple[float, float]
+    initial_prices: tuple[float, ...] | None
 
 
 class BertrandTracker(Tracker[BertrandScene]):
@@ -18,39 +57,26 @@ class BertrandTracker(Tracker[BertrandScene]):
     def __init__(self, start: Event) -> None:
         super().__init__(start)
         firms = len(self.agents)
-        self._start = start
         self._first_round = 1
-        self._prices, self._demand, self._profits = (Growing((firms,), np.float64) for _ in range(3))
-        self._together = Growing((), np.bool_)
+        self._histories = {name: Growing((firms,), np.float64) for name in ("prices", "demand", "profits")}
+        self._histories["together"] = Growing((), np.bool_)
         low, high, _ = start["band"]
         nash, joint = np.array(start["nash"]), np.array(start["joint"])
-        self._band = (float((nash + low * (joint - nash)).min()), float((nash + high * (joint - nash)).max()))
+        initial = start["initial_prices"]
+        self._market: dict[str, Any] = {
+            **{name: tuple(start[name]) for name in ("nash", "joint", "nash_profit", "joint_profit", "cost")},
+            "band": (float((nash + low * (joint - nash)).min()), float((nash + high * (joint - nash)).max())),
+            "initial_prices": None if initial is None else tuple(initial),
+            "rounds": self.settings["rounds"],
+        }
 
     def scene(self) -> BertrandScene:
         """The scene of the moment."""
-        start = self._start
-        initial = start["initial_prices"]
-        return BertrandScene(
-            **self.common(),
-            rounds=self.settings["rounds"],
-            first_round=self._first_round,
-            prices=self._prices.view(),
-            demand=self._demand.view(),
-            profits=self._profits.view(),
-            together=self._together.view(),
-            nash=tuple(start["nash"]),
-            joint=tuple(start["joint"]),
-            nash_profit=tuple(start["nash_profit"]),
-            joint_profit=tuple(start["joint_profit"]),
-            cost=tuple(start["cost"]),
-            band=self._band,
-            initial_prices=None if initial is None else tuple(initial),
-        )
+        histories: dict[str, Any] = {name: rows.view() for name, rows in self._histories.items()}
+        return BertrandScene(**self.common(), **self._market, **histories, first_round=self._first_round)
 
     def _settle(self, event: Event) -> None:
-        if not len(self._prices):
+        if not len(self._histories["prices"]):
             self._first_round = event["round"]
-        self._prices.append(event["prices"])
-        self._demand.append(event["demand"])
-        self._profits.append(event["profits"])
-        self._together.append(event["together"])
+        for name, rows in self._histories.items():
+            rows.append(event[name])

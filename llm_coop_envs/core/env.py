@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import logger, spaces
@@ -21,16 +21,13 @@ from pettingzoo import ParallelEnv
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.question import Number, Question, Words
-from llm_coop_envs.core.rendering import GRAPHICAL, Easel, check_pygame
+from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
-
-if TYPE_CHECKING:
-    from llm_coop_envs.render.scenes.base import AnyScene
 
 # Longer than any text the shipped wordings make; only a bound for the observation space.
 MAX_TEXT_LENGTH = 10_000_000
@@ -94,7 +91,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
         self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
         self._watched = render_mode == "human"
-        self._easel: Easel | None = None
+        self._renderer: Any = None
         self._index = {name: i for i, name in enumerate(self.possible_agents)}
         self._observation_spaces: dict[str, spaces.Dict] = {}
         self._action_spaces: dict[str, spaces.Dict] = {}
@@ -244,18 +241,17 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         phases[self.phases.index(self.phase)] = 1.0
         return np.concatenate([phases, self.turn, self._alive, self._state_vector()], dtype=np.float64)
 
-    def scene(self) -> AnyScene:
-        """The present situation as plain data, from which pictures are drawn; see `llm_coop_envs.render.scenes.base`.
+    def scene(self) -> Any:
+        """The present situation as plain data, for pictures: an `llm_coop_envs.render.scenes.base.Scene`.
 
         What it knows of earlier rounds is complete if the episode was recorded, else what the players remember.
 
         Raises:
             ResetNeeded: before the first `reset`.
-            SceneError: the scenario has no picture.
         """
         if not self._started:
             raise ResetNeeded("scene() was called before reset(); call reset() first")
-        return self._easel_at_hand().scene()
+        return self._drawing().scene()
 
     def render(self) -> NDArray[np.uint8] | str | None:
         """The situation, as `render_mode` says: an (height, width, 3) array, text, or shown in the window (`None`).
@@ -272,7 +268,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if not self._started:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         if self.render_mode == "rgb_array":
-            return self._easel_at_hand().frame()
+            frame: NDArray[np.uint8] = self._drawing().frame()
+            return frame
         if self.render_mode == "human":
             self._show()
             return None
@@ -281,16 +278,16 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     def close(self) -> None:
         """Close the window, if there is one. May be called any number of times."""
-        if self._easel is not None:
-            self._easel.close()
+        if self._renderer is not None:
+            self._renderer.close()
 
     def _show(self) -> None:
-        self._easel_at_hand().show()
+        self._drawing().show()
 
-    def _easel_at_hand(self) -> Easel:
-        if self._easel is None:
-            self._easel = Easel(self, self.metadata["render_fps"])
-        return self._easel
+    def _drawing(self) -> Any:
+        if self._renderer is None:
+            self._renderer = make_renderer(self, self.metadata["render_fps"])
+        return self._renderer
 
     # Snapshots and copies.
 

@@ -105,11 +105,17 @@ class Options:
     known: tuple[str, ...] = ()
 
     def find(self, text: str) -> Option | None:
-        """The option that a text names exactly: by letter, name, alias, or the number that `step` takes."""
+        """The option that a text names exactly: by letter, name, the number that `step` takes, or alias.
+
+        A letter or number that the question shows never means another option's alias.
+        """
         wanted = " ".join(text.lower().split())
-        spelled = ((o, (o.letter, o.name.lower(), *o.aliases)) for o in self.options)
-        found = next((option for option, names in spelled if wanted and wanted in names), None)
-        return found or next((o for o in self.options if wanted == str(o.choice)), None)
+        names = [(o.letter.lower(), o.name.lower(), str(o.choice), *o.aliases) for o in self.options]
+        # Column by column: all letters first, then all names, and so on.
+        found = (k for way in range(3) for k, ways in enumerate(names) if wanted and wanted == ways[way])
+        others = (k for k, ways in enumerate(names) if wanted and wanted in ways[3:])
+        index = next(found, next(others, None))
+        return None if index is None else self.options[index]
 
 
 Question = Number | Options | Words

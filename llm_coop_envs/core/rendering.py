@@ -1,30 +1,16 @@
-"""Drawing an environment; `llm_coop_envs.render` and pygame are imported only when somebody asks for a picture.
-
-The easel turns what the environment recorded into scenes and hands them to `llm_coop_envs.render`, which knows no
-environment. An episode is never lost because drawing failed: a failure is warned about once, and play goes on.
-"""
+"""The way to pictures: what draws is imported, with pygame, only when somebody asks for a picture."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from gymnasium import logger
-from numpy.typing import NDArray
-
-from llm_coop_envs.core.array_env import ArrayEnv
-from llm_coop_envs.core.hooks import Event
-from llm_coop_envs.errors import LlmCoopError, MissingExtra
-
-if TYPE_CHECKING:
-    from llm_coop_envs.render.scenes.base import AnyScene
-    from llm_coop_envs.render.scenes.tracking import Tracker
-    from llm_coop_envs.render.screen.window import Window
+from llm_coop_envs.core.scenario import load
+from llm_coop_envs.errors import MissingExtra
 
 #: The render modes that need pygame.
 GRAPHICAL = ("human", "rgb_array")
+_RENDERER = "llm_coop_envs.render.live:Renderer"
 
 
 def check_pygame(mode: str) -> None:
@@ -37,105 +23,11 @@ def check_pygame(mode: str) -> None:
         raise MissingExtra(f"render_mode={mode!r}", "render")
 
 
-class Easel:
-    """What an environment draws with.
+def make_renderer(game: Any, fps: float) -> Any:
+    """What draws an environment: it has `scene()`, `frame()`, `show()` and `close()`.
 
     Args:
         game: the environment.
         fps: how many steps a window shows per second.
     """
-
-    def __init__(self, game: ArrayEnv, fps: float) -> None:
-        self._game = game
-        self._fps = fps
-        self._tracker: Tracker[Any] | None = None
-        self._events: Sequence[Event] = ()
-        self._seen = 0
-        self._window: Window | None = None
-        self._failed = False
-
-    def scene(self) -> AnyScene:
-        """The present situation as plain data."""
-        from llm_coop_envs.render.scenes.from_events import tracker
-
-        game = self._game
-        if self._tracker is None or self._events is not game.events or not game.record:
-            events = game.events if game.record else []
-            self._events = game.events
-            if events and events[0]["type"] == "start":
-                self._tracker, self._seen = tracker(events[0]), 1
-            else:
-                # Not recorded from the beginning: what the game still knows of its past has to do.
-                opening = {"type": "start", "step": 0, "round": game.round, "seed": None, **game.opening()}
-                self._tracker, self._seen = tracker(opening), len(events)
-                for event in (*game.recap(), *self._still_heard()):
-                    self._tracker.add(event)
-        following = self._tracker
-        for event in game.events[self._seen :]:
-            following.add(event)
-        self._seen = len(game.events)
-        following.step = game.cycles
-        scene: AnyScene = following.scene()
-        return scene
-
-    def frame(self) -> NDArray[np.uint8]:
-        """The present situation as an (height, width, 3) array."""
-        from llm_coop_envs.render.screen.draw import error_frame, frame
-
-        try:
-            return frame(self.scene())
-        except LlmCoopError:
-            raise
-        except Exception as error:
-            self._warn(error)
-            return error_frame(
-                f"This picture could not be drawn ({type(error).__name__}: {error}); the episode goes on."
-            )
-
-    def show(self) -> None:
-        """Show the present situation in the window; opens it.
-
-        Raises:
-            WindowError: there is no display.
-        """
-        from llm_coop_envs.render.screen.window import Window
-
-        if self._failed:
-            return
-        if self._window is None:
-            self._window = Window(title=self._game.name, fps=self._fps)
-        try:
-            self._window.show(self.scene())
-        except LlmCoopError:
-            raise
-        except Exception as error:
-            self._warn(error)
-            self.close()
-            self._failed = True
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        window, self._window = self._window, None
-        if window is not None:
-            window.close()
-
-    def _warn(self, error: Exception) -> None:
-        if not self._failed:
-            logger.warn(f"drawing failed ({type(error).__name__}: {error}); the episode goes on without pictures")
-        self._failed = True
-
-    def _still_heard(self) -> list[Event]:
-        """The messages that can still be heard, as events."""
-        game = self._game
-        names = game.possible_agents
-        return [
-            {
-                "type": "message",
-                "step": game.cycles,
-                "round": game.round,
-                "agent": names[said.speaker],
-                "text": said.text,
-                "hearers": None if said.hearers is None else [names[k] for k in said.hearers],
-            }
-            for said in game.conversation.messages
-        ]
+    return load(_RENDERER)(game, fps)

@@ -62,20 +62,29 @@ class Settings:
         Raises:
             SettingsError: an unknown preset or field, or an impossible value.
         """
-        names = [f.name for f in fields(cls) if f.init]
-        for name, value in given.items():
-            if name not in names:
-                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
         if preset is None:
-            return cls(**given)
+            return cls.from_json(given)
         if preset not in cls.presets:
             raise SettingsError(
                 "preset", preset, f"is no preset of {cls.__name__}; {suggestion(str(preset), cls.presets)}"
             )
-        return cls(**{**cls.presets[preset], **given})
+        return cls.from_json({**cls.presets[preset], **given})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Make settings from fields by name; those that are left out have their defaults.
+
+        Raises:
+            SettingsError: an unknown field, or an impossible value.
+        """
+        names = [f.name for f in fields(cls) if f.init]
+        for name, value in data.items():
+            if name not in names:
+                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
+        return cls(**data)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `build` accepts again."""
+        """All fields as plain data that `from_json` accepts again."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.init}
 
 
@@ -153,11 +162,21 @@ def check_int(settings: object, field: str, low: int, high: int | None = None, *
     value = getattr(settings, field)
     if optional and value is None:
         return
+    require_int(field, value, low, high)
+
+
+def require_int(name: str, value: object, low: int, high: int | None = None) -> int:
+    """An integer in [low, high].
+
+    Raises:
+        SettingsError: it is none.
+    """
     bounds = f"{low} or more" if high is None else f"between {low} and {high}"
     if isinstance(value, bool) or not isinstance(value, int):
-        raise SettingsError(field, value, f"must be a whole number, {bounds}")
+        raise SettingsError(name, value, f"must be a whole number, {bounds}")
     if value < low or (high is not None and value > high):
-        raise SettingsError(field, value, f"must be {bounds}")
+        raise SettingsError(name, value, f"must be {bounds}")
+    return value
 
 
 def check_number(

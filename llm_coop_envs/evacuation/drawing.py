@@ -4,87 +4,53 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_coop_envs.evacuation.drawing_room import Frame, draw_room, exit_colour, frame_of, look_of
-from llm_coop_envs.evacuation.sight import towards
-from llm_coop_envs.render.scenes.base import DISABLED, ESCAPED, INSIDE, EvacuationScene
-from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, PANEL, PAPER, VERMILION, Canvas, Rect
-from llm_coop_envs.render.screen.chart import Chart, Curve
-from llm_coop_envs.render.screen.draw import Picture
+from llm_coop_envs.evacuation.drawing_room import draw_room, exit_colour, layout_of, look_of
+from llm_coop_envs.evacuation.scene import DISABLED, ESCAPED, INSIDE, EvacuationScene
+from llm_coop_envs.evacuation.seen import exits_seen
+from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, VERMILION, Canvas, Rect
+from llm_coop_envs.render.screen.chart import Chart
+from llm_coop_envs.render.screen.page import Picture, areas, draw_page
 
-SIZE = (1100, 720)
 _PERSONA_WORDS: tuple[tuple[tuple[bool | None, bool | None], str], ...] = (
     ((True, True), "strong, confident"),
     ((True, False), "strong, afraid"),
     ((False, True), "not strong, confident"),
     ((False, False), "not strong, afraid"),
 )
-_DOING = {
-    "start": "before the first round",
-    "opened": "a round begins",
-    "talk": "talking",
-    "exit": "choosing exits",
-    "move": "moving",
-    "settled": "round over",
-    "over": "over",
-}
 
 
 def draw_evacuation(scene: EvacuationScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
-    canvas.surface.fill(PAPER)
     room_area, panel = areas(canvas)
-    _head(scene, canvas)
+    inside, out, disabled = (int((scene.status == status).sum()) for status in (INSIDE, ESCAPED, DISABLED))
+    counts = {"inside": inside, "out": out, "knocked over": int(scene.overtaken.sum()), "disabled": disabled}
+    doing = scene.state(exit="choosing exits", move="moving")
+    inner = draw_page(
+        canvas,
+        title="Evacuation",
+        state=f"round {scene.round} of {scene.rounds} · {doing}",
+        right="   ".join(f"{name} {count}" for name, count in counts.items() if count or name in ("inside", "out")),
+        panel=panel,
+    )
     draw_room(scene, canvas, room_area)
-    if panel.width > 0:
-        _panel(scene, canvas, panel)
-
-
-def areas(canvas: Canvas) -> tuple[Rect, Rect]:
-    """Where the room and the panel beside it are; a narrow picture has no panel."""
-    px, whole = canvas.px, canvas.rect
-    head, foot = px(36), px(22) if canvas.view.hint else 0
-    wide = min(px(340), round(whole.width * 0.36))
-    if wide < px(190):
-        wide = 0
-    room = Rect(0, head, whole.width - wide, whole.height - head - foot)
-    return room, Rect(room.right, head, wide, whole.height - head - foot)
+    if panel.width:
+        _panel(scene, canvas, inner)
 
 
 def person_at(scene: EvacuationScene, canvas: Canvas, x: int, y: int) -> int | None:
     """The person nearest to a pixel, if one is near."""
-    room_area, _ = areas(canvas)
-    frame: Frame = frame_of(scene, canvas, room_area)
+    layout = layout_of(scene, canvas, areas(canvas)[0])
     inside = np.flatnonzero(scene.status == INSIDE)
-    if frame.at(x, y) is None or not len(inside):
+    if not (layout.area.collidepoint(x, y) and len(inside)):
         return None
-    middles = frame.middles(scene.positions[inside])
+    middles = layout.middles(scene.positions[inside])
     distance = np.hypot(middles[:, 0] - x, middles[:, 1] - y)
     nearest = int(distance.argmin())
-    return int(inside[nearest]) if distance[nearest] <= max(frame.cell, canvas.px(10)) else None
+    return int(inside[nearest]) if distance[nearest] <= max(layout.cell, canvas.px(10)) else None
 
 
-def _head(scene: EvacuationScene, canvas: Canvas) -> None:
+def _panel(scene: EvacuationScene, canvas: Canvas, inner: Rect) -> None:
     px = canvas.px
-    escaped = int((scene.status == ESCAPED).sum())
-    bar = Rect(0, 0, canvas.rect.width, px(36))
-    canvas.box(bar, PANEL)
-    at = canvas.text((px(12), bar.centery), "Evacuation", size=16, bold=True, anchor="midleft").right + px(14)
-    doing = scene.reason or _DOING.get(scene.doing, scene.doing)
-    parts = [f"round {scene.round} of {scene.rounds}", doing]
-    right = [f"inside {scene.inside}", f"out {escaped}"]
-    knocked = int(scene.overtaken.sum())
-    if knocked:
-        right.append(f"knocked over {knocked}")
-    if scene.disabled:
-        right.append(f"disabled {scene.disabled}")
-    end = canvas.text((bar.right - px(12), bar.centery), "   ".join(right), size=13, bold=True, anchor="midright").left
-    canvas.text((at, bar.centery), " · ".join(parts), size=13, colour=FAINT, anchor="midleft", width=end - at - px(8))
-
-
-def _panel(scene: EvacuationScene, canvas: Canvas, panel: Rect) -> None:
-    px = canvas.px
-    canvas.box(panel, PANEL)
-    inner = panel.inflate(-px(24), -px(16))
     y = inner.top
     height = min(px(200), inner.height * 2 // 5)
     _curve(scene, canvas, Rect(inner.left, y, inner.width, height))
@@ -109,11 +75,11 @@ def _curve(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> None:
         x_range=(0.0, float(max(scene.rounds, x[-1]))),
         y_range=(0.0, float(len(scene.agents))),
         x_label="round",
-        whole_y=True,
+        integers=True,
     )
     for index in range(curve.shape[1]):
-        chart.curve(Curve(x=x, y=curve[:, index].astype(np.float64), colour=exit_colour(index), width=1.6))
-    chart.curve(Curve(x=x, y=total.astype(np.float64), colour=INK, width=2.4))
+        chart.curve(x, curve[:, index].astype(np.float64), exit_colour(index), width=1.6)
+    chart.curve(x, total.astype(np.float64), INK, width=2.4)
     end = chart.place(float(x[-1]), float(total[-1]))
     canvas.dot(end, INK, canvas.px(7))
 
@@ -221,7 +187,7 @@ def _person(scene: EvacuationScene, canvas: Canvas, rect: Rect, person: int) -> 
         canvas.text((middle, y), "people", size=11, colour=FAINT, anchor="topright")
         canvas.text((rect.right, y), "cells", size=11, colour=FAINT, anchor="topright", width=rect.right - middle)
         y += step
-        for known in towards(scene, person)[:8]:
+        for known in exits_seen(scene, person)[:8]:
             canvas.text((rect.left, y), known.name, size=12, width=middle - rect.left - px(50))
             canvas.text((middle, y), f"{known.people:.2f}", size=12, anchor="topright")
             canvas.text((rect.right, y), f"{known.distance:.1f}", size=12, anchor="topright")
@@ -239,4 +205,9 @@ def _person(scene: EvacuationScene, canvas: Canvas, rect: Rect, person: int) -> 
                 y = _message(canvas, room, scene.agents[said.speaker], said.text)
 
 
-PICTURE = Picture(draw=draw_evacuation, size=SIZE)
+PICTURE = Picture(
+    draw=draw_evacuation,
+    size=(1100, 720),
+    player_at=person_at,
+    keys="c colours · t trails · d density · b bubbles · click a person, f follow, esc",
+)

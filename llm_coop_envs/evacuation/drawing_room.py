@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.evacuation.bubbles import Placed, place
-from llm_coop_envs.evacuation.sight import fan, target_of
-from llm_coop_envs.render.scenes.base import DISABLED, INSIDE, EvacuationScene, RoomPlan
+from llm_coop_envs.evacuation.room import Room
+from llm_coop_envs.evacuation.scene import DISABLED, INSIDE, EvacuationScene, exit_places
+from llm_coop_envs.evacuation.seen import cells_seen, target_of
 from llm_coop_envs.render.screen.canvas import (
     BLUE,
     FAINT,
@@ -66,7 +67,7 @@ def look_of(scene: EvacuationScene, person: int, colour: str) -> tuple[Colour, s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class Layout:
     """Where the room's cells are on the surface.
 
     Attributes:
@@ -95,14 +96,8 @@ class Frame:
         """The middle of a cell."""
         return round(self.left + (col + 0.5) * self.cell), round(self.top + (row + 0.5) * self.cell)
 
-    def at(self, x: int, y: int) -> tuple[int, int] | None:
-        """The (row, column) under a pixel, if it is in the picture of the room."""
-        if not self.area.collidepoint(x, y):
-            return None
-        return (y - self.top) // self.cell, (x - self.left) // self.cell
 
-
-def frame_of(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Frame:
+def layout_of(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Layout:
     """How the room fits: whole if it can, else (or when following somebody) the part around a person."""
     room, view = scene.room, canvas.view
     margin = canvas.px(_MARGIN)
@@ -120,64 +115,58 @@ def frame_of(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Frame:
         # Do not look further beyond the walls than needed.
         left = min(max(left, area.right - margin - width), area.left + margin) if width > area.width else left
         top = min(max(top, area.bottom - margin - height), area.top + margin) if height > area.height else top
-    return Frame(area=area, cell=cell, left=left, top=top)
+    return Layout(area=area, cell=cell, left=left, top=top)
 
 
-def draw_room(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Frame:
+def draw_room(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Layout:
     """Draw the room with everything in it; returns where its cells are."""
-    frame = frame_of(scene, canvas, area)
+    layout = layout_of(scene, canvas, area)
     surface, view = canvas.surface, canvas.view
     surface.set_clip(area)
-    surface.blit(_ground(scene.room, frame.cell), (frame.left, frame.top))
+    surface.blit(_ground(scene.room, layout.cell), (layout.left, layout.top))
     if view.density:
-        _draw_density(scene, canvas, frame)
+        _draw_density(scene, canvas, layout)
     chosen = view.selected if view.selected is not None and view.selected < len(scene.agents) else None
     if chosen is not None and scene.status[chosen] == INSIDE:
-        _draw_sight(scene, canvas, frame, chosen)
+        _draw_sight(scene, canvas, layout, chosen)
     if view.trails:
-        _draw_trails(scene, canvas, frame)
-    _draw_people(scene, canvas, frame)
+        _draw_trails(scene, canvas, layout)
+    _draw_people(scene, canvas, layout)
     if chosen is not None:
-        _mark(scene, canvas, frame, chosen)
-    tags = _draw_exits(scene, canvas, frame)
+        _mark(scene, canvas, layout, chosen)
+    tags = _draw_exits(scene, canvas, layout)
     if view.bubbles and scene.said:
-        _draw_bubbles(scene, canvas, frame, chosen, tags)
+        _draw_bubbles(scene, canvas, layout, chosen, tags)
     surface.set_clip(None)
-    return frame
+    return layout
 
 
 @lru_cache(maxsize=16)
-def _ground(room: RoomPlan, cell: int) -> pygame.Surface:
+def _ground(room: Room, cell: int) -> pygame.Surface:
     """What never changes: floor, walls, desks, and the openings of the exits."""
     surface = pygame.Surface((room.cols * cell, room.rows * cell))
     surface.fill(PAPER)
-    if cell >= 7:
-        for row in range(1, room.rows):
-            pygame.draw.line(
-                surface, PANEL if cell < 12 else mixed(GRID, 0.6), (0, row * cell), (surface.get_width(), row * cell)
-            )
-        for col in range(1, room.cols):
-            pygame.draw.line(
-                surface, PANEL if cell < 12 else mixed(GRID, 0.6), (col * cell, 0), (col * cell, surface.get_height())
-            )
     width, height = surface.get_size()
-    for wall in (
-        (0, 0, width, cell),
-        (0, height - cell, width, cell),
-        (0, 0, cell, height),
-        (width - cell, 0, cell, height),
-    ):
-        surface.fill(WALL, wall)
+    if cell >= 7:
+        line = PANEL if cell < 12 else mixed(GRID, 0.6)
+        for y in range(cell, height, cell):
+            surface.fill(line, (0, y, width, 1))
+        for x in range(cell, width, cell):
+            surface.fill(line, (x, 0, 1, height))
+    surface.fill(WALL, (0, 0, width, cell))
+    surface.fill(WALL, (0, height - cell, width, cell))
+    surface.fill(WALL, (0, 0, cell, height))
+    surface.fill(WALL, (width - cell, 0, cell, height))
     inset = 1 if cell >= 6 else 0
-    for row, col in room.desks:
+    for row, col in zip(*room.row_col(np.flatnonzero(room.desks)), strict=True):
         desk = Rect(col * cell + inset, row * cell + inset, cell - 2 * inset, cell - 2 * inset)
         pygame.draw.rect(surface, DESK, desk, border_radius=cell // 6)
-    for (row, col), group in zip(room.exit_cells, room.exit_groups, strict=True):
-        surface.fill(mixed(exit_colour(group), 0.45), Rect(col * cell, row * cell, cell, cell))
+    for row, col, exit_ in exit_places(room):
+        surface.fill(mixed(exit_colour(exit_), 0.45), Rect(col * cell, row * cell, cell, cell))
     return surface
 
 
-def _draw_density(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> None:
+def _draw_density(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None:
     """People per cell in the 5 x 5 cells around, from clear to orange."""
     room = scene.room
     count = np.zeros((room.rows + 5, room.cols + 5))
@@ -197,41 +186,42 @@ def _draw_density(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> None:
     alpha = pygame.surfarray.pixels_alpha(small)
     alpha[:] = (np.minimum(1.0, share.T * 1.6) * 150).astype(np.uint8)
     del alpha
-    size = room.cols * frame.cell, room.rows * frame.cell
+    size = room.cols * layout.cell, room.rows * layout.cell
     if size[0] * size[1] <= 4_000_000:
         cloud = pygame.transform.smoothscale(small, size)
-        floor = Rect(0, 0, *size).inflate(-2 * frame.cell, -2 * frame.cell)
-        canvas.surface.blit(cloud, (frame.left + frame.cell, frame.top + frame.cell), floor)
+        floor = Rect(0, 0, *size).inflate(-2 * layout.cell, -2 * layout.cell)
+        canvas.surface.blit(cloud, (layout.left + layout.cell, layout.top + layout.cell), floor)
 
 
-def _draw_sight(scene: EvacuationScene, canvas: Canvas, frame: Frame, person: int) -> None:
+def _draw_sight(scene: EvacuationScene, canvas: Canvas, layout: Layout, person: int) -> None:
     """The cells somebody looks over, how far it is heard, and where it heads."""
-    cell = frame.cell
+    cell = layout.cell
     patch = pygame.Surface((cell, cell), pygame.SRCALPHA)
     patch.fill((*YELLOW, 120))
     room = scene.room
+    exits = {(row, col) for row, col, _ in exit_places(room)}
     open_cells = [
         (row, col)
-        for row, col in fan(scene, person)
-        if (0 < row < room.rows - 1 and 0 < col < room.cols - 1) or (row, col) in room.exit_cells
+        for row, col in cells_seen(scene, person)
+        if (0 < row < room.rows - 1 and 0 < col < room.cols - 1) or (row, col) in exits
     ]
-    canvas.surface.blits([(patch, frame.rect(row, col)) for row, col in open_cells], doreturn=False)
-    middle = frame.middle(*scene.positions[person].tolist())
+    canvas.surface.blits([(patch, layout.rect(row, col)) for row, col in open_cells], doreturn=False)
+    middle = layout.middle(*scene.positions[person].tolist())
     if scene.hearing_radius is not None:
-        spoken = frame.middle(*scene.stood[person].tolist())
+        spoken = layout.middle(*scene.stood[person].tolist())
         pygame.draw.circle(canvas.surface, INK, spoken, round(scene.hearing_radius * cell), canvas.px(1))
     target = target_of(scene, person)
     if target is not None:
-        canvas.dashed(middle, frame.middle(*target), INK, 5)
+        canvas.dashed(middle, layout.middle(*target), INK, 5)
 
 
-def _draw_trails(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> None:
-    if len(scene.trails) < 2 or frame.cell < 4:
+def _draw_trails(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None:
+    if len(scene.trails) < 2 or layout.cell < 4:
         return
     now = scene.positions[None]
     path = np.concatenate([scene.trails, now])
-    x, y = frame.left + (path[:, :, 1] + 0.5) * frame.cell, frame.top + (path[:, :, 0] + 0.5) * frame.cell
-    surface, width = canvas.surface, max(1, frame.cell // 7)
+    x, y = layout.left + (path[:, :, 1] + 0.5) * layout.cell, layout.top + (path[:, :, 0] + 0.5) * layout.cell
+    surface, width = canvas.surface, max(1, layout.cell // 7)
     for person in np.flatnonzero(scene.status == INSIDE).tolist():
         line = list(zip(x[:, person].tolist(), y[:, person].tolist(), strict=True))
         colour, _ = look_of(scene, person, canvas.view.colour)
@@ -240,9 +230,9 @@ def _draw_trails(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> None:
         pygame.draw.lines(surface, mixed(colour, 0.4), False, line[half:], width)
 
 
-def _draw_people(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> None:
-    cell = frame.cell
-    middles = frame.middles(scene.positions).tolist()
+def _draw_people(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None:
+    cell = layout.cell
+    middles = layout.middles(scene.positions).tolist()
     overtaken = scene.overtaken.tolist()
     mode = canvas.view.colour
     if cell < 5:
@@ -270,32 +260,30 @@ def _draw_people(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> None:
     canvas.surface.blits(pictures, doreturn=False)
 
 
-def _mark(scene: EvacuationScene, canvas: Canvas, frame: Frame, person: int) -> None:
-    middle = frame.middle(*scene.positions[person].tolist())
-    radius = max(canvas.px(5), round(frame.cell * 0.62))
+def _mark(scene: EvacuationScene, canvas: Canvas, layout: Layout, person: int) -> None:
+    middle = layout.middle(*scene.positions[person].tolist())
+    radius = max(canvas.px(5), round(layout.cell * 0.62))
     pygame.draw.circle(canvas.surface, PAPER, middle, radius + canvas.px(2), canvas.px(2))
     pygame.draw.circle(canvas.surface, INK, middle, radius, canvas.px(2))
 
 
-def _draw_exits(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> list[Rect]:
+def _draw_exits(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> list[Rect]:
     """Name and count of each exit, outside the wall; returns where they stand."""
     room, px = scene.room, canvas.px
     tags = []
     for index, name in enumerate(room.exit_names):
-        cells = [cell for cell, group in zip(room.exit_cells, room.exit_groups, strict=True) if group == index]
-        row = sum(cell[0] for cell in cells) / len(cells)
-        col = sum(cell[1] for cell in cells) / len(cells)
-        x, y = frame.middle(row, col)
-        half = frame.cell // 2 + px(4)
+        row, col = np.mean([place[:2] for place in exit_places(room) if place[2] == index], axis=0).tolist()
+        x, y = layout.middle(row, col)
+        half = layout.cell // 2 + px(4)
         if row <= 0:
-            anchor, where = "midbottom", (x, frame.top - px(4))
+            anchor, where = "midbottom", (x, layout.top - px(4))
         elif row >= room.rows - 1:
-            anchor, where = "midtop", (x, frame.top + room.rows * frame.cell + px(4))
+            anchor, where = "midtop", (x, layout.top + room.rows * layout.cell + px(4))
         elif col <= 0:
             anchor, where = "midright", (x - half, y)
         else:
             anchor, where = "midleft", (x + half, y)
-        if not frame.area.inflate(2 * px(_MARGIN), 2 * px(_MARGIN)).collidepoint(x, y):
+        if not layout.area.inflate(2 * px(_MARGIN), 2 * px(_MARGIN)).collidepoint(x, y):
             continue
         count = str(scene.out[index])
         colour = exit_colour(index)
@@ -309,7 +297,7 @@ def _draw_exits(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> list[Re
         else:
             tag = Rect(0, 0, wide + number + px(16), height + px(4))
         setattr(tag, anchor, where)
-        tag.clamp_ip(frame.area)
+        tag.clamp_ip(layout.area)
         canvas.box(tag, PAPER, colour, 4)
         if sideways:
             canvas.text((tag.centerx, tag.top + px(2)), title, size=12, bold=True, colour=colour, anchor="midtop")
@@ -321,7 +309,7 @@ def _draw_exits(scene: EvacuationScene, canvas: Canvas, frame: Frame) -> list[Re
     return tags
 
 
-def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, frame: Frame, chosen: int | None, tags: list[Rect]) -> None:
+def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, layout: Layout, chosen: int | None, tags: list[Rect]) -> None:
     """What was said in this round, the latest first; of a selected person only what it said and heard."""
     said = [one for one in scene.said[::-1] if not one.text.isspace() and one.text]
     if chosen is not None:
@@ -333,13 +321,13 @@ def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, frame: Frame, chosen: 
     inside = np.unique(np.append(np.flatnonzero(scene.status == INSIDE), [one.speaker for one in said]))
     people = tuple(map(tuple, scene.stood[inside].tolist()))
     spoken = tuple((one.text, *scene.stood[one.speaker].tolist()) for one in said[:_BUBBLES])
-    area = frame.area
-    placed = _bubbles(spoken, people, frame.cell, (area.left, area.top, area.width, area.height),
-                      (frame.left, frame.top), tuple((t.left, t.top, t.width, t.height) for t in tags),
+    area = layout.area
+    placed = _bubbles(spoken, people, layout.cell, (area.left, area.top, area.width, area.height),
+                      (layout.left, layout.top), tuple((t.left, t.top, t.width, t.height) for t in tags),
                       canvas.view.scale, canvas.view.system_fonts)  # fmt: skip
     for one in placed:
         # By now the speaker may have gone a step further.
-        _tail(canvas, one.box, frame.middle(*scene.positions[said[one.index].speaker].tolist()))
+        _tail(canvas, one.box, layout.middle(*scene.positions[said[one.index].speaker].tolist()))
     pad = canvas.px(_PAD)
     for one in placed:
         message = said[one.index]
@@ -362,7 +350,7 @@ def _bubbles(
     """Where the bubbles of a round stand; kept, because they stay there during all its steps."""
     view = View(scale=scale, system_fonts=system_fonts)
     canvas = Canvas(pygame.Surface((1, 1)), view)
-    frame = Frame(area=Rect(area), cell=cell, left=corner[0], top=corner[1])
+    layout = Layout(area=Rect(area), cell=cell, left=corner[0], top=corner[1])
     px, size = canvas.px, canvas.px(11)
     widest, pad, height = min(px(170), area[2] // 3), px(_PAD), canvas.line_height(11)
     sizes = []
@@ -372,11 +360,11 @@ def _bubbles(
         sizes.append((wide + 2 * pad, len(lines) * height + 2 * pad))
     return tuple(
         place(
-            [frame.middle(row, col) for _, row, col in spoken],
+            [layout.middle(row, col) for _, row, col in spoken],
             sizes,
             area,
             avoid=tags,
-            people=frame.middles(np.array(people, dtype=np.int64).reshape(-1, 2)),
+            people=layout.middles(np.array(people, dtype=np.int64).reshape(-1, 2)),
             gap=px(4),
             reach=max(px(12), cell),
             most=max(3, area[2] * area[3] // (px(190) * px(190))),

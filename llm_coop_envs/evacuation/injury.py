@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from llm_coop_envs.core.shares import divide
 from llm_coop_envs.evacuation.room import BoolArray, FloatArray, IntArray, Room
 
 #: Means of N0, Y0, Z0 for the better and the worse physical trait; standard deviation 1 (authors' code).
@@ -74,23 +75,12 @@ def ancestor_attributes(people: int) -> Attributes:
         people: n; with n = 100 exactly the ancestor's numbers.
     """
     rows: list[tuple[float, float, float]] = []
-    sizes = _apportion([share for share, *_ in ANCESTOR_GROUPS], people)
+    sizes = divide(people, [share for share, *_ in ANCESTOR_GROUPS])
     for size, (_, pressure, count, shares) in zip(sizes, ANCESTOR_GROUPS, strict=True):
-        for level, number in enumerate(_apportion(shares, size), start=1):
+        for level, number in enumerate(divide(size, shares), start=1):
             rows += [(level, pressure, count)] * number
     table = np.array(rows, dtype=np.float64).reshape(-1, 3)
     return Attributes(level=table[:, 0], pressure_limit=table[:, 1], count_limit=table[:, 2])
-
-
-def _apportion(shares: list[float] | tuple[float, ...], total: int) -> list[int]:
-    """Whole numbers by largest remainder, the earlier share on ties; they add up to `total`."""
-    # Rounded, so that 0.3 * 100 is 30 and not a hair less.
-    exact = [round(share * total, 9) for share in shares]
-    whole = [int(number) for number in exact]
-    by_remainder = sorted(range(len(shares)), key=lambda k: whole[k] - exact[k])
-    for k in by_remainder[: total - sum(whole)]:
-        whole[k] += 1
-    return whole
 
 
 def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, who: IntArray) -> FloatArray:

@@ -26,7 +26,7 @@ from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import bootstrap_mean
-from llm_coop_envs.evacuation.room_charts import RoomPlan, Snapshot, draw_snapshots, exit_color
+from llm_coop_envs.evacuation.room_charts import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
 SHOWN_ROUNDS = (0, 2, 4, 8)
@@ -159,9 +159,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         """How many have left by each round, in all and by exit."""
         names = list(dict.fromkeys(name for one in self.conditions for e in one.episodes for name in e.exits))
         published = any(as_published(one.condition) for one in self.conditions)
-        most = max(int(e.out.max()) for one in self.conditions for e in one.episodes)
-        if published:
-            most = max(most, *(counts[-1] for counts in self._reached().values()))
+        most = max([self._most(), *(counts[-1] for counts in self._reached().values() if published)])
         panels = [self._panel(None, None, published), *(self._panel(name, 1.05 * most, published) for name in names)]
         # Two columns for the usual three exits, so that a page can hold it.
         across = 2 if len(panels) in (2, 4) else 3
@@ -204,13 +202,16 @@ class EvacuationSection(ScenarioSection[Escape]):
                 for i, name in enumerate(escape.exits)
                 if name in self._reached()
             ]
-        top = 1.05 * max(int(e.out.max()) for other in self.conditions for e in other.episodes)
-        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, top))
+        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, 1.05 * self._most()))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
         """How many have left by each round."""
         curves = [_mean_left(one, one.episodes, None) for one in conditions]
         return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, None))
+
+    def _most(self) -> int:
+        """The most who left by one exit in an episode; at least 1, so that axes have a length."""
+        return max(1, *(int(escape.out.max()) for one in self.conditions for escape in one.episodes))
 
     def _is_published_run(self, one: PlayedCondition[Escape], seed: int) -> bool:
         """Whether an episode has the protocol, talk and seed of the published run."""
@@ -276,14 +277,6 @@ class EvacuationSection(ScenarioSection[Escape]):
         for number in shown:
             beside = f" (published run: {self.published_run['in_room'][number]})" if compared else ""
             moments.append(_moment(escape, number, f"{escape.inside[number]} inside{beside}"))
-        plan, names = escape.room, escape.exits
-        room = RoomPlan(
-            rows=plan["rows"],
-            cols=plan["cols"],
-            exit_names=names,
-            exit_cells=[(names.index(name), row, col) for name, row, col in plan["exits"]],
-            desks=[(row, col) for row, col in plan["desks"]],
-        )
         source = f" Published run: {self.published_run['source']}." if compared else ""
         missing = [number for number in SHOWN_ROUNDS if number not in shown]
         ended = f" The episode ended before round {missing[0]}." if missing else ""
@@ -294,7 +287,7 @@ class EvacuationSection(ScenarioSection[Escape]):
             f"cells of the last {_TRAIL} rounds.{ended}{source}",
             alt=f"Plans of the room after rounds {', '.join(map(str, shown))} in the condition "
             f"'{one.condition.title}': who is where, and which exit each heads for.",
-            figure=draw_snapshots(room, [moments]),
+            figure=draw_snapshots(escape.room, [moments]),
         )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.render.charts.style import (
     BLUE,
@@ -31,25 +31,6 @@ _SHAPES = ("o", "s", "^", "D", "v", "P")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoomPlan:
-    """A room in plain numbers; rows are counted from the top.
-
-    Attributes:
-        rows: rows, walls included.
-        cols: columns, walls included.
-        exit_names: the exits.
-        exit_cells: (exit, row, column) of every exit cell; `exit` is an index of `exit_names`.
-        desks: (row, column) of every desk.
-    """
-
-    rows: int
-    cols: int
-    exit_names: Sequence[str]
-    exit_cells: Sequence[tuple[int, int, int]]
-    desks: Sequence[tuple[int, int]] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """Who was where at one moment.
 
@@ -73,11 +54,11 @@ def exit_color(exit_: int) -> str:
     return UNDECIDED if exit_ < 0 else _EXITS[exit_ % len(_EXITS)]
 
 
-def draw_snapshots(room: RoomPlan, rows: Sequence[Sequence[Snapshot]], *, inches: float = 2.9) -> Figure:
+def draw_snapshots(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]], *, inches: float = 2.9) -> Figure:
     """Draw moments of a room side by side.
 
     Args:
-        room: the room.
+        room: the room as an episode's `start` event holds it.
         rows: the moments, in rows.
         inches: the width of one.
 
@@ -85,7 +66,7 @@ def draw_snapshots(room: RoomPlan, rows: Sequence[Sequence[Snapshot]], *, inches
         MissingExtra: matplotlib is not installed.
     """
     across = max(len(row) for row in rows)
-    high = min(2.0, max(0.4, room.rows / room.cols)) * inches
+    high = min(2.0, max(0.4, room["rows"] / room["cols"])) * inches
     with styled():
         figure = new_figure(inches * across, (high + 0.62) * len(rows) + 0.35)
         grid = figure.subplots(len(rows), across, squeeze=False)
@@ -97,30 +78,32 @@ def draw_snapshots(room: RoomPlan, rows: Sequence[Sequence[Snapshot]], *, inches
         figure.legend(
             handles=_legend(room, rows),
             loc="outside lower left",
-            ncols=len(room.exit_names) + 3,
+            ncols=len(room["exit_names"]) + 3,
             handletextpad=0.3,
             columnspacing=1.4,
         )
     return figure
 
 
-def _draw(axes: Axes, room: RoomPlan, one: Snapshot, inches: float) -> None:
+def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot, inches: float) -> None:
     from matplotlib.patches import Rectangle
 
     # Points per cell; what is drawn in a cell must not hide the next.
-    cell = 72 * inches * 0.94 / max(room.cols, 1)
+    rows, cols, names = room["rows"], room["cols"], room["exit_names"]
+    cell = 72 * inches * 0.94 / cols
     size = max(1.8, 0.82 * cell)
     for row, col, height, width in (
-        (0, 0, 1, room.cols),
-        (room.rows - 1, 0, 1, room.cols),
-        (0, 0, room.rows, 1),
-        (0, room.cols - 1, room.rows, 1),
+        (0, 0, 1, cols),
+        (rows - 1, 0, 1, cols),
+        (0, 0, rows, 1),
+        (0, cols - 1, rows, 1),
     ):
         axes.add_patch(Rectangle((col - 0.5, row - 0.5), width, height, color=_WALL, linewidth=0))
-    for exit_, row, col in room.exit_cells:
+    for name, row, col in room["exits"]:
+        color = exit_color(names.index(name))
         axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, facecolor="white", linewidth=0))
-        axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, facecolor=exit_color(exit_), alpha=0.35, linewidth=0))
-    for row, col in room.desks:
+        axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, facecolor=color, alpha=0.35, linewidth=0))
+    for row, col in room["desks"]:
         axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, color=_DESK, linewidth=0))
     for trail in one.trails:
         axes.plot([col for _, col in trail], [row for row, _ in trail], color=FAINT, linewidth=0.5, alpha=0.5, zorder=2)
@@ -144,8 +127,8 @@ def _draw(axes: Axes, room: RoomPlan, one: Snapshot, inches: float) -> None:
         linewidths=max(0.6, 0.18 * cell),
         zorder=3,
     )
-    axes.set_xlim(-0.5, room.cols - 0.5)
-    axes.set_ylim(room.rows - 0.5, -0.5)
+    axes.set_xlim(-0.5, cols - 0.5)
+    axes.set_ylim(rows - 0.5, -0.5)
     axes.set_aspect("equal")
     titled(axes, one.title, one.note)
 
@@ -154,18 +137,19 @@ def _shape(exit_: int) -> str:
     return "o" if exit_ < 0 else _SHAPES[exit_ % len(_SHAPES)]
 
 
-def _legend(room: RoomPlan, rows: Sequence[Sequence[Snapshot]]) -> list[object]:
+def _legend(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]]) -> list[object]:
     from matplotlib.lines import Line2D
 
     def mark(shape: str, color: str, text: str) -> Line2D:
         return Line2D([], [], linestyle="none", marker=shape, color=color, markersize=5.5, label=text)
 
     shown = [one for row in rows for one in row]
-    handles = [mark(_shape(i), exit_color(i), f"heads for the {name} exit") for i, name in enumerate(room.exit_names)]
+    names = room["exit_names"]
+    handles = [mark(_shape(i), exit_color(i), f"heads for the {name} exit") for i, name in enumerate(names)]
     if any(person[2] < 0 for one in shown for person in one.people):
         handles.append(mark("o", UNDECIDED, "no exit chosen yet"))
     if any(one.disabled for one in shown):
         handles.append(mark("x", INK, "hurt, stays"))
-    if room.desks:
+    if room["desks"]:
         handles.append(mark("s", _DESK, "desk"))
     return list(handles)

@@ -16,4 +16,5 @@ SCENARIO = Scenario(
     scene=f"{_ROOM}.scene:EvacuationTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:EvacuationSection",
+    learning=f"{_ROOM}.learning:LEARNING",
 )

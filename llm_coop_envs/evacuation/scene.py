@@ -1,18 +1,82 @@
-"""Following an evacuation."""
+"""Scenes of an evacuation, and how they follow from its events."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.evacuation.room import MOVES
-from llm_coop_envs.render.scenes.base import DISABLED, ESCAPED, INSIDE, OPENED, EvacuationScene, RoomPlan
+from llm_coop_envs.evacuation.room import MOVES, Room, build_room
+from llm_coop_envs.render.scenes.base import OPENED, IntArray, Scene
 from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker, frozen
 
+INSIDE, ESCAPED, DISABLED = 0, 1, 2
 #: Over how many rounds a trail goes back.
 TRAIL = 8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EvacuationScene(Scene):
+    """A moment of an evacuation. Per-person arrays are in index order.
+
+    Attributes:
+        room: the room.
+        rounds: after how many rounds whoever is inside is lost.
+        positions: (people, 2) row and column; where they were last for those who have left.
+        status: (people,) `INSIDE`, `ESCAPED` or `DISABLED`.
+        headings: (people,) the exit each heads for, -1 while unknown.
+        overtaken: (people,) who is knocked over.
+        planners: (people,) who talks and chooses in this round.
+        personas: (strong, confident) as the texts say; each part `None` without personas.
+        selfish: whether the personas are unwilling to help.
+        stood: (people, 2) positions when the round began: from there they look and speak.
+        trails: (rounds, people, 2) positions at the ends of the last rounds, oldest first; -1 once out.
+        curve: (rounds so far + 1, exits) how many were out by each exit, from `curve_from` on, round by round.
+        curve_from: the round of the curve's first row: 0, unless only a later part of the episode is known.
+        out: how many are out by each exit now.
+        chosen: (people,) the exit chosen in this round, -1 for none.
+        hearing_radius: how far one is heard, in cells; `None` without talk.
+        count_self: whether the people seen include the watcher.
+        count_desks: whether they include desks.
+    """
+
+    room: Room
+    rounds: int
+    positions: IntArray
+    status: IntArray
+    headings: IntArray
+    overtaken: NDArray[np.bool_]
+    planners: NDArray[np.bool_]
+    personas: tuple[tuple[bool | None, bool | None], ...]
+    selfish: bool
+    stood: IntArray
+    trails: IntArray
+    curve: IntArray
+    curve_from: int
+    out: tuple[int, ...]
+    chosen: IntArray
+    hearing_radius: float | None
+    count_self: bool
+    count_desks: bool
+
+    def known_to(self, players: Collection[int]) -> EvacuationScene:
+        """What people in the room know: of the others where they are.
+
+        What the others said far away, where they head for and who they are stays hidden.
+        """
+        others = np.array([person not in players for person in range(len(self.agents))])
+        return replace(
+            self,
+            said=tuple(one for one in self.said if any(one.speaker == i or one.heard_by(i) for i in players)),
+            headings=np.where(others, -1, self.headings),
+            chosen=np.where(others, -1, self.chosen),
+            planners=self.planners & ~others,
+            personas=tuple((None, None) if others[i] else own for i, own in enumerate(self.personas)),
+        )
 
 
 class EvacuationTracker(Tracker[EvacuationScene]):
@@ -24,10 +88,11 @@ class EvacuationTracker(Tracker[EvacuationScene]):
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)
-        self._plan = plan_of(start["room"])
-        settings = self.settings
+        settings, room = self.settings, start["room"]
+        exits, desks = (tuple(tuple(cell) for cell in room[name]) for name in ("exits", "desks"))
+        self._room = build_room(room["rows"], room["cols"], exits, desks)
         count = len(self.agents)
-        self._exits = len(self._plan.exit_names)
+        self._exits = len(self._room.exit_names)
         self._follows_moves = settings["engine"] == "sequential"
         self._personas = tuple((strong, confident) for strong, confident in start["shown"])
         self._positions = np.array(start["positions"], dtype=np.int64).reshape(count, 2)
@@ -50,7 +115,7 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         settings = self.settings
         return EvacuationScene(
             **self.common(),
-            room=self._plan,
+            room=self._room,
             rounds=settings["rounds"],
             positions=self._kept("positions", self._positions),
             status=self._kept("status", self._status),
@@ -123,7 +188,7 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         for person, cell in event["escaped"]:
             if self._status[person] == INSIDE:
                 self._status[person] = ESCAPED
-                self._out[self._plan.exit_groups[cell]] += 1
+                self._out[self._room.exit_group[cell]] += 1
         self._status[event["disabled"]] = DISABLED
 
     def _place(self, event: Event) -> None:
@@ -137,14 +202,8 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         self._overtaken[event["overtaken"]] = True
 
 
-def plan_of(room: Event) -> RoomPlan:
-    """The room of a `start` event."""
-    names = tuple(room["exit_names"])
-    return RoomPlan(
-        rows=room["rows"],
-        cols=room["cols"],
-        exit_names=names,
-        exit_cells=tuple((row, col) for _, row, col in room["exits"]),
-        exit_groups=tuple(names.index(name) for name, _, _ in room["exits"]),
-        desks=tuple((row, col) for row, col in room["desks"]),
-    )
+@lru_cache(maxsize=32)
+def exit_places(room: Room) -> tuple[tuple[int, int, int], ...]:
+    """(row, column, exit) of every exit cell, in the order that decides ties."""
+    rows, cols = room.row_col(room.exit_cells)
+    return tuple(zip(rows.tolist(), cols.tolist(), room.exit_group.tolist(), strict=True))

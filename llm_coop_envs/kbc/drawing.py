@@ -6,47 +6,34 @@ from collections.abc import Callable
 
 import numpy as np
 
-from llm_coop_envs.render.scenes.base import KbcDecision, KbcScene
-from llm_coop_envs.render.screen.canvas import (
-    BLUE,
-    FAINT,
-    GRID,
-    INK,
-    ORANGE,
-    PANEL,
-    PAPER,
-    VERMILION,
-    Canvas,
-    Rect,
-    mixed,
-)
-from llm_coop_envs.render.screen.chart import Chart, Curve, Level, tick_text, ticks
-from llm_coop_envs.render.screen.draw import Picture
+from llm_coop_envs.kbc.scene import KbcDecision, KbcScene
+from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, ORANGE, VERMILION, Canvas, Rect, mixed
+from llm_coop_envs.render.screen.chart import Chart, Mark, tick_text, ticks
+from llm_coop_envs.render.screen.page import Picture, areas, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
-SIZE = (1000, 640)
-_DOING = {"start": "before the first decision", "opened": "a round begins", "talk": "talking", "act": "naming numbers"}
 #: From so many players on a column shows counts instead of one sign each.
 _MANY = 400
 
 
 def draw_kbc(scene: KbcScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
-    px, whole = canvas.px, canvas.rect
-    canvas.surface.fill(PAPER)
-    _head(scene, canvas)
-    head, foot = px(36), px(22) if canvas.view.hint else 0
-    wide = min(px(350), round(whole.width * 0.36))
-    wide = wide if wide >= px(180) else 0
-    left = Rect(0, head, whole.width - wide, whole.height - head - foot).inflate(-px(36), -px(20))
+    px = canvas.px
+    left, panel = areas(canvas, wide=350)
+    when = _name(scene, scene.round) if scene.session == "nested" else f"round {scene.round}"
+    doing = scene.state(start="before the first decision", act="naming numbers", settled="decided")
+    inner = draw_page(
+        canvas,
+        title="Beauty contest" if canvas.view.marks else "Number contest",
+        state=f"{when} · {doing}",
+        right=f"{len(scene.agents)} players · {_rule(scene)}",
+        panel=panel,
+    )
+    left = left.inflate(-px(36), -px(20))
     high = left.height * 3 // 5
     _line(scene, canvas, Rect(left.left, left.top, left.width, high))
     _spread(scene, canvas, Rect(left.left, left.top + high + px(14), left.width, left.height - high - px(14)))
-    if wide:
-        panel = Rect(whole.width - wide, head, wide, whole.height - head)
-        canvas.box(panel, PANEL)
-        inner = panel.inflate(-px(24), -px(16))
-        inner.height -= foot
+    if panel.width:
         draw_talk(
             canvas,
             inner,
@@ -67,19 +54,6 @@ def _name(scene: KbcScene, number: int) -> str:
 def _rule(scene: KbcScene) -> str:
     offset = "" if scene.offset in ("0", "0.0") else f" + {scene.offset}"
     return f"target = {scene.ratio} x mean{offset}"
-
-
-def _head(scene: KbcScene, canvas: Canvas) -> None:
-    px = canvas.px
-    bar = Rect(0, 0, canvas.rect.width, px(36))
-    canvas.box(bar, PANEL)
-    name = "Beauty contest" if canvas.view.marks else "Number contest"
-    at = canvas.text((px(12), bar.centery), name, size=16, bold=True, anchor="midleft").right + px(14)
-    doing = scene.reason or {**_DOING, "settled": "decided", "over": "over"}.get(scene.doing, scene.doing)
-    right = f"{len(scene.agents)} players · {_rule(scene)}"
-    end = canvas.text((bar.right - px(12), bar.centery), right, size=13, bold=True, anchor="midright").left
-    words = f"{_name(scene, scene.round) if scene.session == 'nested' else f'round {scene.round}'} · {doing}"
-    canvas.text((at, bar.centery), words, size=13, colour=FAINT, anchor="midleft", width=max(px(20), end - at - px(8)))
 
 
 def _line(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
@@ -181,7 +155,7 @@ def _spread(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
         y_range=(0.0, max(1.0, float(variance.max()) * 1.08) if len(variance) else 1.0),
         x_label=label,
     )
-    chart.curve(Curve(x=x, y=variance, colour=BLUE, sign="disc"))
+    chart.curve(x, variance, BLUE, sign="disc")
     means, targets = np.array([d.mean for d in decisions]), np.array([d.target for d in decisions])
     top = max(float(means.max()), float(targets.max())) if len(means) else float(scene.high)
     bottom = min(float(means.min()), float(targets.min()), float(scene.low)) if len(means) else float(scene.low)
@@ -194,16 +168,11 @@ def _spread(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
         x_label=label,
         labels_at_right=46,
     )
-    chart.curve(Curve(x=x, y=means, colour=INK, sign="diamond"))
-    chart.curve(Curve(x=x, y=targets, colour=VERMILION, sign="square"))
+    chart.curve(x, means, INK, sign="diamond")
+    chart.curve(x, targets, VERMILION, sign="square")
     if len(means):
-        chart.names(
-            [
-                Level(value=float(means[-1]), label="mean", colour=INK),
-                Level(value=float(targets[-1]), label="target", colour=VERMILION),
-            ]
-        )
+        chart.names([Mark(float(means[-1]), "mean", INK), Mark(float(targets[-1]), "target", VERMILION)])
     canvas.box(Rect(rect.left, rect.top - px(8), rect.width, 1), GRID)
 
 
-PICTURE = Picture(draw=draw_kbc, size=SIZE)
+PICTURE = Picture(draw=draw_kbc)

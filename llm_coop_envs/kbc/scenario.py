@@ -16,4 +16,5 @@ SCENARIO = Scenario(
     scene=f"{_ROOM}.scene:KbcTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:KbcSection",
+    learning=f"{_ROOM}.learning:LEARNING",
 )

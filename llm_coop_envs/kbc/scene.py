@@ -1,11 +1,65 @@
-"""Following a beauty contest."""
+"""Scenes of a beauty contest, and how they follow from its events."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from llm_coop_envs.render.scenes.base import KbcDecision, KbcScene
+from llm_coop_envs.render.scenes.base import FloatArray, Scene
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KbcDecision:
+    """One decision of the beauty contest.
+
+    Attributes:
+        round: k in a nested session, else from 1.
+        choices: everybody's number.
+        mean: the mean that the target was made from.
+        target: the number to be nearest to.
+        winners: indices of the winners.
+        prize: what each winner got.
+        variance: the variance of the choices (of the whole population, as the papers' figures).
+    """
+
+    round: int
+    choices: FloatArray
+    mean: float
+    target: float
+    winners: tuple[int, ...]
+    prize: float
+    variance: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KbcScene(Scene):
+    """A moment of the beauty contest.
+
+    Attributes:
+        low: the lowest number that may be named.
+        high: the highest.
+        ratio: the target's factor, in words such as `"2/3"`.
+        offset: what is added to it, in words; `"0"` for nothing.
+        session: `"single"`, `"nested"` or `"repeated"`.
+        all_decisions: how many decisions the episode has.
+        decisions: those made so far, oldest first.
+    """
+
+    low: float
+    high: float
+    ratio: str
+    offset: str
+    session: str
+    all_decisions: int
+    decisions: tuple[KbcDecision, ...]
+
+    @property
+    def last(self) -> KbcDecision | None:
+        """The last decision made."""
+        return self.decisions[-1] if self.decisions else None
 
 
 class KbcTracker(Tracker[KbcScene]):
@@ -22,26 +76,22 @@ class KbcTracker(Tracker[KbcScene]):
         settings = self.settings
         self._decisions: tuple[KbcDecision, ...] = ()
         counts = {"single": 1, "nested": settings["exchanges"] + 1, "repeated": settings["rounds"]}
-        self._all = int(counts[settings["session"]])
+        self._rules: dict[str, Any] = {
+            "low": settings["low"],
+            "high": settings["high"],
+            "ratio": str(settings["ratio"]),
+            "offset": str(settings["offset"]),
+            "session": settings["session"],
+            "all_decisions": int(counts[settings["session"]]),
+        }
 
     def scene(self) -> KbcScene:
         """The scene of the moment."""
-        settings = self.settings
-        return KbcScene(
-            **self.common(),
-            low=settings["low"],
-            high=settings["high"],
-            ratio=str(settings["ratio"]),
-            offset=str(settings["offset"]),
-            session=settings["session"],
-            all_decisions=self._all,
-            decisions=self._decisions,
-        )
+        return KbcScene(**self.common(), **self._rules, decisions=self._decisions)
 
     def _settle(self, event: Event) -> None:
         choices = np.array(event["choices"], dtype=np.float64)
         choices.flags.writeable = False
-        groups = event["group_numbers"]
         decision = KbcDecision(
             round=event["round"],
             choices=choices,
@@ -50,6 +100,5 @@ class KbcTracker(Tracker[KbcScene]):
             winners=tuple(event["winners"]),
             prize=event["prize"],
             variance=float(choices.var()),
-            group_numbers=None if groups is None else tuple(groups),
         )
         self._decisions = (*self._decisions, decision)

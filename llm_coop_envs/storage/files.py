@@ -102,6 +102,69 @@ def read_lines(path: Path) -> list[Any]:
         raise RunError(f"{path}: cannot be read ({why}); delete it and run the study again to replace it") from error
 
 
+@contextlib.contextmanager
+def appending(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Append records to a file of JSON lines; each is there as soon as it was given.
+
+    A last line that was torn when its writer was killed is cut off first, so only the one writer of a locked folder may
+    call this.
+
+    Yields:
+        What appends a record.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+        file.truncate(_lines_end(path.read_bytes()))
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+    def append(record: Any) -> None:
+        try:
+            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+            file.flush()
+        except OSError as error:
+            raise cannot_write(path, error) from error
+
+    with file:
+        yield append
+
+
+def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list[Any]:
+    """The records that `appending` wrote so far, without a last line that is being written or was torn.
+
+    Nothing is changed: a writer may be at work.
+
+    Args:
+        path: the file; if it is not there, there are no records.
+        read: makes a record of a line; raises `KeyError`, `ValueError` or `zlib.error` for a damaged one.
+
+    Raises:
+        RunError: it cannot be read, or another line is damaged.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
+    records = []
+    for number, line in enumerate(data[: _lines_end(data)].splitlines(), 1):
+        try:
+            records.append(read(line))
+        except (KeyError, ValueError, zlib.error) as error:
+            raise RunError(f"{path}, line {number}, is damaged; delete that line and run again") from error
+    return records
+
+
+def _lines_end(data: bytes) -> int:
+    """Where the last line that was ended ends."""
+    return data.rfind(b"\n") + 1
+
+
 def read_json(path: Path, what: Callable[[str], str]) -> dict[str, Any]:
     """A JSON object from a file.
 

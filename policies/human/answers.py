@@ -4,125 +4,86 @@ from __future__ import annotations
 
 import re
 
-from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.question import Option
-from llm_coop_envs.core.slots import Slots
-from llm_coop_envs.evacuation.slots import EvacuationSlots
-from llm_coop_envs.kbc.slots import KBCSlots
+from llm_coop_envs.core.question import ILLEGAL, Number, Options, Question, Words
 from llm_coop_envs.policies.base import Action
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
-
-# The keys of a number pad, and the letters around S, by the direction's name.
-SHORT_MOVES = {
-    "up": ("u", "8"),
-    "down": ("d", "2"),
-    "left": ("l", "4"),
-    "right": ("r", "6"),
-    "stay": ("s", "5"),
-    "up and left": ("ul", "7"),
-    "up and right": ("ur", "9"),
-    "down and left": ("dl", "1"),
-    "down and right": ("dr", "3"),
-}
+#: So many listed numbers are named where one is missing.
+_NAMED = 30
 
 
 class Unusable(ValueError):
     """What was typed is no answer; the message says why and what would be one."""
 
 
-def hint(slots: Slots) -> str:
+def hint(question: Question) -> str:
     """What is to be typed, in a few words, for a prompt."""
-    if slots.phase == TALK:
-        return "your message, or nothing"
-    if isinstance(slots, KBCSlots):
-        return f"your number, {slots.low:g} to {slots.high:g}"
-    if isinstance(slots, BertrandSlots):
-        return (
-            f"the number of your price, {slots.choices[0][0]} to {slots.choices[-1][0]}"
-            if slots.choices
-            else f"your price, {slots.floor:g} to {slots.cap:g}"
-        )
-    if isinstance(slots, EvacuationSlots) and slots.asked == "exit":
-        return "your exit"
-    return "your step"
+    if isinstance(question, Words):
+        return f"your {question.name}, or nothing"
+    if isinstance(question, Options):
+        return f"your {question.name}"
+    listed = f"one of the {len(question.listed)} listed, " if _has_gaps(question) else ""
+    return f"your {question.name}, {listed}{question.low:.6g} to {question.high:.6g}"
 
 
-def read_answer(slots: Slots, typed: str) -> Action:
+def read_answer(question: Question, typed: str) -> Action:
     """The action that somebody typed.
 
     Args:
-        slots: what the player knows, and what is asked.
+        question: what is asked.
         typed: the line.
 
     Raises:
         Unusable: it is none.
     """
-    if slots.phase == TALK:
-        return {"message": read_message(slots, typed)}
-    if isinstance(slots, KBCSlots):
-        return {"choice": _contest(slots, typed)}
-    if isinstance(slots, BertrandSlots):
-        return {"choice": _price(slots, typed)}
-    if isinstance(slots, EvacuationSlots):
-        return {"choice": _option(slots.options, typed)}
-    raise TypeError(f"nobody can answer {type(slots).__name__} by hand")
+    if isinstance(question, Words):
+        message = typed.strip()
+        if len(message) > question.longest:
+            raise Unusable(
+                f"That is {len(message)} characters; a {question.name} has at most {question.longest}. Shorten it."
+            )
+        return {"message": message}
+    if isinstance(question, Options):
+        return {"choice": _option(question, typed)}
+    return {"choice": _number(question, typed)}
 
 
-def read_message(slots: Slots, typed: str) -> str:
-    """A message that is short enough.
-
-    Raises:
-        Unusable: it is too long.
-    """
-    message = typed.strip()
-    if len(message) > slots.message_length:
-        raise Unusable(f"That is {len(message)} characters; a message has at most {slots.message_length}. Shorten it.")
-    return message
+def list_options(question: Options) -> list[str]:
+    """The options as a person types and reads them, such as `"a (up)"`."""
+    return [f"{option.letter or option.choice} ({option.name})" for option in question.options]
 
 
-def _number(typed: str, example: str) -> float:
+def _option(question: Options, typed: str) -> int:
+    option = question.find(typed)
+    if option is None:
+        text = " ".join(typed.lower().split())
+        wrong = f"'{text[:40]}' is not possible now" if text else "Nothing was typed"
+        raise Unusable(f"{wrong}; type one of {', '.join(list_options(question))}.")
+    return option.choice
+
+
+def _number(question: Number, typed: str) -> int | float:
+    low, high = f"{question.low:.6g}", f"{question.high:.6g}"
+    example = f"{question.listed[0][1] if question.listed else (question.low + question.high) / 2:.6g}"
     text = typed.strip()
     if not text:
         raise Unusable(f"Nothing was typed; type a number such as {example}.")
     if _NUMBER.fullmatch(text) is None:
         raise Unusable(f"'{text[:40]}' is no number; type one such as {example}, decimals with a point.")
-    return float(text)
+    value = float(text)
+    if question.integer and not value.is_integer():
+        raise Unusable(f"{value:g} is no whole number; type a whole number from {low} to {high}.")
+    choice, inside = question.choice(value), question.low <= value <= question.high
+    if choice != ILLEGAL if question.discrete else inside:
+        return choice
+    if not inside:
+        raise Unusable(f"{value:.6g} is out of range; type a number from {low} to {high}.")
+    numbers = [f"{number:.6g}" for _, number in question.listed]
+    known = ", ".join(numbers if len(numbers) <= _NAMED else [*numbers[: _NAMED - 1], "...", numbers[-1]])
+    raise Unusable(f"There is no {question.name} {text[:40]}; type one of {known}.")
 
 
-def _contest(slots: KBCSlots, typed: str) -> int | float:
-    value = _number(typed, f"{(slots.low + slots.high) / 2:g}")
-    if slots.integer and value != int(value):
-        raise Unusable(f"{value:g} is no whole number; type a whole number from {slots.low:g} to {slots.high:g}.")
-    if not slots.low <= value <= slots.high:
-        raise Unusable(f"{value:g} is out of range; type a number from {slots.low:g} to {slots.high:g}.")
-    # Choices of whole numbers are counted from the lowest one.
-    return int(value - slots.low) if slots.integer else value
-
-
-def _price(slots: BertrandSlots, typed: str) -> int | float:
-    if not slots.choices:
-        value = _number(typed, f"{(slots.floor + slots.cap) / 2:g}")
-        if not slots.floor <= value <= slots.cap:
-            raise Unusable(f"{value:g} is out of range; type a price from {slots.floor:g} to {slots.cap:g}.")
-        return value
-    known = [number for number, _ in slots.choices]
-    value = _number(typed, str(known[0]))
-    if value not in known:
-        raise Unusable(f"There is no price number {value:g}; type a number from {known[0]} to {known[-1]}.")
-    return int(value)
-
-
-def _option(options: tuple[Option, ...], typed: str) -> int:
-    text = " ".join(typed.lower().split())
-    for option in options:
-        if text and text in (str(option.choice), option.letter, option.name.lower()):
-            return option.choice
-    moves = {short: name for name, (short, _) in SHORT_MOVES.items()}
-    for option in options:
-        if moves.get(text) == option.name and option.letter:
-            return option.choice
-    known = ", ".join(f"{option.letter or option.choice} ({option.name})" for option in options)
-    wrong = f"'{text[:40]}' is not possible now" if text else "Nothing was typed"
-    raise Unusable(f"{wrong}; type one of {known}.")
+def _has_gaps(question: Number) -> bool:
+    """Whether only some numbers of the range are listed."""
+    every = question.integer and len(question.listed) == question.high - question.low + 1
+    return bool(question.listed) and not every

@@ -111,13 +111,13 @@ class TerminalHuman(Policy):
         return [self._ask(request) for request in requests]
 
     def _ask(self, request: Request) -> Action:
-        slots = request.info["slots"]
+        question = request.info["slots"].question
         text = request.observation["text"]
         self.terminal.say("")
         if len(self.episode.seats) > 1:
             self.terminal.say(f"--- {request.agent} ---")
         self.terminal.say(self._news(request.agent, text))
-        prompt = f"{request.agent}: {hint(slots)} > "
+        prompt = f"{request.agent}: {hint(question)} > "
         while True:
             typed = self.terminal.ask(prompt)
             if typed.strip() == QUIT:
@@ -126,7 +126,7 @@ class TerminalHuman(Policy):
                 self.terminal.say(text)
                 continue
             try:
-                return read_answer(slots, typed)
+                return read_answer(question, typed)
             except Unusable as why:
                 self.terminal.say(str(why))
 

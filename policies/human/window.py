@@ -8,29 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.question import Options, Words
 from llm_coop_envs.core.slots import Slots
 from llm_coop_envs.errors import PlayerLeft
-from llm_coop_envs.evacuation.slots import EvacuationSlots
-from llm_coop_envs.kbc.slots import KBCSlots
 from llm_coop_envs.policies.base import Action, Policy
-from llm_coop_envs.policies.human.answers import Unusable, hint, read_answer
+from llm_coop_envs.policies.human.answers import Unusable, hint, list_options, read_answer
 
 #: How often the window looks at its keys, per second.
 AWAKE = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Prompt:
     """What a window shows while somebody is asked.
 
     Attributes:
         agent: who is asked.
         text: everything the player may know, and the question.
         hint: what is to be typed, in a few words.
-        steps: answers by the name of a step, if steps are taken with arrow keys.
+        steps: answers by direction, such as `"up"` or `"down and left"`, if steps are taken with arrow keys.
         longest: the most characters that can be typed.
         curves: numbers the player knows, by name, as (x, y) points; for a chart.
     """
@@ -43,7 +40,7 @@ class Question:
     curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
-class Seat(Protocol):
+class PromptWindow(Protocol):
     """The window, as the policy knows it.
 
     Attributes:
@@ -52,7 +49,7 @@ class Seat(Protocol):
 
     closed: bool
 
-    def ask(self, question: Question) -> None:
+    def ask(self, prompt: Prompt) -> None:
         """Show a question and begin to take an answer."""
         ...
 
@@ -73,11 +70,11 @@ class WindowHuman(Policy):
     """A person at a window, for one seat or several.
 
     Args:
-        seat: the window.
+        window: where.
     """
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+    def __init__(self, window: PromptWindow) -> None:
+        self._window = window
         self._living: asyncio.Task[None] | None = None
 
     def begin(self, episode: Episode) -> None:
@@ -104,45 +101,51 @@ class WindowHuman(Policy):
             self._living = None
 
     async def _live(self) -> None:
-        while not self._seat.closed:
-            self._seat.tick()
+        while not self._window.closed:
+            self._window.tick()
             await asyncio.sleep(1 / AWAKE)
 
     async def _ask(self, request: Request) -> Action:
         slots: Slots = request.info["slots"]
-        self._seat.ask(question(request.agent, slots, request.observation["text"]))
+        assert slots.question is not None, "whoever is asked is on turn"
+        self._window.ask(prompt(request.agent, slots, request.observation["text"]))
         while True:
             if self._living is not None and self._living.done() and not self._living.cancelled():
                 # What went wrong while drawing must not leave everybody waiting.
                 self._living.result()
-            if self._seat.closed:
+            if self._window.closed:
                 raise PlayerLeft("the window was closed")
-            typed = self._seat.take()
+            typed = self._window.take()
             if typed is not None:
                 try:
-                    return read_answer(slots, typed)
+                    return read_answer(slots.question, typed)
                 except Unusable as why:
-                    self._seat.tell(str(why))
+                    self._window.tell(str(why))
             await asyncio.sleep(1 / AWAKE)
 
 
-def question(agent: str, slots: Slots, text: str) -> Question:
+def prompt(agent: str, slots: Slots, text: str) -> Prompt:
     """What a window shows of a request."""
+    question = slots.question
+    assert question is not None, "whoever is asked is on turn"
     steps: dict[str, str] = {}
-    curves: dict[str, list[tuple[float, float]]] = {}
-    told = hint(slots)
-    if isinstance(slots, EvacuationSlots) and slots.asked == "move":
-        steps = {option.name: option.letter for option in slots.options}
-        told = "step with the arrow keys; diagonals: Home, Page Up, End, Page Down or the number pad; space stays"
-    elif isinstance(slots, EvacuationSlots) and slots.asked == "exit":
-        told = "type an exit: " + ", ".join(f"{option.choice} {option.name}" for option in slots.options)
-    elif isinstance(slots, BertrandSlots):
-        rows = slots.history
-        curves["your price"] = [(row.round, row.price) for row in rows]
-        for place, name in enumerate(slots.rivals):
-            curves[name] = [(row.round, row.rival_prices[place]) for row in rows]
-    elif isinstance(slots, KBCSlots) and slots.past:
-        curves["your number"] = [(row.round, row.own) for row in slots.past]
-        curves["target"] = [(row.round, row.target) for row in slots.past]
-    longest = slots.message_length if slots.phase == TALK else 40
-    return Question(agent=agent, text=text, hint=told, steps=steps, longest=longest, curves=curves)
+    told = hint(question)
+    longest = question.longest if isinstance(question, Words) else 40
+    if isinstance(question, Options):
+        steps = {
+            direction(*option.towards): option.letter or option.name
+            for option in question.options
+            if option.towards is not None
+        }
+        if len(steps) < len(question.options):
+            steps = {}
+            told = f"{told}: {', '.join(list_options(question))}"
+            longest = max(longest, *(len(option.name) for option in question.options))
+        else:
+            told = "step with the arrow keys; diagonals: Home, Page Up, End, Page Down or the number pad; space stays"
+    return Prompt(agent=agent, text=text, hint=told, steps=steps, longest=longest, curves=slots.series())
+
+
+def direction(down: int, right: int) -> str:
+    """A step's direction in words; `"stay"` for none."""
+    return " and ".join(filter(None, (("", "down", "up")[down], ("", "right", "left")[right]))) or "stay"

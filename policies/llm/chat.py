@@ -109,18 +109,14 @@ class ChatRequest:
     def settings(self) -> dict[str, Any]:
         """All but the messages, as JSON data; unset fields are left out."""
         found: dict[str, Any] = {"model": self.model}
-        if self.temperature is not None:
-            found["temperature"] = self.temperature
-        if self.top_p is not None:
-            found["top_p"] = self.top_p
-        if self.max_tokens is not None:
-            found["max_tokens"] = self.max_tokens
+        for name in ("temperature", "top_p", "max_tokens"):
+            if (value := getattr(self, name)) is not None:
+                found[name] = value
         if self.stop:
             found["stop"] = list(self.stop)
-        if self.seed is not None:
-            found["seed"] = self.seed
-        if self.reasoning_effort is not None:
-            found["reasoning_effort"] = self.reasoning_effort
+        for name in ("seed", "reasoning_effort"):
+            if (value := getattr(self, name)) is not None:
+                found[name] = value
         if self.json_schema is not None:
             found["json_schema"] = dict(self.json_schema)
         if self.extra:
@@ -128,7 +124,7 @@ class ChatRequest:
         return found
 
     def plain(self) -> dict[str, Any]:
-        """The whole request as JSON data, as it is journalled."""
+        """The complete request as JSON data, as it is journalled."""
         return {"messages": [[message.role, message.content] for message in self.messages], **self.settings()}
 
     def _settings_digest(self) -> Any:
@@ -211,13 +207,60 @@ class ChatReply:
     refusal: str | None = None
     reasoning: str | None = None
 
+    def plain(self) -> dict[str, Any]:
+        """The answer as JSON data, as it is journalled; fields without a value are left out."""
+        usage = self.usage
+        tokens: dict[str, Any] = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
+        if usage.reasoning_tokens:
+            tokens["reasoning"] = usage.reasoning_tokens
+        if usage.cached_tokens:
+            tokens["cached"] = usage.cached_tokens
+        if usage.estimated:
+            tokens["estimated"] = True
+        found: dict[str, Any] = {
+            "text": self.text,
+            "finish_reason": self.finish_reason,
+            "model": self.model,
+            "latency": self.latency,
+            "usage": tokens,
+        }
+        for name in ("cost", "refusal", "reasoning"):
+            if (value := getattr(self, name)) is not None:
+                found[name] = value
+        return found
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> ChatReply:
+        """The answer that `plain` described.
+
+        Raises:
+            KeyError: a field is missing.
+        """
+        tokens = data["usage"]
+        return cls(
+            text=data["text"],
+            usage=Usage(
+                tokens["prompt"],
+                tokens["completion"],
+                tokens.get("reasoning", 0),
+                tokens.get("cached", 0),
+                tokens.get("estimated", False),
+            ),
+            finish_reason=data["finish_reason"],
+            model=data["model"],
+            latency=data["latency"],
+            cost=data.get("cost"),
+            refusal=data.get("refusal"),
+            reasoning=data.get("reasoning"),
+        )
+
 
 class ChatError(LlmCoopError):
     """An attempt failed.
 
     Args:
         message: one sentence; never holds a key or a header.
-        kind: what failed; `RETRYABLE` holds the kinds that a later attempt may mend.
+        kind: what failed; `RETRYABLE` holds the kinds after which a later attempt may succeed.
         status: the HTTP status, if there was one.
         retry_after: seconds the provider asked to wait.
         maybe_paid: whether the provider may have worked on the request, and bill it, although no answer arrived.

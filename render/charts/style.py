@@ -101,7 +101,7 @@ def titled(axes: Axes, title: str, note: str) -> None:
         )
 
 
-def picture(figure: Figure, form: str) -> bytes:
+def picture(figure: Figure, form: str = "png") -> bytes:
     """The figure as the content of a file.
 
     Args:
@@ -114,11 +114,6 @@ def picture(figure: Figure, form: str) -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=form, dpi=DPI, metadata=_METADATA[form])
     return buffer.getvalue()
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG."""
-    return picture(figure, "png")
 
 
 def need_matplotlib() -> None:

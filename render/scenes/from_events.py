@@ -8,7 +8,8 @@ from typing import Any
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.errors import SceneError, StudyError
-from llm_coop_envs.render.scenes.base import AnyScene
+from llm_coop_envs.render.scenes.base import Scene
+from llm_coop_envs.render.scenes.table import TableTracker
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
 
 STEP, ROUND = "step", "round"
@@ -18,13 +19,13 @@ def tracker(start: Event) -> Tracker[Any]:
     """A tracker for the episode that a `start` event opens.
 
     Raises:
-        SceneError: the scenario has no picture, or the event is damaged.
+        SceneError: there is no such scenario, or the event is damaged.
     """
     scenario = start.get("scenario") if start.get("type") == "start" else None
     if scenario is None:
         raise SceneError("the record does not begin with a start event; it is no whole episode")
     try:
-        found: type[Tracker[Any]] = load(scenario_of(scenario).scene)
+        found: type[Tracker[Any]] = load(scenario_of(scenario).scene) or TableTracker
     except StudyError as error:
         raise SceneError(f"there is no picture of {scenario!r}: {error}") from error
     try:
@@ -33,7 +34,7 @@ def tracker(start: Event) -> Tracker[Any]:
         raise SceneError(f"the start event is damaged ({type(error).__name__}: {error})") from error
 
 
-def iter_frames(events: Iterable[Event], *, per: str = STEP) -> Iterator[AnyScene]:
+def iter_frames(events: Iterable[Event], *, per: str = STEP) -> Iterator[Scene]:
     """The scenes of an episode, one after the other.
 
     Args:
@@ -70,6 +71,6 @@ def iter_frames(events: Iterable[Event], *, per: str = STEP) -> Iterator[AnyScen
         yield following.scene()
 
 
-def frames(events: Sequence[Event], *, per: str = STEP) -> list[AnyScene]:
+def frames(events: Sequence[Event], *, per: str = STEP) -> list[Scene]:
     """`iter_frames` as a list, for going back and forth."""
     return list(iter_frames(events, per=per))

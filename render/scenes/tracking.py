@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.render.scenes.base import OVER, SETTLED, START, AnyScene, Said
+from llm_coop_envs.render.scenes.base import OVER, SETTLED, START, Said, Scene
 
 Event = Mapping[str, Any]
-SceneType = TypeVar("SceneType", bound=AnyScene)
+SceneType = TypeVar("SceneType", bound=Scene)
 
 
 class Growing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (rgb(code) for code in style.PALET
 #: Colours of players, exits and firms, in this order; signs and labels tell the same, so that none depends on colour.
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 INK, FAINT, GRID = rgb(style.INK), rgb(style.FAINT), rgb(style.GRID)
+_SIGNS = ("disc", "square", "triangle", "diamond", "star", "ring")
 PAPER: Colour = (255, 255, 255)
 PANEL: Colour = (247, 248, 250)
 YELLOW: Colour = (240, 228, 66)
@@ -34,13 +36,15 @@ def series(index: int) -> Colour:
     return SERIES[index % len(SERIES)]
 
 
+def sign_of(index: int) -> str:
+    """The sign of the k-th of some things: the seventh has the first one's colour, but not its sign."""
+    return _SIGNS[(index + index // len(_SIGNS)) % len(_SIGNS)]
+
+
 def mixed(colour: Colour, share: float, base: Colour = PAPER) -> Colour:
     """A colour laid over another with a share of 0 to 1."""
-    return (
-        round(base[0] + (colour[0] - base[0]) * share),
-        round(base[1] + (colour[1] - base[1]) * share),
-        round(base[2] + (colour[2] - base[2]) * share),
-    )
+    red, green, blue = (round(low + (high - low) * share) for low, high in zip(base, colour, strict=True))
+    return red, green, blue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +54,15 @@ class View:
     Attributes:
         size: width and height of the picture at scale 1; `None` for the scenario's own.
         scale: everything is drawn so much larger (2 for screens with small pixels).
-        colour: in a room, what people's colours mean: `"persona"` or `"target"`.
-        trails: draw where people came from.
+        colour: what the players' colours mean, in pictures that show more than one thing so: `"persona"` (who they
+            are) or `"target"` (what they are after).
+        trails: draw where players came from.
         density: draw how crowded it is.
         bubbles: draw what was said in this round.
-        selected: the index of the person whose view, hearing and words are shown.
-        follow: zoom in on that person.
+        selected: the index of the player whose view, hearing and words are shown.
+        follow: zoom in on that player.
         system_fonts: use fonts of this machine; without them pictures are the same on every machine.
-        marks: draw what players are not told: Nash and cartel lines, the collusion band. Without them people may play.
+        marks: draw what players are not told, such as equilibrium prices.
         hint: a line of help at the foot of the picture; empty for none.
     """
 
@@ -143,13 +148,20 @@ class Canvas:
         most = room if lines is None else min(room, lines)
         if most == 0:
             return rect.top
-        y = rect.top
-        for line in self.fonts.wrap(text, pixels, rect.width, lines=most, bold=bold):
-            picture = self.fonts.line(line, pixels, colour, bold=bold)
-            # What is written from right to left begins at the right.
-            x = rect.right - picture.get_width() if reads_from_right(line) else rect.left
-            self.surface.blit(picture, (x, y))
-            y += height
+        return self.lines(rect, self.fonts.wrap(text, pixels, rect.width, lines=most, bold=bold), size, colour, bold)
+
+    def lines(
+        self, rect: pygame.Rect, lines: Sequence[str], size: float, colour: Colour = INK, bold: bool = False
+    ) -> int:
+        """Write lines below each other, from the top of a rectangle; returns the y below them."""
+        y, pixels = rect.top, self.px(size)
+        for line in lines:
+            if line:
+                picture = self.fonts.line(line, pixels, colour, bold=bold)
+                # What is written from right to left begins at the right.
+                from_right = not line.isascii() and first_direction(line) is True
+                self.surface.blit(picture, (rect.right - picture.get_width() if from_right else rect.left, y))
+            y += self.fonts.height(pixels)
         return y
 
     def line_height(self, size: float) -> int:
@@ -164,30 +176,14 @@ class Canvas:
         if border is not None:
             pygame.draw.rect(self.surface, border, rect, self.px(1), border_radius=corner)
 
-    def veil(self, rect: pygame.Rect, colour: Colour, alpha: int) -> None:
-        """A see-through rectangle."""
-        rect = rect.clip(self.rect)
-        if rect.width > 0 and rect.height > 0:
-            veil = pygame.Surface(rect.size, pygame.SRCALPHA)
-            veil.fill((*colour, alpha))
-            self.surface.blit(veil, rect)
-
     def dashed(self, start: tuple[float, float], end: tuple[float, float], colour: Colour, dash: float = 4) -> None:
         """A dashed line, horizontal or vertical or anything."""
-        step = self.px(dash)
-        dx, dy = end[0] - start[0], end[1] - start[1]
-        length = max(1.0, (dx * dx + dy * dy) ** 0.5)
-        at = 0.0
-        while at < length:
+        step, length = self.px(dash), max(1.0, math.dist(start, end))
+        way = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+        for at in range(0, math.ceil(length), 2 * step):
             to = min(length, at + step)
-            pygame.draw.line(
-                self.surface,
-                colour,
-                (round(start[0] + dx * at / length), round(start[1] + dy * at / length)),
-                (round(start[0] + dx * to / length), round(start[1] + dy * to / length)),
-                self.px(1),
-            )
-            at += 2 * step
+            first, last = ((round(start[0] + way[0] * d), round(start[1] + way[1] * d)) for d in (at, to))
+            pygame.draw.line(self.surface, colour, first, last, self.px(1))
 
     def polyline(self, points: Sequence[tuple[float, float]], colour: Colour, width: float = 2) -> None:
         """A line through points, smooth at its edges."""
@@ -235,8 +231,3 @@ def sign_picture(sign: str, colour: Colour, diameter: int) -> pygame.Surface:
             pygame.draw.polygon(picture, colour, points)
             pygame.draw.polygon(picture, dark, points, thick)
     return pygame.transform.smoothscale(picture, (diameter, diameter))
-
-
-def reads_from_right(line: str) -> bool:
-    """Whether a line's first letter belongs to a script that is written from right to left."""
-    return not line.isascii() and first_direction(line) is True

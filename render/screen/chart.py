@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, Canvas, Colour, Rect, mixed
+from llm_coop_envs.render.screen.canvas import FAINT, GRID, Canvas, Colour, Rect, series, sign_of
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Curve:
-    """One curve of a chart.
-
-    Attributes:
-        x: where.
-        y: how much.
-        colour: its colour.
-        label: written at its end; empty for none.
-        sign: drawn at each point if there are few; empty for none.
-        width: of the line.
-    """
-
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    colour: Colour
-    label: str = ""
-    sign: str = ""
-    width: float = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Level:
-    """A horizontal line with a name.
+class Mark(NamedTuple):
+    """A height with a name: a horizontal line, or the end of a curve.
 
     Attributes:
         value: where.
@@ -58,8 +36,7 @@ class Chart:
         x_range: the ends of the horizontal axis.
         y_range: the ends of the vertical axis.
         x_label: what runs along the horizontal axis.
-        whole: whether the horizontal axis has whole numbers only.
-        whole_y: whether the vertical axis has.
+        integers: whether the vertical axis has integers only, as the horizontal one always has.
         labels_at_right: pixels of scale 1 to keep for names of curves and levels.
     """
 
@@ -72,8 +49,7 @@ class Chart:
         x_range: tuple[float, float],
         y_range: tuple[float, float],
         x_label: str = "",
-        whole: bool = True,
-        whole_y: bool = False,
+        integers: bool = False,
         labels_at_right: float = 0,
     ) -> None:
         self.canvas = canvas
@@ -83,13 +59,13 @@ class Chart:
         canvas.text(rect.topleft, title, size=12.5, bold=True, width=rect.width)
         top = rect.top + canvas.line_height(12.5) + px(6)
         bottom = rect.bottom - canvas.line_height(10) - px(5)
-        y_ticks = ticks(self.y_range, max(2, (bottom - top) // px(26)), whole=whole_y)
+        y_ticks = ticks(self.y_range, max(2, (bottom - top) // px(26)), integers=integers)
         wide = max((canvas.fonts.width(tick_text(v, y_ticks), px(10)) for v in y_ticks), default=0)
         right = rect.right - (px(labels_at_right) if labels_at_right else px(6))
         self.area = Rect(
             rect.left + wide + px(7), top, max(10, right - rect.left - wide - px(7)), max(10, bottom - top)
         )
-        self._axes(y_ticks, x_label, whole, rect)
+        self._axes(y_ticks, x_label, rect)
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         """The pixel of a point."""
@@ -102,29 +78,59 @@ class Chart:
         top, bottom = (min(max(self.place(0, v)[1], self.area.top), self.area.bottom) for v in (high, low))
         self.canvas.box(Rect(self.area.left, round(top), self.area.width, max(1, round(bottom - top))), colour)
 
-    def level(self, level: Level) -> None:
+    def level(self, level: Mark) -> None:
         """A dashed horizontal line; its name stands to the right of the axes."""
         y = self.place(0, level.value)[1]
         if self.area.top - 1 <= y <= self.area.bottom + 1:
             self.canvas.dashed((self.area.left, y), (self.area.right, y), level.colour)
 
-    def curve(self, curve: Curve) -> None:
-        """A curve, with signs at its points if there are few."""
-        x, y = thinned(curve.x, curve.y, self.area.width)
+    def curve(
+        self,
+        x: NDArray[np.float64],
+        y: NDArray[np.float64],
+        colour: Colour,
+        *,
+        sign: str = "",
+        width: float = 2,
+    ) -> None:
+        """A curve, with signs at its points if there are few; points that are no number are left out.
+
+        Args:
+            x: where.
+            y: how much.
+            colour: its colour.
+            sign: drawn at each point; empty for none.
+            width: of the line.
+        """
         keep = np.isfinite(y)
-        points = [self.place(a, b) for a, b in zip(x[keep].tolist(), y[keep].tolist(), strict=True)]
+        x, y = thinned(x[keep], y[keep], self.area.width)
+        points = [self.place(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
         self.canvas.surface.set_clip(self.area.inflate(self.canvas.px(8), self.canvas.px(8)))
-        self.canvas.polyline(points, curve.colour, curve.width)
-        if curve.sign and points:
+        self.canvas.polyline(points, colour, width)
+        if sign and points:
             shown = points if len(points) * self.canvas.px(9) <= self.area.width else points[-1:]
             for point in shown:
-                self.canvas.dot(point, curve.colour, self.canvas.px(7), curve.sign)
+                self.canvas.dot(point, colour, self.canvas.px(7), sign)
         self.canvas.surface.set_clip(None)
 
-    def names(self, levels: Sequence[Level]) -> None:
+    def players(self, x: NDArray[np.float64], values: NDArray[np.float64], thickness: float = 1.0) -> None:
+        """A curve for every player.
+
+        Args:
+            x: where.
+            values: (points, players) how much.
+            thickness: a factor on the lines' width.
+        """
+        count = values.shape[1]
+        for player in range(count):
+            # The first of few players have thicker lines, so that equal numbers show all.
+            width = 2.0 + (2.0 * (count - 1 - player) if count <= 3 else 0.0)
+            self.curve(x, values[:, player], series(player), sign=sign_of(player), width=width * thickness)
+
+    def names(self, levels: Sequence[Mark]) -> None:
         """Names to the right of the axes at their heights, moved apart where they would touch."""
         height = self.canvas.line_height(10)
-        placed: list[tuple[float, Level]] = []
+        placed: list[tuple[float, Mark]] = []
         for level in sorted(levels, key=lambda one: -one.value):
             y = min(max(self.place(0, level.value)[1], self.area.top), self.area.bottom)
             if placed:
@@ -143,13 +149,13 @@ class Chart:
         for y, level in placed:
             self.canvas.text((x, round(y)), level.label, size=10, colour=level.colour, anchor="midleft", width=width)
 
-    def _axes(self, y_ticks: list[float], x_label: str, whole: bool, rect: Rect) -> None:
+    def _axes(self, y_ticks: list[float], x_label: str, rect: Rect) -> None:
         canvas, area, px = self.canvas, self.area, self.canvas.px
         for value in y_ticks:
             y = round(self.place(0, value)[1])
             canvas.box(Rect(area.left, y, area.width, 1), GRID)
             canvas.text((area.left - px(4), y), tick_text(value, y_ticks), size=10, colour=FAINT, anchor="midright")
-        x_ticks = ticks(self.x_range, max(2, area.width // px(46)), whole=whole)
+        x_ticks = ticks(self.x_range, max(2, area.width // px(46)), integers=True)
         used = -1
         free = area.right + px(12)
         if x_label:
@@ -166,13 +172,13 @@ class Chart:
         canvas.box(Rect(area.left, area.bottom, area.width, 1), FAINT)
 
 
-def ticks(ends: tuple[float, float], most: int, *, whole: bool = False) -> list[float]:
+def ticks(ends: tuple[float, float], most: int, *, integers: bool = False) -> list[float]:
     """Round numbers in a range, about `most` of them at the most."""
     low, high = ends
     span = (high - low) / max(1, most)
     power = 10.0 ** math.floor(math.log10(span))
     step = next(power * k for k in (1, 2, 2.5, 5, 10) if power * k >= span * 0.999)
-    if whole:
+    if integers:
         step = max(1.0, math.ceil(step))
     first = math.ceil(low / step - 1e-9)
     return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
@@ -191,7 +197,7 @@ def thinned(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A long curve as its lowest and highest point in each pixel column: more could not be seen."""
     if len(x) <= 4 * pixels:
-        return np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        return x, y
     per = -(-len(x) // pixels)
     keep: list[int] = []
     for start in range(0, len(x), per):
@@ -199,12 +205,14 @@ def thinned(
         keep += sorted({start + int(np.argmin(part)), start + int(np.argmax(part))})
     if keep[-1] != len(x) - 1:
         keep.append(len(x) - 1)
-    return np.asarray(x, dtype=np.float64)[keep], np.asarray(y, dtype=np.float64)[keep]
+    return x[keep], y[keep]
 
 
-def soft(colour: Colour) -> Colour:
-    """A colour light enough for a background."""
-    return mixed(colour, 0.16)
+def short(value: float) -> str:
+    """A number in a table, with four digits or without decimals; empty if it is none."""
+    if not math.isfinite(value):
+        return ""
+    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
 
 
 def _widened(ends: tuple[float, float]) -> tuple[float, float]:
@@ -212,6 +220,3 @@ def _widened(ends: tuple[float, float]) -> tuple[float, float]:
     if not (math.isfinite(low) and math.isfinite(high)):
         return 0.0, 1.0
     return (low, high) if high - low > 1e-12 * max(1.0, abs(low)) else (low - 0.5, high + 0.5)
-
-
-__all__ = ["INK", "Chart", "Curve", "Level", "soft", "thinned", "tick_text", "ticks"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -14,23 +12,12 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.errors import SceneError, StudyError
-from llm_coop_envs.render.scenes.base import AnyScene, Scene
+from llm_coop_envs.render.scenes.base import Scene
+from llm_coop_envs.render.scenes.table import TableScene
 from llm_coop_envs.render.screen.canvas import INK, PAPER, Canvas, View
 from llm_coop_envs.render.screen.library import pygame
-
-
-@dataclass(frozen=True, kw_only=True)
-class Picture:
-    """How the scenes of a scenario are drawn.
-
-    Attributes:
-        draw: draws a scene onto a canvas.
-        size: the usual width and height at scale 1.
-    """
-
-    draw: Callable[[Any, Canvas], None]
-    size: tuple[int, int]
-
+from llm_coop_envs.render.screen.page import Picture as Picture
+from llm_coop_envs.render.screen.table import TABLE
 
 #: The masks of a surface whose bytes are red, green, blue.
 _RGB_BYTES = (0xFF, 0xFF00, 0xFF0000, 0) if sys.byteorder == "little" else (0xFF0000, 0xFF00, 0xFF, 0)
@@ -40,7 +27,7 @@ ERROR_SIZE = (1000, 640)
 MAX_SIDE = 16_000
 
 
-def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | None = None) -> pygame.Surface:
+def draw(scene: Scene, view: View | None = None, *, onto: pygame.Surface | None = None) -> pygame.Surface:
     """Draw a scene.
 
     Args:
@@ -52,7 +39,7 @@ def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | No
         SceneError: there is no picture of such a scene, or the size is impossible.
     """
     view = view or View()
-    paint = _picture(scene).draw
+    paint = picture_of(scene).draw
     if onto is None:
         onto = pygame.Surface(_size(scene, view), depth=32)
     canvas = Canvas(onto, view)
@@ -66,22 +53,22 @@ def draw(scene: AnyScene, view: View | None = None, *, onto: pygame.Surface | No
     return onto
 
 
-def usual_size(scene: AnyScene) -> tuple[int, int]:
+def usual_size(scene: Scene) -> tuple[int, int]:
     """The width and height of a scene's picture at scale 1.
 
     Raises:
         SceneError: there is no picture of such a scene.
     """
-    return _picture(scene).size
+    return picture_of(scene).size
 
 
-def frame(scene: AnyScene, view: View | None = None) -> NDArray[np.uint8]:
+def frame(scene: Scene, view: View | None = None) -> NDArray[np.uint8]:
     """Draw a scene as an (height, width, 3) array."""
     view = view or View()
     return array_of(draw(scene, view, onto=_paper(_size(scene, view), "drawn")))
 
 
-def _size(scene: AnyScene, view: View) -> tuple[int, int]:
+def _size(scene: Scene, view: View) -> tuple[int, int]:
     """The size of a picture in pixels."""
     width, height = (round(side * view.scale) for side in (view.size or usual_size(scene)))
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
@@ -97,14 +84,21 @@ def _paper(size: tuple[int, int], use: str) -> pygame.Surface:
     return pygame.Surface(size, depth=32)
 
 
-def _picture(scene: AnyScene) -> Picture:
+def picture_of(scene: Scene) -> Picture:
+    """How a scene is drawn: as its scenario says, else as a table.
+
+    Raises:
+        SceneError: it is no scene of a known scenario.
+    """
     if not isinstance(scene, Scene):
         raise SceneError(f"there is no picture of a {type(scene).__name__}")
     try:
-        found: Picture = load(scenario_of(scene.scenario).picture)
+        found: Picture | None = load(scenario_of(scene.scenario).picture)
     except StudyError as error:
         raise SceneError(f"there is no picture of {scene.scenario!r}: {error}") from error
-    return found
+    if found is None and not isinstance(scene, TableScene):
+        raise SceneError(f"{scene.scenario!r} has scenes of its own, but no picture of them")
+    return found or TABLE
 
 
 def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:

@@ -80,7 +80,7 @@ _DIGITS = frozenset({"EN", "AN"})
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """A part of a line, in one direction.
 
     Attributes:
@@ -92,7 +92,7 @@ class Run:
     rtl: bool
 
 
-def visual_runs(text: str) -> list[Run]:
+def visual_runs(text: str) -> list[TextRun]:
     """A line's runs from left to right, as they stand.
 
     A short form of the Unicode bidirectional algorithm: the first strong character gives the line's direction,
@@ -104,7 +104,7 @@ def visual_runs(text: str) -> list[Run]:
         for kind in kinds
     ]
     if True not in strong:
-        return [Run(text, False)] if text else []
+        return [TextRun(text, False)] if text else []
     line = first_direction(text) is True
     at = 0
     while at < len(strong):
@@ -118,12 +118,12 @@ def visual_runs(text: str) -> list[Run]:
         after = strong[end] if end < len(strong) else line
         strong[at:end] = [before if before == after else line] * (end - at)
         at = end
-    runs: list[Run] = []
+    runs: list[TextRun] = []
     for character, rtl in zip(text, strong, strict=True):
         if runs and runs[-1].rtl == rtl:
-            runs[-1] = Run(runs[-1].text + character, bool(rtl))
+            runs[-1] = TextRun(runs[-1].text + character, bool(rtl))
         else:
-            runs.append(Run(character, bool(rtl)))
+            runs.append(TextRun(character, bool(rtl)))
     return runs[::-1] if line else runs
 
 

@@ -8,18 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.evacuation.drawing import person_at
-from llm_coop_envs.render.scenes.base import AnyScene, EvacuationScene
+from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, PANEL, Canvas, Rect, View
 from llm_coop_envs.render.screen.draw import draw
 from llm_coop_envs.render.screen.library import pygame
-from llm_coop_envs.render.screen.playhead import Playhead
-from llm_coop_envs.render.screen.window import Window
+from llm_coop_envs.render.screen.playback import Playback
+from llm_coop_envs.render.screen.window import FASTER, SLOWER, Window
 
 _FRAMES = 60
 _BAR = 46
 HINT = "space play · left right step · shift: round · up down speed · r backwards · home end · s screenshot · q quit"
-ROOM_HINT = f"{HINT} · c t d b f · click a person"
 
 
 class ReplayWindow(Window):
@@ -35,7 +33,7 @@ class ReplayWindow(Window):
 
     def __init__(
         self,
-        scenes: Sequence[AnyScene],
+        scenes: Sequence[Scene],
         *,
         title: str,
         fps: float = 12.0,
@@ -43,7 +41,7 @@ class ReplayWindow(Window):
         folder: Path | None = None,
     ) -> None:
         super().__init__(title=title, fps=fps, view=view, folder=folder)
-        self.head = Playhead([scene.round for scene in scenes], fps)
+        self.playback = Playback([scene.round for scene in scenes], fps)
         self._scenes = scenes
         self._dragging = False
 
@@ -68,33 +66,23 @@ class ReplayWindow(Window):
             if self.closed:
                 break
             now = time.perf_counter()
-            self.head.tick(now - before)
+            self.playback.tick(now - before)
             before = now
-            if self._dirty or self._note or self.head.index != shown or frames is not None:
-                shown = self.head.index
+            if self._dirty or self._note or self.playback.index != shown or frames is not None:
+                shown = self.playback.index
                 self._scene = self._scenes[shown]
                 self.draw()
                 drawn += 1
-            self.left_over.clear()
             clock.tick(_FRAMES)
         self.close()
 
-    def draw(self) -> None:
-        """Draw the scene and the slider below it."""
-        screen, scene = pygame.display.get_surface(), self._scene
-        if screen is None or scene is None:
-            return
-        self._screen = screen
-        upper = self._upper()
-        view = self._fitting(scene)
-        draw(scene, replace(view, hint=""), onto=upper)
-        self._slider(Canvas(screen, view), view.hint)
-        if self._note and time.perf_counter() > self._note_until:
-            self._note = ""
-        pygame.display.flip()
-        self._dirty = bool(self._note)
-
     # Inside.
+
+    def _paint(self, screen: pygame.Surface, scene: Scene) -> None:
+        """Draw the scene and the slider below it."""
+        view = self._fitting(scene)
+        draw(scene, replace(view, hint=""), onto=self._upper())
+        self._slider(Canvas(screen, view), view.hint)
 
     def _upper(self) -> Any:
         """The part of the window that shows the scene."""
@@ -117,17 +105,17 @@ class ReplayWindow(Window):
         return Rect(margin, top, max(1, width - 2 * margin), max(2, round(5 * scale)))
 
     def _slider(self, canvas: Canvas, hint: str) -> None:
-        px, head, track = canvas.px, self.head, self._track()
+        px, at, track = canvas.px, self.playback, self._track()
         bottom = canvas.rect.bottom
         canvas.box(Rect(0, bottom - self._bar_height(), canvas.rect.width, self._bar_height()), PANEL)
         canvas.box(track, GRID, radius=2)
-        done = Rect(track.left, track.top, round(track.width * head.share), track.height)
+        done = Rect(track.left, track.top, round(track.width * at.share), track.height)
         if done.width > 0:
             canvas.box(done, BLUE, radius=2)
-        canvas.dot((track.left + track.width * head.share, track.centery), BLUE, px(14))
-        way = "backwards " if head.backwards else ""
-        state = f"{way}x{head.speed:g}" if head.playing else "paused"
-        place = f"{head.index + 1} / {head.last + 1}"
+        canvas.dot((track.left + track.width * at.share, track.centery), BLUE, px(14))
+        way = "backwards " if at.backwards else ""
+        state = f"{way}x{at.speed:g}" if at.playing else "paused"
+        place = f"{at.index + 1} / {at.last + 1}"
         y = track.bottom + px(17)
         right = canvas.text((track.right, y), place, size=12, bold=True, anchor="midright").left
         left = canvas.text((track.left, y), state, size=12, bold=True, colour=INK, anchor="midleft").right
@@ -135,48 +123,39 @@ class ReplayWindow(Window):
         if room > px(40):
             canvas.text((left + px(14), y), hint, size=11, colour=FAINT, anchor="midleft", width=room)
 
-    def _fitting(self, scene: AnyScene) -> View:
-        view = super()._fitting(scene)
-        return replace(view, hint=self._note or (ROOM_HINT if isinstance(scene, EvacuationScene) else HINT))
+    def _help(self, keys: str) -> str:
+        return f"{HINT} · {keys}" if keys else HINT
 
     def _key(self, event: Any) -> bool:
-        key, head = event.key, self.head
-        by_round = bool(event.mod & pygame.KMOD_SHIFT)
+        key, at = event.key, self.playback
         if key == pygame.K_SPACE:
-            head.toggle()
+            at.toggle()
+        elif key in (pygame.K_LEFT, pygame.K_RIGHT) and event.mod & pygame.KMOD_SHIFT:
+            at.round(key == pygame.K_RIGHT)
         elif key in (pygame.K_LEFT, pygame.K_RIGHT):
-            forwards = key == pygame.K_RIGHT
-            if by_round:
-                head.round(forwards)
-            else:
-                head.step(1 if forwards else -1)
+            at.step(1 if key == pygame.K_RIGHT else -1)
         elif key in (pygame.K_PAGEUP, pygame.K_PAGEDOWN):
-            head.round(key == pygame.K_PAGEDOWN)
-        elif key in (pygame.K_UP, pygame.K_PLUS, pygame.K_EQUALS, pygame.K_KP_PLUS):
-            head.faster()
-        elif key in (pygame.K_DOWN, pygame.K_MINUS, pygame.K_KP_MINUS):
-            head.slower()
+            at.round(key == pygame.K_PAGEDOWN)
+        elif key in (pygame.K_UP, pygame.K_DOWN, *FASTER, *SLOWER):
+            at.hurry(key == pygame.K_UP or key in FASTER)
         elif key == pygame.K_r:
-            head.turn()
+            at.turn()
         elif key in (pygame.K_HOME, pygame.K_END):
-            head.seek(0.0 if key == pygame.K_HOME else 1.0)
+            at.seek(0.0 if key == pygame.K_HOME else 1.0)
         elif key == pygame.K_q:
             self.closed = True
         else:
             return super()._key(event)
-        self._dirty = True
         return True
 
     def _click(self, x: int, y: int) -> None:
-        if self._screen is None or self._scene is None:
-            return
+        assert self._screen is not None
+        assert self._scene is not None
         if y >= self._screen.get_height() - self._bar_height():
             self._dragging = True
             self._drag_to(x)
-        elif isinstance(self._scene, EvacuationScene):
-            canvas = Canvas(self._upper(), replace(self._fitting(self._scene), hint=""))
-            self.view = replace(self.view, selected=person_at(self._scene, canvas, x, y))
-        self._dirty = True
+        else:
+            self._select(Canvas(self._upper(), replace(self._fitting(self._scene), hint="")), x, y)
 
     def _drag(self) -> None:
         """Follow the mouse while its button is held on the slider."""
@@ -189,5 +168,5 @@ class ReplayWindow(Window):
 
     def _drag_to(self, x: int) -> None:
         track = self._track()
-        self.head.seek((x - track.left) / track.width)
+        self.playback.seek((x - track.left) / track.width)
         self._dirty = True

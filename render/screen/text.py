@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from llm_coop_envs.render.screen.glyphs import (
     Face,
-    Run,
+    TextRun,
     clusters,
     fallback_names,
     find_font,
@@ -170,7 +170,7 @@ class Fonts:
         runs = visual_runs(shown(text).replace("\n", " "))
         return [part for run in runs for part in self._by_face(run, size, bold)]
 
-    def _by_face(self, run: Run, size: int, bold: bool) -> list[tuple[str, Face | None, str]]:
+    def _by_face(self, run: TextRun, size: int, bold: bool) -> list[tuple[str, Face | None, str]]:
         """A run cut into parts of one font and script each, from left to right."""
         plain = self._plain(size, bold)
         if run.text.isascii() and not run.rtl:

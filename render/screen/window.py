@@ -1,7 +1,7 @@
 """A window that shows scenes as they come, and what its keys do.
 
 A running episode waits for the window (pause, single steps, speed); closing the window never ends the episode: it
-goes on unseen. Whoever replays or plays uses the parts: `poll`, `draw` and what is left over of the events.
+goes on unseen. Windows for replays and for players do other things with the same events, and draw more than the scene.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.errors import WindowError
-from llm_coop_envs.evacuation.drawing import person_at
-from llm_coop_envs.render.scenes.base import AnyScene, EvacuationScene
+from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.screen.canvas import Canvas, View
-from llm_coop_envs.render.screen.draw import draw, usual_size
+from llm_coop_envs.render.screen.draw import draw, picture_of, usual_size
 from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.playback import next_speed
 
 #: How often a paused or slow window looks at its keys, per second.
 _AWAKE = 60
 #: SDL's drivers that nobody can see.
 _UNSEEN = ("dummy", "offscreen")
 _SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+FASTER = (pygame.K_PLUS, pygame.K_EQUALS, pygame.K_KP_PLUS)
+SLOWER = (pygame.K_MINUS, pygame.K_KP_MINUS)
+_SWITCHES = {pygame.K_t: "trails", pygame.K_d: "density", pygame.K_b: "bubbles", pygame.K_f: "follow"}
 HINT = "space pause · right arrow step · + - speed · s screenshot"
-ROOM_HINT = f"{HINT} · c colours · t trails · d density · b bubbles · click a person · f follow · esc"
 
 
 class Window:
@@ -37,7 +39,6 @@ class Window:
         paused: whether the next scene waits.
         speed: the factor on `fps`.
         closed: whether the user closed it; it does not open again.
-        left_over: events that were no key of the window's own, for whoever plays in it.
 
     Args:
         title: in the title bar.
@@ -51,19 +52,18 @@ class Window:
         self.paused = False
         self.speed = 1.0
         self.closed = False
-        self.left_over: list[Any] = []
         self._title = title
         self._fps = fps
         self._folder = folder or Path()
         self._screen: pygame.Surface | None = None
-        self._scene: AnyScene | None = None
+        self._scene: Scene | None = None
         self._step = False
         self._dirty = False
         self._next = 0.0
         self._note = ""
         self._note_until = 0.0
 
-    def show(self, scene: AnyScene) -> None:
+    def show(self, scene: Scene) -> None:
         """Show a scene and wait until it is time for the next one.
 
         Raises:
@@ -97,19 +97,16 @@ class Window:
                 return
             if event.type in (pygame.VIDEORESIZE, pygame.WINDOWSIZECHANGED, pygame.WINDOWEXPOSED):
                 self._dirty = True
-            elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
-                self._click(*event.pos)
-            elif event.type != pygame.KEYDOWN or not self._key(event):
-                self.left_over.append(event)
-        del self.left_over[:-256]
+            else:
+                self._take(event)
 
     def draw(self) -> None:
-        """Draw the scene anew, as big as the window is now."""
-        screen, scene = pygame.display.get_surface(), self._scene
-        if screen is None or scene is None:
+        """Draw everything anew, as big as the window is now."""
+        screen = pygame.display.get_surface()
+        if screen is None or self._scene is None:
             return
         self._screen = screen
-        draw(scene, self._fitting(scene), onto=screen)
+        self._paint(screen, self._scene)
         if self._note and time.perf_counter() > self._note_until:
             self._note = ""
         pygame.display.flip()
@@ -123,7 +120,17 @@ class Window:
 
     # Inside.
 
-    def _open(self, scene: AnyScene) -> None:
+    def _take(self, event: Any) -> None:
+        """Do what a key or a click asks for."""
+        if event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
+            self._click(*event.pos)
+        elif event.type == pygame.KEYDOWN and self._key(event):
+            self._dirty = True
+
+    def _paint(self, screen: pygame.Surface, scene: Scene) -> None:
+        draw(scene, self._fitting(scene), onto=screen)
+
+    def _open(self, scene: Scene) -> None:
         try:
             pygame.display.init()
             driver = pygame.display.get_driver()
@@ -142,16 +149,19 @@ class Window:
             ) from error
         pygame.key.set_repeat(350, 60)
 
-    def _fitting(self, scene: AnyScene) -> View:
+    def _fitting(self, scene: Scene) -> View:
         """The view with its help line, enlarged on windows much larger than the usual size."""
         assert self._screen is not None
         width, height = self._screen.get_size()
         usual = usual_size(scene)
         larger = min(width / usual[0], height / usual[1])
         scale = max(self.view.scale, 1.0 + max(0.0, larger - 1.0) * 0.6) if larger > 1.0 else self.view.scale
-        hint = ROOM_HINT if isinstance(scene, EvacuationScene) else HINT
+        return replace(self.view, size=None, scale=scale, hint=self._note or self._help(picture_of(scene).keys))
+
+    def _help(self, keys: str) -> str:
+        """What keys do; `keys` is what they do in this picture only."""
         state = f"speed {self.speed:g}" + (", paused" if self.paused else "")
-        return replace(self.view, size=None, scale=scale, hint=self._note or f"{state}    {hint}")
+        return f"{state}    {HINT}" + (f" · {keys}" if keys else "")
 
     def _key(self, event: Any) -> bool:
         """Do what a key of the window's own asks for; whether it is one."""
@@ -160,57 +170,54 @@ class Window:
             self.paused = not self.paused
         elif key in (pygame.K_RIGHT, pygame.K_PERIOD):
             self.paused = self._step = True
-        elif key in (pygame.K_PLUS, pygame.K_EQUALS, pygame.K_KP_PLUS):
-            self.speed = next((speed for speed in _SPEEDS if speed > self.speed), self.speed)
-        elif key in (pygame.K_MINUS, pygame.K_KP_MINUS):
-            self.speed = next((speed for speed in reversed(_SPEEDS) if speed < self.speed), self.speed)
+        elif key in FASTER or key in SLOWER:
+            self.speed = next_speed(self.speed, _SPEEDS, key in FASTER)
         elif key == pygame.K_s:
             self.screenshot()
         elif key == pygame.K_c:
             self.view = replace(view, colour="target" if view.colour == "persona" else "persona")
-        elif key == pygame.K_t:
-            self.view = replace(view, trails=not view.trails)
-        elif key == pygame.K_d:
-            self.view = replace(view, density=not view.density)
-        elif key == pygame.K_b:
-            self.view = replace(view, bubbles=not view.bubbles)
-        elif key == pygame.K_f:
-            self.view = replace(view, follow=not view.follow)
+        elif key in _SWITCHES:
+            name = _SWITCHES[key]
+            changed: dict[str, Any] = {name: not getattr(view, name)}
+            self.view = replace(view, **changed)
         elif key == pygame.K_ESCAPE:
             self.view = replace(view, selected=None, follow=False)
         else:
             return False
-        self._dirty = True
         return True
 
     def _click(self, x: int, y: int) -> None:
-        if isinstance(self._scene, EvacuationScene) and self._screen is not None:
-            canvas = Canvas(self._screen, self._fitting(self._scene))
-            self.view = replace(self.view, selected=person_at(self._scene, canvas, x, y))
-            self._dirty = True
+        """Select the player under the pointer."""
+        assert self._screen is not None
+        assert self._scene is not None
+        self._select(Canvas(self._screen, self._fitting(self._scene)), x, y)
+
+    def _select(self, canvas: Canvas, x: int, y: int) -> None:
+        assert self._scene is not None
+        self.view = replace(self.view, selected=picture_of(self._scene).player_at(self._scene, canvas, x, y))
+        self._dirty = True
+
+    def _still(self) -> pygame.Surface:
+        """What a screenshot holds: the scene, without help."""
+        assert self._screen is not None
+        assert self._scene is not None
+        view = self._fitting(self._scene)
+        width, height = self._screen.get_size()
+        return draw(self._scene, replace(view, size=(round(width / view.scale), round(height / view.scale)), hint=""))
 
     def screenshot(self) -> Path | None:
         """Save what the window shows as a PNG; a failure is told in the window and on stderr."""
         if self._screen is None or self._scene is None:
             return None
-        picture = draw(self._scene, replace(self._fitting(self._scene), size=self._unscaled(), hint=""))
-        name = f"{self._scene.scenario}-step{self._scene.step:05d}.png"
-        path = self._folder / name
+        path = self._folder / f"{self._scene.scenario}-step{self._scene.step:05d}.png"
         try:
-            pygame.image.save(picture, str(path))
+            pygame.image.save(self._still(), str(path))
         except (OSError, pygame.error) as error:
             self._tell(f"{path} could not be written ({error})")
             print(f"the screenshot {path} could not be written: {error}", file=sys.stderr)
             return None
         self._tell(f"saved {path}")
         return path
-
-    def _unscaled(self) -> tuple[int, int]:
-        assert self._screen is not None
-        assert self._scene is not None
-        scale = self._fitting(self._scene).scale
-        width, height = self._screen.get_size()
-        return round(width / scale), round(height / scale)
 
     def _tell(self, note: str) -> None:
         self._note, self._note_until, self._dirty = note, time.perf_counter() + 2.0, True

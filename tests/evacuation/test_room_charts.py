@@ -1,9 +1,15 @@
 import pytest
 
-from llm_coop_envs.evacuation.room_charts import UNDECIDED, RoomPlan, Snapshot, draw_snapshots, exit_color
-from llm_coop_envs.render.charts.style import png
+from llm_coop_envs.evacuation.room_charts import UNDECIDED, Snapshot, draw_snapshots, exit_color
+from llm_coop_envs.render.charts.style import picture
 
-ROOM = RoomPlan(rows=6, cols=9, exit_names=["bottom", "left"], exit_cells=[(0, 5, 4), (1, 2, 0)], desks=[(2, 4)])
+ROOM = {
+    "rows": 6,
+    "cols": 9,
+    "exit_names": ["bottom", "left"],
+    "exits": [["bottom", 5, 4], ["left", 2, 0]],
+    "desks": [[2, 4]],
+}
 ONE = Snapshot(title="start", people=[(1, 1, -1), (3, 3, -1)])
 TWO = Snapshot(title="round 2", note="2 inside", people=[(2, 1, 1)], disabled=[(4, 4)], trails=[[(1, 1), (2, 1)]])
 
@@ -39,5 +45,6 @@ def test_exits_have_colours_of_their_own():
 
 @pytest.mark.parametrize("size", [(10, 10), (200, 40), (5, 200)])
 def test_rooms_of_any_shape_can_be_drawn(size):
-    room = RoomPlan(rows=size[0], cols=size[1], exit_names=["right"], exit_cells=[(0, 2, size[1] - 1)])
-    assert png(draw_snapshots(room, [[ONE]])).startswith(b"\x89PNG")
+    exits = {"exit_names": ["right"], "exits": [["right", 2, size[1] - 1]]}
+    room = {"rows": size[0], "cols": size[1], **exits, "desks": []}
+    assert picture(draw_snapshots(room, [[ONE]])).startswith(b"\x89PNG")

@@ -3,7 +3,7 @@ import gzip
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_coop_envs.errors import RunError
@@ -14,6 +14,7 @@ records = st.lists(
 )
 
 
+@settings(deadline=None)  # the disk may be busy
 @given(records)
 def test_lines_come_back_and_are_the_same_bytes_each_time(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("lines") / "a.gz"
@@ -81,3 +82,53 @@ def test_sweeping_takes_leftovers_only(tmp_path):
     files.write_whole(tmp_path / "deep" / "a.txt", b"whole")
     files.sweep(tmp_path)
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["a.txt"]
+
+
+def test_appended_lines_come_back(tmp_path):
+    path = tmp_path / "deep" / "a.jsonl"
+    assert files.read_appended(path) == []
+    with files.appending(path) as append:
+        append({"a": "\u2028 é"})
+        assert files.read_appended(path) == [{"a": "\u2028 é"}]
+        append([1])
+    with files.appending(path) as append:
+        append(None)
+    assert files.read_appended(path) == [{"a": "\u2028 é"}, [1], None]
+
+
+def test_reading_changes_nothing_while_a_line_is_being_written(tmp_path):
+    path = tmp_path / "a.jsonl"
+    with files.appending(path) as append:
+        append(1)
+    half = path.read_bytes() + b'{"session": 9, "per'
+    path.write_bytes(half)
+    assert files.read_appended(path) == [1]
+    assert path.read_bytes() == half
+    with files.appending(path) as append:
+        append(2)
+    assert path.read_bytes() == b"1\n2\n"
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'1\n{"a"\n3\n')
+    with pytest.raises(RunError, match=r"a\.jsonl, line 2, is damaged; delete that line"):
+        files.read_appended(path)
+
+
+def test_a_file_of_lines_that_cannot_be_used(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(RunError, match="cannot be read"):
+        files.read_appended(tmp_path / "a")
+    with pytest.raises(RunError, match="cannot be written"), files.appending(tmp_path / "a"):
+        pass
+
+
+def test_a_full_disk_is_said_when_a_line_is_appended(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with files.appending(tmp_path / "a.jsonl") as append:
+        monkeypatch.setattr(files.json, "dumps", full)
+        with pytest.raises(RunError, match=r"a\.jsonl: cannot be written, the disk is full"):
+            append(1)

@@ -10,11 +10,11 @@ import os
 import sys
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.asking.limits import Limits
 from llm_coop_envs.policies.llm.asking.live import open_chat
 from llm_coop_envs.policies.llm.chat import ChatMessage, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients import Endpoint
 from llm_coop_envs.policies.llm.clients import lean as lean  # imported before the fork
+from llm_coop_envs.policies.llm.clients.endpoint import Limits
 from llm_coop_envs.policies.llm.testing.server import digest_answer
 
 AT_ONCE = 64

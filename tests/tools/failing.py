@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from llm_coop_envs.policies.llm.asking.live import open_chat
-from llm_coop_envs.policies.llm.asking.retry import Retry
 from llm_coop_envs.policies.llm.chat import ChatMessage, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.clients.endpoint import Retry
 
 
 async def main(folder, url, client, variable):

@@ -43,16 +43,16 @@ class TurnedClock:
     """Time passes when a test says so, and then at once."""
 
     def __init__(self, start: float = 1000.0):
-        self.time = start
+        self.at = start
         self.alarms: list[tuple[float, int, Alarm]] = []
         self.count = itertools.count()
 
-    def now(self) -> float:
-        return self.time
+    def time(self) -> float:
+        return self.at
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Alarm:
         alarm = Alarm(call)
-        heapq.heappush(self.alarms, (self.time + seconds, next(self.count), alarm))
+        heapq.heappush(self.alarms, (self.at + seconds, next(self.count), alarm))
         return alarm
 
     async def sleep(self, seconds: float) -> None:
@@ -67,22 +67,22 @@ class TurnedClock:
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, alarm by alarm."""
-        end = self.time + seconds
+        end = self.at + seconds
         await self.settle()
         while self.alarms and self.alarms[0][0] <= end:
             at, _, alarm = heapq.heappop(self.alarms)
-            self.time = max(self.time, at)
+            self.at = max(self.at, at)
             if alarm.call is not None:
                 alarm.call()
                 await self.settle()
-        self.time = end
+        self.at = end
 
     async def until(self, future: asyncio.Future, most: float = 100_000.0) -> object:
         """Let time pass until something is done."""
-        end = self.time + most
+        end = self.at + most
         await self.settle()
         while not future.done():
             if not self.alarms or self.alarms[0][0] > end:
                 raise AssertionError("it will never be done")
-            await self.pass_time(self.alarms[0][0] - self.time)
+            await self.pass_time(self.alarms[0][0] - self.at)
         return await future

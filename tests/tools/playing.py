@@ -13,12 +13,13 @@ import pyarrow.parquet  # noqa: F401  # imported before the fork, as all of the 
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.benchmarks.run.asking import Asking
-from llm_coop_envs.benchmarks.run.folder import described_models, versions
+from llm_coop_envs.benchmarks.run.folder import described_models
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.benchmarks.study.study import parse_study
 from llm_coop_envs.policies.llm.asking.live import open_chat as open_chat
 from llm_coop_envs.policies.llm.clients import lean as lean
+from llm_coop_envs.storage.folder import versions
 
 AT_ONCE = 64
 KBC = "{name: warm, conditions: [{name: kbc, scenario: kbc, policies: poisson, episodes: 1}]}"

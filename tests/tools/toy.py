@@ -13,8 +13,10 @@ from gymnasium import spaces
 from llm_coop_envs.core.channels import everyone, within
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Over, Stage
+from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.core.settings import ScenarioSettings, check_bool, check_int
 from llm_coop_envs.core.slots import Heard, Slots
+from llm_coop_envs.policies import ScriptedPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class ToySlots(Slots):
 class ToyEnv(ScenarioEnv):
     metadata: ClassVar[dict[str, Any]] = {
         "name": "toy_v0",
-        "render_modes": ["ansi"],
+        "render_modes": ["ansi", "rgb_array", "human"],
         "render_fps": 1,
         "is_parallelizable": True,
     }
@@ -131,3 +133,28 @@ class ToyEnv(ScenarioEnv):
 
     def _picture(self):
         return " ".join(f"{x:g}" for x in self.last)
+
+
+class Constant(ScriptedPolicy):
+    def decide(self, request):
+        return {"choice": 2, "message": "I take two."}
+
+
+def _rounds(events):
+    return [{"round": e["round"], "mean": float(np.mean(e["choices"]))} for e in events if e["type"] == "round"]
+
+
+#: A scenario with nothing but an environment, measures and a policy: all else is the rooms' own.
+TOY = Scenario(
+    name="toy",
+    title="Guessing game",
+    env=ToyEnv,
+    measures=Measures(
+        episode=lambda events: {"rounds": len(_rounds(events))},
+        rounds=_rounds,
+        about={"rounds": "Rounds that were played."},
+        headline=("rounds",),
+    ),
+    scripted={"constant": Constant},
+    opponent="constant",
+)

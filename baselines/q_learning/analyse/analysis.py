@@ -215,13 +215,13 @@ def equilibrium_play(
     else:
         raise ValueError(f"definition={definition!r}: must be 'one_shot' or 'full'")
     best: Flags = np.less_equal(top - own, TIE * np.abs(top))
-    together: Flags = np.asarray(best.all(axis=0))
-    on_path = together[cycle.states]
+    everyone: Flags = np.asarray(best.all(axis=0))
+    on_path = everyone[cycle.states]
     return EquilibriumPlay(
         on_path=bool(on_path.all()),
-        everywhere=bool(together.all()),
+        everywhere=bool(everyone.all()),
         share_on_path=float(on_path.mean()),
-        share=float(together.mean()),
+        share=float(everyone.mean()),
         best=best,
     )
 

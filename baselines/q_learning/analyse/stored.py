@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from llm_coop_envs.baselines.q_learning.analyse.responses import (
 )
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.reproduce.runs import PLAN, read_journal
+from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, read_journal
 from llm_coop_envs.errors import RunError
 
 
@@ -86,10 +85,7 @@ def load(folder: Path) -> StoredRun:
     rows = sorted(read_journal(folder), key=lambda row: int(row["session"]))
     if not rows:
         raise RunError(f"{folder} holds no finished sessions; run some first")
-    try:
-        settings = QLearningSettings.from_json(json.loads((folder / PLAN).read_text(encoding="utf-8"))["settings"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{folder / PLAN} cannot be read ({error}); run the sessions anew") from error
+    settings = SessionFolder.open(folder).settings
     game = settings.game()
     kind = "<u1" if game.points <= 256 else "<u2"
     strategies = [

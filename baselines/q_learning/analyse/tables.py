@@ -6,14 +6,9 @@ The tables that come with the package are named in `SHIPPED`, each with the call
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,12 +16,13 @@ from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limi
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.stored import find_stored, shipped_in
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.settings import suggestion
-from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
+from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
+from llm_coop_envs.storage.files import write_whole
 
-FOLDER = "tables"
-ENDING = ".npz"
+FOLDER = Path(__file__).parents[1] / "tables"
 
 _MADE_BY = "python -m llm_coop_envs.baselines.q_learning table {name}.npz --preset {name} --seed 0 --session 0"
 
@@ -91,17 +87,8 @@ class QTable:
         settings = self.settings.to_json()
         del settings["memory_limit"]
         about = {name: getattr(self, name) for name in ("seed", "number", "periods", "converged", "last_state")}
-        buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            about=np.frombuffer(json.dumps({"settings": settings, **about}).encode(), np.uint8),
-            q=self.q,
-            strategies=self.strategies.astype(np.int16),
-        )
-        try:
-            path.write_bytes(buffer.getvalue())
-        except OSError as error:
-            raise RunError(f"the table {path} cannot be written ({error.strerror})") from error
+        arrays: Arrays = {"q": self.q, "strategies": self.strategies.astype(np.int16)}
+        write_whole(path, pack_arrays(arrays, {"settings": settings, **about}))
 
 
 def training_market(preset: str) -> BertrandSettings:
@@ -124,22 +111,13 @@ def load_table(argument: str) -> QTable:
         SettingsError: there is no such table.
         RunError: the file is no table.
     """
-    if argument in SHIPPED:
-        folder = resources.files("llm_coop_envs.baselines.q_learning") / FOLDER
-        data = (folder / (argument + ENDING)).read_bytes()
-    else:
-        path = Path(argument).expanduser()
-        if not path.is_file():
-            why = f"is no shipped Q table and no file; {suggestion(argument, SHIPPED)}"
-            raise SettingsError("table", argument, why)
-        data = path.read_bytes()
+    path = find_stored("q_learning", argument, shipped_in(FOLDER))
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as found:
-            about: dict[str, Any] = json.loads(found["about"].tobytes())
-            q, strategies = found["q"], found["strategies"].astype(np.int64)
+        arrays, about = read_arrays(path)
+        q, strategies = arrays["q"], arrays["strategies"].astype(np.int64)
         settings = QLearningSettings.from_json(about.pop("settings"))
         table = QTable(settings, q=q, strategies=strategies, **about)
-    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, LlmCoopError) as error:
+    except (*DAMAGED, OSError, LlmCoopError) as error:
         raise RunError(f"{argument} is no Q table of this program ({error}); make one with '... table'") from error
     shape = (settings.firms, settings.states, settings.market.grid_points)
     if q.shape != shape or strategies.shape != shape[:2] or not 0 <= table.last_state < settings.states:

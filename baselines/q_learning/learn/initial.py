@@ -29,14 +29,14 @@ def initial_q(settings: QLearningSettings, game: Game, uniform: Uniform) -> Floa
         return against_uniform(game, shape)
     if settings.initial in ("nash", "grim"):
         if settings.initial_points is None:
-            alone, together = game.nearest_to(game.marks.nash), game.nearest_to(game.marks.joint)
+            nash, joint = game.nearest_to(game.marks.nash), game.nearest_to(game.marks.joint)
         else:
-            alone, together = (np.full(game.firms, k) for k in settings.initial_points)
-        strategies = constant_strategies(game, alone)
+            nash, joint = (np.full(game.firms, k) for k in settings.initial_points)
+        strategies = constant_strategies(game, nash)
         if settings.initial == "nash":
             return strategy_q(game, strategies)
-        trusting = int(sum(game.action(together) * game.actions**k for k in range(game.memory)))
-        strategies[:, trusting] = together
+        trusting = int(sum(game.action(joint) * game.actions**k for k in range(game.memory)))
+        strategies[:, trusting] = joint
         return strategy_q(game, strategies)
     if settings.initial == "constant":
         return np.full(shape, float(settings.initial_value))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from typing_extensions import Self
 
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.bertrand.rules import price_grid
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.settings import check_choice, check_int, check_number, plain, suggestion
+from llm_coop_envs.core.settings import Settings, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 4
@@ -25,15 +25,13 @@ GIB = 2**30
 _CELL = 8  # bytes of one Q value
 _ROW = 8 + 4  # a row's largest value and its price
 
-INITIAL = ("uniform", "nash", "grim", "random", "constant")
-
 
 def _baseline() -> BertrandSettings:
     return BertrandSettings.build("calvano")
 
 
 @dataclass(frozen=True, kw_only=True)
-class QLearningSettings:
+class QLearningSettings(Settings):
     """Independent Q-learners that price against each other (Calvano et al. 2020).
 
     The defaults are their representative experiment (alpha = 0.15, beta = 4e-6). Where the paper's text and its code
@@ -72,6 +70,19 @@ class QLearningSettings:
         memory_limit: how many GiB the tables of one session may take; `None`: three quarters of this machine's memory.
     """
 
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "memory": (0, MAX_MEMORY),
+        "initial_value": (-math.inf, math.inf),
+        "window": (1, math.inf),
+        "max_periods": (1, MAX_PERIODS),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "initial": ("uniform", "nash", "grim", "random", "constant"),
+        "exploration": ("epsilon", "boltzmann", "none"),
+        "updates": ("asynchronous", "synchronous"),
+        "ties": ("lowest", "random"),
+    }
+
     market: BertrandSettings = field(default_factory=_baseline)
     price_range: tuple[float, float] | None = None
     memory: int = 1
@@ -101,30 +112,22 @@ class QLearningSettings:
             raise SettingsError("prices", self.market.prices, "Q-learning needs a grid of prices; set prices='grid'")
         if self.market.grid_points > MAX_PRICES:
             raise SettingsError("grid_points", self.market.grid_points, f"Q-learning takes at most {MAX_PRICES} prices")
-        check_int(self, "memory", 0, MAX_MEMORY)
-        self._per_firm("alpha", 0.0, 1.0, "above 0 and at most 1", lambda x: 0.0 < x <= 1.0)
-        self._per_firm("beta", 0.0, 1.0, "above 0 and at most 1", lambda x: 0.0 < x <= 1.0)
-        self._per_firm("delta", 0.0, 1.0, "at least 0 and below 1", lambda x: 0.0 <= x < 1.0)
-        check_choice(self, "initial", INITIAL)
+        super().__post_init__()
+        self._per_firm("alpha", "above 0 and at most 1", lambda x: 0.0 < x <= 1.0)
+        self._per_firm("beta", "above 0 and at most 1", lambda x: 0.0 < x <= 1.0)
+        self._per_firm("delta", "at least 0 and below 1", lambda x: 0.0 <= x < 1.0)
         if self.initial_points is not None:
             self._check_points()
         self._pair("initial_range", rising=False)
-        check_number(self, "initial_value")
-        check_choice(self, "exploration", ("epsilon", "boltzmann", "none"))
         check_number(self, "temperature", 0.0, above=True)
         check_number(self, "cooling", 0.0, 1.0, above=True)
         if self.cooling == 1.0:
             raise SettingsError("cooling", self.cooling, "must be below 1, or exploration never ends")
-        check_choice(self, "updates", ("asynchronous", "synchronous"))
-        check_choice(self, "ties", ("lowest", "random"))
-        check_int(self, "window", 1)
-        check_int(self, "max_periods", 1, MAX_PERIODS)
-        if self.memory_limit is not None:
-            check_number(self, "memory_limit", 0.0, above=True)
+        check_number(self, "memory_limit", 0.0, above=True, optional=True)
         self._check_grid()
         self._check_size()
 
-    def _per_firm(self, name: str, low: float, high: float, bounds: str, inside: Any) -> None:
+    def _per_firm(self, name: str, bounds: str, inside: Callable[[float], bool]) -> None:
         """Require a number within bounds, or one per firm; lists become tuples."""
         value = getattr(self, name)
         many = isinstance(value, list | tuple)
@@ -228,29 +231,16 @@ class QLearningSettings:
         """The stage game these learners play, as arrays."""
         return Game.of(self.market.market, self.market.marks, self.grids, self.memory, self.spread("delta"))
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `from_json` accepts again."""
-        shown = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "market"}
-        return {"market": self.market.to_json(), **shown}
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Make settings from plain data.
-
-        Args:
-            data: as `to_json` gives it; fields may be left out, `market` may name its `preset`.
+        """Make settings from fields by name, `market` perhaps from those of its own with a `preset`.
 
         Raises:
             SettingsError: an unknown field, or an impossible value.
         """
-        names = [f.name for f in fields(cls)]
-        for name, value in data.items():
-            if name not in names:
-                raise SettingsError(name, value, f"is no setting of the Q-learners; {suggestion(name, names)}")
-        given = dict(data)
-        if isinstance(given.get("market"), Mapping):
-            given["market"] = BertrandSettings.build(**given["market"])
-        return cls(**given)
+        market = data.get("market")
+        own = {"market": BertrandSettings.build(**market)} if isinstance(market, Mapping) else {}
+        return super().from_json({**data, **own})
 
 
 def machine_memory() -> int:

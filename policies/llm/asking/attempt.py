@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Ledger, Reserved
-from llm_coop_envs.policies.llm.asking.counters import Counters
+from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import FOR_THE_POLICY, Clock, Job
 from llm_coop_envs.policies.llm.asking.prices import (
     BYTES_PER_TOKEN,
@@ -20,7 +21,7 @@ from llm_coop_envs.policies.llm.asking.prices import (
 )
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RequestKey, RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
-from llm_coop_envs.policies.llm.journal.writer import Journal
+from llm_coop_envs.policies.llm.journal import Journal
 
 Result = TypeVar("Result")
 
@@ -30,6 +31,7 @@ CUT_RATIO = 10
 CUT_FROM = 8000
 
 
+@dataclass(kw_only=True)
 class Attempts:
     """Makes attempts at one endpoint; called by the dispatcher.
 
@@ -45,29 +47,19 @@ class Attempts:
         stopped: why nothing may be sent any more, or `None`.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        client: ChatClient,
-        price: Price | None,
-        journal: Journal,
-        ledger: Ledger,
-        counters: Counters,
-        clock: Clock,
-        notify: Callable[[str], None],
-        stopped: Callable[[], RunStopped | None],
-    ) -> None:
-        self._endpoint = endpoint
-        self._client = client
-        self._price = price
-        self._journal = journal
-        self._ledger = ledger
-        self._counters = counters
-        self._clock = clock
-        self._notify = notify
-        self._stopped = stopped
-        self._warned_of_more = False
-        self._warned_of_less = False
+    endpoint: Endpoint
+    client: ChatClient
+    price: Price | None
+    journal: Journal
+    ledger: Ledger
+    counters: RequestCounters
+    clock: Clock
+    notify: Callable[[str], None]
+    stopped: Callable[[], RunStopped | None]
+
+    def __post_init__(self) -> None:
+        """Nothing has been told yet."""
+        self._warned: set[str] = set()
 
     async def __call__(self, job: Job) -> ChatReply:
         """Make one attempt.
@@ -78,27 +70,27 @@ class Attempts:
             JournalError: it cannot be written down.
         """
         prompt, answer = self._most(job.request)
-        usd = self._price.most(prompt, answer) if self._price is not None else 0.0
-        reserved = await self._ledger.reserve(prompt + answer, usd)
+        usd = self.price.most(prompt, answer) if self.price is not None else 0.0
+        reserved = await self.ledger.reserve(prompt + answer, usd)
         try:
-            stopped = self._stopped()
+            stopped = self.stopped()
             if stopped is not None:
                 raise stopped
-            await self._journal.sent(job.key, job.digest, tokens=reserved.tokens, usd=reserved.usd)
+            await self.journal.sent(job.key, job.digest, tokens=reserved.tokens, usd=reserved.usd)
         except BaseException:
-            self._ledger.cancel(reserved, sent=False)
+            self.ledger.cancel(reserved, sent=False)
             raise
         return await self._ask(job, reserved)
 
     async def _ask(self, job: Job, reserved: Reserved) -> ChatReply:
-        counters, ledger = self._counters, self._ledger
+        counters, ledger = self.counters, self.ledger
         counters.calls += 1
         try:
             reply = await within(
-                self._clock,
-                self._endpoint.timeout,
-                self._client.complete(job.request, idempotency_key=self._idempotency(job.key, job.digest)),
-                self._endpoint.where,
+                self.clock,
+                self.endpoint.timeout,
+                self.client.complete(job.request, idempotency_key=self._idempotency(job.key, job.digest)),
+                self.endpoint.where,
             )
         except ChatError as error:
             if error.maybe_paid:
@@ -108,24 +100,25 @@ class Attempts:
                 counters.spent = ledger.usd
             else:
                 ledger.cancel(reserved, sent=True)
-            await self._journal.failed(job.key, job.request, job.digest, error, final=error.kind in FOR_THE_POLICY)
+            await self.journal.failed(job.key, job.request, job.digest, error, final=error.kind in FOR_THE_POLICY)
             raise
         except BaseException:
             ledger.forfeit(reserved)
             raise
         reply, tokens, usd = self._settled(job.request, reply, reserved)
         ledger.settle(reserved, tokens=tokens, usd=usd)
-        await self._journal.answered(job.key, job.request, job.digest, reply, tokens=tokens, usd=usd)
-        self._count(reply)
+        await self.journal.answered(job.key, job.request, job.digest, reply, tokens=tokens, usd=usd)
+        counters.add(reply)
+        counters.spent = ledger.usd
         return reply
 
     def _most(self, request: ChatRequest) -> tuple[int, int]:
         """The most tokens that question and answer can have."""
         answer = request.max_tokens
-        if answer is None and self._price is not None:
-            answer = self._price.longest_answer
+        if answer is None and self.price is not None:
+            answer = self.price.longest_answer
         if answer is None:
-            budget = self._ledger.budget
+            budget = self.ledger.budget
             if budget.usd is not None or budget.tokens is not None:
                 raise SettingsError(
                     "max_tokens",
@@ -137,19 +130,10 @@ class Attempts:
 
     def _settled(self, request: ChatRequest, reply: ChatReply, reserved: Reserved) -> tuple[ChatReply, int, float]:
         """The reply with its cost, and the tokens and dollars that count against the budget."""
-        usage, price = reply.usage, self._price
+        usage, price = reply.usage, self.price
         cost = reply.cost if reply.cost is not None else price.cost(usage) if price is not None else None
         # Rounded here, so that an answer and its replay are equal.
-        reply = ChatReply(
-            reply.text,
-            usage,
-            reply.finish_reason,
-            reply.model,
-            round(reply.latency, 6),
-            cost,
-            reply.refusal,
-            reply.reasoning,
-        )
+        reply = replace(reply, latency=round(reply.latency, 6), cost=cost)
         if usage.estimated:
             # Without a count from the provider the budget is charged what there can be at most.
             prompt = most_prompt_tokens(request)
@@ -161,36 +145,28 @@ class Attempts:
 
     def _doubt(self, request: ChatRequest, prompt: int, tokens: int, reserved: Reserved) -> None:
         """Tell the user, once each, about counts that cannot be right."""
-        if tokens > reserved.tokens and request.max_tokens is not None and not self._warned_of_more:
-            self._warned_of_more = True
-            self._notify(
-                f"{self._endpoint.where} counts {tokens} tokens where there can be {reserved.tokens} at most; a budget "
-                "may be passed by the difference"
+        where, size = self.endpoint.where, likely_prompt_tokens(request) * BYTES_PER_TOKEN
+        if tokens > reserved.tokens and request.max_tokens is not None:
+            self._warn(
+                "more",
+                f"{where} counts {tokens} tokens where there can be {reserved.tokens} at most; a budget may be passed "
+                "by the difference",
             )
-        size = likely_prompt_tokens(request) * BYTES_PER_TOKEN
-        if size > CUT_FROM and prompt and size > CUT_RATIO * prompt and not self._warned_of_less:
-            self._warned_of_less = True
-            self._notify(
-                f"{self._endpoint.where} counts {prompt} tokens for a question of {size} bytes: it has probably cut "
-                "the question short without saying so; give it a longer context (for Ollama: OLLAMA_CONTEXT_LENGTH)"
+        if size > CUT_FROM and prompt and size > CUT_RATIO * prompt:
+            self._warn(
+                "less",
+                f"{where} counts {prompt} tokens for a question of {size} bytes: it has probably cut the question "
+                "short without saying so; give it a longer context (for Ollama: OLLAMA_CONTEXT_LENGTH)",
             )
 
-    def _count(self, reply: ChatReply) -> None:
-        counters = self._counters
-        counters.answers += 1
-        counters.prompt_tokens += reply.usage.prompt_tokens
-        counters.completion_tokens += reply.usage.completion_tokens
-        counters.estimated += reply.usage.estimated
-        counters.models[reply.model] += 1
-        counters.spent = self._ledger.usd
-        if reply.cost is None:
-            counters.unpriced += 1
-        else:
-            counters.cost += reply.cost
+    def _warn(self, what: str, sentence: str) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
+            self.notify(sentence)
 
     def _idempotency(self, key: RequestKey, digest: str) -> str:
         """The same for all attempts at this question of this run, and for no other; tells nothing about the run."""
-        return hashlib.sha256(f"{self._journal.run} {key} {digest}".encode("utf-8", "replace")).hexdigest()[:32]
+        return hashlib.sha256(f"{self.journal.run} {key} {digest}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 async def within(clock: Clock, seconds: float, attempt: Awaitable[Result], where: str) -> Result:

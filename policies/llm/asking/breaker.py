@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llm_coop_envs.policies.llm.chat import ChatError
 
 DEAD = frozenset({"server", "network", "timeout", "bad_reply"})
@@ -13,39 +11,34 @@ LONGEST_PAUSE = 120.0
 GIVE_UP = 1800.0
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
-    """The endpoint is being left alone.
+class Breaker:
+    """Counts failures in a row; after `FAILURES` of them the endpoint is paused, then tried with single requests.
 
     Attributes:
-        until: when it is tried again.
         failures: failures in a row.
-        dead_for: seconds since its last answer.
+        until: when the endpoint is tried again.
+        dead_for: seconds from the first of these failures to the last.
     """
 
-    until: float
-    failures: int
-    dead_for: float
+    def __init__(self) -> None:
+        self.until = 0.0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.failures = 0
+        self.dead_for = 0.0
+        self._since: float | None = None
+        self._pause = FIRST_PAUSE
+
+    @property
+    def open(self) -> bool:
+        """Whether the endpoint is held for dead: nothing is sent, or one request to find out."""
+        return self.failures >= FAILURES
 
     @property
     def hopeless(self) -> bool:
         """Whether it has been dead for so long that the run stops."""
         return self.dead_for >= GIVE_UP
-
-
-class Breaker:
-    """Counts failures in a row; after `FAILURES` of them the endpoint is paused, then tried with single requests."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self._since: float | None = None
-        self._pause = FIRST_PAUSE
-        self._until = 0.0
-
-    @property
-    def open(self) -> bool:
-        """Whether the endpoint is held for dead: nothing is sent, or one request to find out."""
-        return self._failures >= FAILURES
 
     def answered(self) -> bool:
         """The endpoint answered or refused in an orderly way.
@@ -54,24 +47,24 @@ class Breaker:
             Whether it was held for dead until now.
         """
         was_open = self.open
-        self._failures = 0
-        self._since = None
-        self._pause = FIRST_PAUSE
+        if self.failures:
+            self._reset()
         return was_open
 
-    def failed(self, error: ChatError, now: float) -> Paused | None:
+    def failed(self, error: ChatError, now: float) -> bool:
         """An attempt failed.
 
         Returns:
-            A pause, if one begins now.
+            Whether a pause begins now.
         """
         if error.kind not in DEAD:
-            return None
-        self._failures += 1
+            return False
+        self.failures += 1
         if self._since is None:
             self._since = now
-        if not self.open or now < self._until:
-            return None
-        self._until = now + self._pause
+        if not self.open or now < self.until:
+            return False
+        self.dead_for = now - self._since
+        self.until = now + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        return Paused(self._until, self._failures, now - self._since)
+        return True

@@ -10,12 +10,12 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-from llm_coop_envs.core.settings import check_int, check_number
+from llm_coop_envs.core.settings import Settings, check_int, check_number
 from llm_coop_envs.policies.llm.chat import BudgetReached
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class Budget(Settings):
     """What a run may use; earlier sessions of the same part of the run count.
 
     Attributes:
@@ -30,11 +30,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        if self.usd is not None:
-            check_number(self, "usd", 0)
-        for name in ("calls", "tokens"):
-            if getattr(self, name) is not None:
-                check_int(self, name, 0)
+        check_number(self, "usd", 0, optional=True)
+        check_int(self, "calls", 0, optional=True)
+        check_int(self, "tokens", 0, optional=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,9 +77,12 @@ class Ledger:
         Raises:
             BudgetReached: it does not fit, and nothing is in flight that could leave something over.
         """
-        while not self._fits(tokens, usd):
+        while (why := self._obstacle(tokens, usd)) is not None:
             if not self._open:
-                raise BudgetReached(self._why(tokens, usd))
+                raise BudgetReached(
+                    f"stopped at the budget: {why}; every answer so far is kept, run again with a larger budget to "
+                    "continue"
+                )
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
@@ -114,22 +115,13 @@ class Ledger:
         """Close a reservation whose attempt brought nothing and may be on the bill: it counts in full."""
         self.settle(reserved, tokens=reserved.tokens, usd=reserved.usd)
 
-    def _fits(self, tokens: int, usd: float) -> bool:
-        budget = self.budget
-        return (
-            (budget.calls is None or self.calls + 1 <= budget.calls)
-            and (budget.tokens is None or self.tokens + self._open_tokens + tokens <= budget.tokens)
-            and (budget.usd is None or self.usd + self._open_usd + usd <= budget.usd)
-        )
-
-    def _why(self, tokens: int, usd: float) -> str:
+    def _obstacle(self, tokens: int, usd: float) -> str | None:
+        """Why an attempt does not fit now, or `None`."""
         budget = self.budget
         if budget.calls is not None and self.calls + 1 > budget.calls:
-            what = f"{self.calls} of {budget.calls} calls are used"
-        elif budget.tokens is not None and self.tokens + tokens > budget.tokens:
-            what = f"{self.tokens} of {budget.tokens} tokens are used, and the next question may take up to {tokens}"
-        else:
-            what = (
-                f"${self.usd:.4f} of ${budget.usd or 0:.4f} are used, and the next question may cost up to ${usd:.4f}"
-            )
-        return f"stopped at the budget: {what}; every answer so far is kept, run again with a larger budget to continue"
+            return f"{self.calls} of {budget.calls} calls are used"
+        if budget.tokens is not None and self.tokens + self._open_tokens + tokens > budget.tokens:
+            return f"{self.tokens} of {budget.tokens} tokens are used, and the next question may take up to {tokens}"
+        if budget.usd is not None and self.usd + self._open_usd + usd > budget.usd:
+            return f"${self.usd:.4f} of ${budget.usd:.4f} are used, and the next question may cost up to ${usd:.4f}"
+        return None

@@ -17,7 +17,6 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.fastjson import dumps, loads
-from llm_coop_envs.policies.llm.journal.reader import plain_reply, reply_of
 
 FILE = "answers.sqlite3"
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, request BLOB, reply BLOB) WITHOUT ROWID"
@@ -65,7 +64,7 @@ class Cache:
             return None
         try:
             row = self._database.execute("SELECT reply FROM answers WHERE name = ?", (name,)).fetchone()
-            return None if row is None else reply_of(loads(row[0]))
+            return None if row is None else ChatReply.read(loads(row[0]))
         except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
             raise self._error(error) from error
 
@@ -81,7 +80,7 @@ class Cache:
         try:
             self._database.execute(
                 "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)",
-                (name, dumps(request.plain()), dumps(plain_reply(reply))),
+                (name, dumps(request.plain()), dumps(reply.plain())),
             )
         except sqlite3.Error as error:
             raise self._error(error) from error

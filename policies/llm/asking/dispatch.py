@@ -10,15 +10,15 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.asking.breaker import Breaker
-from llm_coop_envs.policies.llm.asking.counters import Counters
-from llm_coop_envs.policies.llm.asking.limits import Bucket, InFlight, Limits
-from llm_coop_envs.policies.llm.asking.retry import Retry
+from llm_coop_envs.policies.llm.asking.counters import RequestCounters
+from llm_coop_envs.policies.llm.asking.limits import Bucket, InFlight
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, EndpointStopped, RequestKey, RunStopped
+from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
 
 # Kinds that a policy can do something about; every other failure ends the run.
 FOR_THE_POLICY = frozenset({"context_too_long"})
@@ -39,30 +39,15 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Time, as the dispatcher needs it; tests turn it by hand."""
+    """Time, as an event loop gives it; tests turn it by hand."""
 
-    def now(self) -> float:
+    def time(self) -> float:
         """Seconds, from any start."""
         ...
 
-    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
         """Call after some seconds."""
         ...
-
-
-class LoopClock:
-    """The clock of the event loop that is running when it is made."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-
-    def now(self) -> float:
-        """Seconds, from any start."""
-        return self._loop.time()
-
-    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call after some seconds."""
-        return self._loop.call_later(seconds, call)
 
 
 @dataclass(eq=False, slots=True)
@@ -112,11 +97,11 @@ class Dispatcher:
     where: str
     limits: Limits
     retry: Retry
-    counters: Counters
+    counters: RequestCounters
     notify: Callable[[str], None]
     stop: Callable[[RunStopped], None]
-    clock: Clock = field(default_factory=LoopClock)
-    generator: random.Random = field(default_factory=random.Random)
+    clock: Clock
+    generator: random.Random
 
     def __post_init__(self) -> None:
         """Start with nothing to do."""
@@ -126,7 +111,7 @@ class Dispatcher:
         self._active = 0
         self._in_flight = InFlight(self.limits)
         self._breaker = Breaker()
-        now = self.clock.now()
+        now = self.clock.time()
         self._requests = Bucket(self.limits.requests_per_minute, now)
         self._tokens = Bucket(self.limits.tokens_per_minute, now)
         self._stopped: RunStopped | None = None
@@ -182,7 +167,7 @@ class Dispatcher:
         limit = 1 if self._breaker.open else self._in_flight.limit
         if self._active >= limit:
             return False
-        now = self.clock.now()
+        now = self.clock.time()
         wait = self._resume_at - now
         if wait <= 0:
             wait = max(self._requests.wait(1, now), self._tokens.wait(self._ready[0].tokens, now))
@@ -192,7 +177,7 @@ class Dispatcher:
         return True
 
     def _take(self) -> Job:
-        now = self.clock.now()
+        now = self.clock.time()
         job = self._ready.popleft()
         self.counters.waiting -= 1
         self._requests.take(1, now)
@@ -217,7 +202,7 @@ class Dispatcher:
 
     async def _try(self, job: Job) -> None:
         """One attempt, and what follows from it."""
-        counters, now = self.counters, self.clock.now()
+        counters, now = self.counters, self.clock.time()
         if job.began is None:
             job.began, job.paused_before = now, self._paused_total
         if job.attempts:
@@ -248,14 +233,14 @@ class Dispatcher:
             counters.in_flight -= 1
 
     def _answered(self, job: Job, reply: ChatReply) -> None:
-        now = self.clock.now()
+        now = self.clock.time()
         self._in_order(now)
         self._tokens.take(reply.usage.prompt_tokens + reply.usage.completion_tokens - job.tokens, now)
         self._limit_changes(lambda: self._in_flight.answered(now))
         job.done(reply)
 
     def _failed(self, job: Job, error: ChatError) -> None:
-        now = self.clock.now()
+        now = self.clock.time()
         if not self._breaker.open:
             job.failures += 1
         self.counters.errors[error.kind] += 1
@@ -265,17 +250,17 @@ class Dispatcher:
             self._in_flight.faltered(now)
         if error.kind == "rate_limit" and error.retry_after:
             self._pause(now + error.retry_after, f"{self.where} asks to wait")
-        paused = self._breaker.failed(error, now)
-        if paused is not None:
-            self._pause(paused.until, f"{self.where} does not answer")
+        breaker = self._breaker
+        if breaker.failed(error, now):
+            self._pause(breaker.until, f"{self.where} does not answer")
             self.notify(
-                f"{self.where} does not answer ({paused.failures} failures in a row, the last: {error}); "
-                f"paused for {paused.until - now:.0f} s, then tried again"
+                f"{self.where} does not answer ({breaker.failures} failures in a row, the last: {error}); "
+                f"paused for {breaker.until - now:.0f} s, then tried again"
             )
-            if paused.hopeless:
+            if breaker.hopeless:
                 self.stop(
                     EndpointStopped(
-                        f"{self.where} has not answered for {paused.dead_for / 60:.0f} minutes (the last failure: "
+                        f"{self.where} has not answered for {breaker.dead_for / 60:.0f} minutes (the last failure: "
                         f"{error}); every answer so far is kept, run again to continue"
                     )
                 )
@@ -285,14 +270,14 @@ class Dispatcher:
             job.done(error)
             return
         spent = now - (job.began or now) - (self._paused_total - job.paused_before)
-        if not self.retry.goes_on(job.failures, spent, error):
+        if not goes_on(self.retry, job.failures, spent, error):
             reason = self._why(job, error, spent)
             job.done(reason)
             self.stop(reason)
         elif self._stopped is not None:
             job.done(self._stopped)
         else:
-            self._again(job, self.retry.pause(job.failures, error, self.generator))
+            self._again(job, pause_after(self.retry, job.failures, error, self.generator))
 
     def _why(self, job: Job, error: ChatError, spent: float) -> EndpointStopped:
         if error.may_retry:
@@ -301,7 +286,7 @@ class Dispatcher:
                 "every answer so far is kept, run again to continue"
             )
         return EndpointStopped(
-            f"{error}; {_ADVICE.get(error.kind, 'mend what it names')}, then run again to continue "
+            f"{error}; {_ADVICE.get(error.kind, 'correct what it names')}, then run again to continue "
             "(every answer so far is kept)"
         )
 
@@ -328,7 +313,7 @@ class Dispatcher:
     def _pause(self, until: float, why: str) -> None:
         """Send nothing until then."""
         if until > self._resume_at:
-            now = self.clock.now()
+            now = self.clock.time()
             self._paused_total += until - max(now, self._resume_at)
             self._resume_at = until
             self.counters.paused = why
@@ -343,13 +328,33 @@ class Dispatcher:
 
         def wake() -> None:
             self._timer = None
-            if not self._breaker.open and self.clock.now() >= self._resume_at:
+            if not self._breaker.open and self.clock.time() >= self._resume_at:
                 self.counters.paused = None
             self._pump()
 
-        self._timer = (at, self.clock.call_later(max(0.0, at - self.clock.now()), wake))
+        self._timer = (at, self.clock.call_later(max(0.0, at - self.clock.time()), wake))
 
     def _limit_changes(self, change: Callable[[], Any]) -> None:
         before = self._in_flight.limit
         change()
         self.counters.limit += self._in_flight.limit - before
+
+
+def pause_after(retry: Retry, failures: int, error: ChatError, generator: random.Random) -> float:
+    """Seconds to wait after the `failures`-th failed attempt (from 1); at least what the provider asked for."""
+    # Beyond 2**40 the pause has long reached its cap; the exponent must not overflow.
+    most = min(retry.longest_pause, retry.first_pause * 2.0 ** min(failures - 1, 40))
+    return max(generator.uniform(0.0, most), error.retry_after or 0.0)
+
+
+def goes_on(retry: Retry, failures: int, spent: float, error: ChatError) -> bool:
+    """Whether another attempt is made.
+
+    Args:
+        retry: how often and how long.
+        failures: failed attempts so far.
+        spent: seconds since the first attempt, pauses of the whole endpoint left out.
+        error: how the last attempt failed.
+    """
+    in_time = spent < retry.total and (error.retry_after or 0.0) <= retry.total
+    return error.may_retry and failures < retry.attempts and in_time

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llm_coop_envs.core.settings import check_int
+from llm_coop_envs.policies.llm.clients.endpoint import Limits
 
 SHRINK = 0.8
 GROW = 1.05
@@ -20,31 +20,6 @@ EVIDENCE = 20  # requests from which a share of refusals is believed
 ALIVE = 0.1  # an endpoint that answers no larger share is full or down, not flaky
 HELPED = 0.8  # fewer in flight have helped if the share of refusals fell below so much of what it was
 MINUTE = 60.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits of one endpoint.
-
-    Attributes:
-        start: requests in flight at first.
-        most: the ceiling of requests in flight; the limit in force is found below it.
-        requests_per_minute: what the provider allows; `None` for no such limit.
-        tokens_per_minute: question and answer together; `None` for no such limit.
-    """
-
-    start: int = 8
-    most: int = 4096
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        check_int(self, "most", 1, 1_000_000)
-        check_int(self, "start", 1, self.most)
-        for name in ("requests_per_minute", "tokens_per_minute"):
-            if getattr(self, name) is not None:
-                check_int(self, name, 1)
 
 
 class InFlight:

@@ -1,4 +1,4 @@
-"""Putting a chat together: journal, budget, cache, and a dispatcher and client for every endpoint."""
+"""Opening a chat: journal, budget, cache, and a dispatcher and client for every endpoint."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
 from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger
 from llm_coop_envs.policies.llm.asking.cache import Cache
-from llm_coop_envs.policies.llm.asking.counters import Counters
-from llm_coop_envs.policies.llm.asking.dispatch import Clock, Dispatcher, Job, LoopClock
-from llm_coop_envs.policies.llm.asking.limits import Limits
-from llm_coop_envs.policies.llm.asking.prices import Price, Prices, likely_prompt_tokens
-from llm_coop_envs.policies.llm.asking.replay import ReplayChat, find
+from llm_coop_envs.policies.llm.asking.counters import RequestCounters
+from llm_coop_envs.policies.llm.asking.dispatch import Clock, Dispatcher, Job
+from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, likely_prompt_tokens
+from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, NotInJournal, RequestKey, RunStopped
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
-from llm_coop_envs.policies.llm.journal.writer import Journal
+from llm_coop_envs.policies.llm.clients import Endpoint, Limits
+from llm_coop_envs.policies.llm.clients import connect as connect_client
+from llm_coop_envs.policies.llm.journal import Journal
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
 
@@ -36,7 +36,7 @@ class OpenChat(Protocol):
         notes: sentences about the journal for the user.
     """
 
-    counters: Counters
+    counters: RequestCounters
     notes: list[str]
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
@@ -56,7 +56,7 @@ async def open_chat(
     cache: Path | None = None,
     sample: int | None = None,
     notify: Callable[[str], None] | None = None,
-    connect: Callable[[Endpoint], ChatClient] = Endpoint.connect,
+    connect: Callable[[Endpoint], ChatClient] = connect_client,
     clock: Clock | None = None,
     generator: random.Random | None = None,
 ) -> AsyncIterator[OpenChat]:
@@ -66,7 +66,7 @@ async def open_chat(
         folder: the run's folder; its journal is made, or continued.
         endpoints: where the run's models are; a request goes to the one with its `model`.
         budget: what may be used.
-        prices: a file of prices, see `Prices.load`; without it litellm's table, where that is installed.
+        prices: a file of prices, see `PriceList.load`; without it litellm's table, where that is installed.
         part: which part of the run this process writes; the budget covers this part.
         replay: a run's folder to answer from; then nothing is asked, and `folder` is not touched.
         cache: a folder of answers shared between runs, see `Cache`.
@@ -86,25 +86,28 @@ async def open_chat(
         yield ReplayChat(replay)
         return
     chosen = [endpoints] if isinstance(endpoints, Endpoint) else list(endpoints)
-    chat = await LiveChat.open(
-        folder,
-        chosen,
-        budget=budget or Budget(),
-        prices=Prices.load(prices),
-        part=part,
-        cache=None if cache is None else Cache(cache, sample),
-        notify=notify or _to_stderr,
-        connect=connect,
-        clock=clock or LoopClock(),
-        generator=generator or random.Random(),
-    )
-    try:
-        yield chat
-    finally:
-        await chat.aclose()
+    budget = budget or Budget()
+    found = known_prices(chosen, prices)
+    _check(chosen, budget, found)
+    async with contextlib.AsyncExitStack() as opened:
+        shared = None if cache is None else opened.enter_context(contextlib.closing(Cache(cache, sample)))
+        clients: list[ChatClient] = []
+        for endpoint in chosen:
+            clients.append(connect(endpoint))
+            opened.push_async_callback(clients[-1].aclose)
+        journal = Journal(folder, part)
+        opened.push_async_callback(journal.close)
+        chat = LiveChat(journal, Ledger(budget), shared, notify or _to_stderr)
+        clock, generator = clock or asyncio.get_running_loop(), generator or random.Random()
+        for endpoint, client in zip(chosen, clients, strict=True):
+            chat.add(endpoint, client, found[endpoint.model], clock, generator)
+        try:
+            yield chat
+        finally:
+            await chat.finish()
 
 
-async def check_chat(endpoints: Sequence[Endpoint], budget: Budget, prices: Path | None = None) -> None:
+async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | None = None) -> None:
     """Find out, before anything is written, whether a chat could be opened: keys, libraries, prices.
 
     Raises:
@@ -112,14 +115,25 @@ async def check_chat(endpoints: Sequence[Endpoint], budget: Budget, prices: Path
         PriceError: the file of prices cannot be used.
         MissingExtra: a library is not installed.
     """
-    _check(endpoints, budget, known_prices(endpoints, Prices.load(prices)))
+    _check(endpoints, budget or Budget(), known_prices(endpoints, prices))
     for endpoint in endpoints:
-        await endpoint.connect().aclose()
+        await connect_client(endpoint).aclose()
 
 
-def known_prices(endpoints: Sequence[Endpoint], prices: Prices) -> dict[str, Price | None]:
-    """The models' prices; `None` where it is not known."""
-    return {endpoint.model: prices.of(endpoint.model, own_server=_is_own(endpoint)) for endpoint in endpoints}
+def known_prices(endpoints: Sequence[Endpoint], prices: Path | None = None) -> dict[str, Price | None]:
+    """The models' prices; `None` where it is not known.
+
+    Args:
+        endpoints: where the models are.
+        prices: a file of prices, see `PriceList.load`.
+
+    Raises:
+        PriceError: the file of prices cannot be used.
+    """
+    table = PriceList.load(prices)
+    return {
+        one.model: table.of(one.model, own_server=one.base_url is not None and not one.is_openai) for one in endpoints
+    }
 
 
 class LiveChat:
@@ -130,74 +144,50 @@ class LiveChat:
         notes: sentences about the journal for the user.
     """
 
-    def __init__(self, folder: Path, journal: Journal, ledger: Ledger, cache: Cache | None, clock: Clock) -> None:
-        self.counters = Counters()
+    def __init__(self, journal: Journal, ledger: Ledger, cache: Cache | None, notify: Callable[[str], None]) -> None:
+        self.counters = RequestCounters()
         self.notes = journal.notes
-        self._folder = folder
         self._journal = journal
         self._ledger = ledger
         self._cache = cache
-        self._clock = clock
-        self._routes: dict[str, _Route] = {}
+        self._notify = notify
+        self._routes: dict[str, tuple[Endpoint, Dispatcher]] = {}
         self._asked: dict[RequestKey, _Asked] = {}
         self._stopped: RunStopped | None = None
-        self._notify: Callable[[str], None] = _to_stderr
-
-    @classmethod
-    async def open(
-        cls,
-        folder: Path,
-        endpoints: Sequence[Endpoint],
-        *,
-        budget: Budget,
-        prices: Prices,
-        part: str,
-        cache: Cache | None,
-        notify: Callable[[str], None],
-        connect: Callable[[Endpoint], ChatClient],
-        clock: Clock,
-        generator: random.Random,
-    ) -> LiveChat:
-        """Open journal and clients; see `open_chat`."""
-        found = known_prices(endpoints, prices)
-        _check(endpoints, budget, found)
-        clients: list[ChatClient] = []
-        try:
-            for endpoint in endpoints:
-                clients.append(connect(endpoint))
-            journal = Journal(folder, part)
-        except BaseException:
-            for client in clients:
-                await client.aclose()
-            raise
-        ledger = Ledger(budget)
         report = journal.report
         ledger.carry(calls=report.calls, tokens=report.tokens, usd=report.usd)
-        chat = cls(folder, journal, ledger, cache, clock)
-        chat._notify = notify
-        chat.counters.spent = ledger.usd
-        chat.counters.maybe_paid, chat.counters.maybe_cost = report.lost, report.lost_usd
-        most = _most_connections()
-        for endpoint, client in zip(endpoints, clients, strict=True):
-            price = found[endpoint.model]
-            attempts = Attempts(
-                endpoint, client, price, journal, ledger, chat.counters, clock, notify, lambda: chat._stopped
-            )
-            dispatcher = Dispatcher(
-                attempt=attempts,
-                where=endpoint.where,
-                limits=_within(endpoint.limits, most),
-                retry=endpoint.retry,
-                counters=chat.counters,
-                notify=notify,
-                stop=chat.stop,
-                clock=clock,
-                generator=generator,
-            )
-            chat._routes[endpoint.model] = _Route(endpoint, client, dispatcher)
-            if price is None:
-                chat.notes.append(f"the price of {endpoint.model} is not known; tokens are counted, money is not")
-        return chat
+        self.counters.spent = ledger.usd
+        self.counters.maybe_paid, self.counters.maybe_cost = report.lost, report.lost_usd
+
+    def add(
+        self, endpoint: Endpoint, client: ChatClient, price: Price | None, clock: Clock, generator: random.Random
+    ) -> None:
+        """Send the questions of a model to an endpoint."""
+        attempts = Attempts(
+            endpoint=endpoint,
+            client=client,
+            price=price,
+            journal=self._journal,
+            ledger=self._ledger,
+            counters=self.counters,
+            clock=clock,
+            notify=self._notify,
+            stopped=lambda: self._stopped,
+        )
+        dispatcher = Dispatcher(
+            attempt=attempts,
+            where=endpoint.where,
+            limits=_within(endpoint.limits, _most_connections()),
+            retry=endpoint.retry,
+            counters=self.counters,
+            notify=self._notify,
+            stop=self.stop,
+            clock=clock,
+            generator=generator,
+        )
+        self._routes[endpoint.model] = endpoint, dispatcher
+        if price is None:
+            self.notes.append(f"the price of {endpoint.model} is not known; tokens are counted, money is not")
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
         """The answer to a question; see `Chat.ask`.
@@ -206,7 +196,7 @@ class LiveChat:
         does not stop an attempt under way: its answer is kept for the next time.
         """
         digest = request.digest()
-        recorded = find(self._folder, self._journal.answers, key, request, digest)
+        recorded = self._journal.answers.find(key, request, digest)
         if recorded is not None:
             self.counters.replayed += 1
             return recorded
@@ -228,58 +218,47 @@ class LiveChat:
         """Send nothing any more; attempts under way go on, and their answers are kept."""
         if self._stopped is None:
             self._stopped = reason
-            for route in self._routes.values():
-                route.dispatcher.halt(reason)
+            for _, dispatcher in self._routes.values():
+                dispatcher.halt(reason)
 
-    async def aclose(self) -> None:
-        """Wait for the attempts under way, keep their answers, and close everything.
-
-        Being cancelled while waiting (a second Ctrl-C) drops those attempts; everything else is closed all the same.
-        """
+    async def finish(self) -> None:
+        """Wait for the attempts under way and keep their answers; being cancelled (a second Ctrl-C) drops them."""
         self.stop(RunStopped("the chat was closed; run again to continue"))
+        dispatchers = [dispatcher for _, dispatcher in self._routes.values()]
         try:
             if self.counters.in_flight:
                 self._notify(f"waiting for {self.counters.in_flight} answers under way; Ctrl-C drops them")
-            for route in self._routes.values():
-                await route.dispatcher.drain()
+            for dispatcher in dispatchers:
+                await dispatcher.drain()
         except BaseException:
-            for route in self._routes.values():
-                route.dispatcher.abandon()
+            for dispatcher in dispatchers:
+                dispatcher.abandon()
             raise
-        finally:
-            await self._close()
-
-    async def _close(self) -> None:
-        for route in self._routes.values():
-            await route.client.aclose()
-        await self._journal.close()
-        if self._cache is not None:
-            self._cache.close()
 
     def _submit(self, key: RequestKey, request: ChatRequest, digest: str) -> _Asked:
-        route = self._route(request)
+        endpoint, dispatcher = self._route(request)
         if self._stopped is not None:
             raise copy.copy(self._stopped)
         tokens = 0.0
-        if route.endpoint.limits.tokens_per_minute is not None:
+        if endpoint.limits.tokens_per_minute is not None:
             tokens = likely_prompt_tokens(request) + (request.max_tokens or 0)
         asked = self._asked[key] = _Asked(digest)
 
         def done(found: ChatReply | Exception) -> None:
             del self._asked[key]
             if self._cache is not None and isinstance(found, ChatReply):
-                self._cache.put(route.endpoint, key, request, digest, found)
+                self._cache.put(endpoint, key, request, digest, found)
             for waiting in asked.waiting:
                 if not waiting.done():
                     _settle(waiting, found)
 
-        route.dispatcher.submit(Job(key, request, digest, tokens, done))
+        dispatcher.submit(Job(key, request, digest, tokens, done))
         return asked
 
     async def _from_cache(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
         if self._cache is None:
             return None
-        shared = self._cache.get(self._route(request).endpoint, key, request, digest)
+        shared = self._cache.get(self._route(request)[0], key, request, digest)
         if shared is None:
             return None
         shared = dataclasses.replace(shared, cost=0.0)
@@ -288,19 +267,12 @@ class LiveChat:
         self.counters.cached += 1
         return shared
 
-    def _route(self, request: ChatRequest) -> _Route:
+    def _route(self, request: ChatRequest) -> tuple[Endpoint, Dispatcher]:
         route = self._routes.get(request.model)
         if route is None:
             known = ", ".join(self._routes) or "none"
             raise SettingsError("model", request.model, f"this run has no endpoint for it (it has: {known})")
         return route
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Route:
-    endpoint: Endpoint
-    client: ChatClient
-    dispatcher: Dispatcher
 
 
 @dataclasses.dataclass(slots=True)
@@ -333,10 +305,6 @@ def _check(endpoints: Sequence[Endpoint], budget: Budget, prices: dict[str, Pric
                     f"the price of {model} is not known, so dollars cannot be counted; give its price with --prices, "
                     "or use --max-calls or --max-tokens instead",
                 )
-
-
-def _is_own(endpoint: Endpoint) -> bool:
-    return endpoint.base_url is not None and not endpoint.is_openai
 
 
 def _most_connections() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.util
 import json
@@ -15,6 +14,7 @@ from typing import Any, TypeGuard
 
 import yaml
 
+from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatRequest, Usage
 
@@ -73,19 +73,17 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Prices:
+class PriceList:
     """Prices by model: the user's own first, then those that come with litellm.
 
     Attributes:
         own: prices of the user's file, by the model's name as requests give it.
-        bundled: whether litellm's table may be looked up.
     """
 
     own: Mapping[str, Price]
-    bundled: bool = True
 
     @classmethod
-    def load(cls, path: Path | None = None) -> Prices:
+    def load(cls, path: Path | None = None) -> PriceList:
         """Prices, with those of a file of the user's.
 
         Args:
@@ -115,7 +113,7 @@ class Prices:
         """
         if model in self.own:
             return self.own[model]
-        if own_server or not self.bundled:
+        if own_server:
             return None
         table = _bundled_table()
         for name in (model, model.removeprefix("openai/")):
@@ -155,10 +153,7 @@ def _own_price(path: Path, model: str, entry: Any) -> Price:
         raise PriceError(f"{path}: {model}: must be a mapping with {', '.join(known)} in US dollars per million tokens")
     for name, value in entry.items():
         if name not in known:
-            close = difflib.get_close_matches(str(name), known, 1)
-            raise PriceError(
-                f"{path}: {model}: unknown field '{name}'" + (f", did you mean '{close[0]}'?" if close else "")
-            )
+            raise PriceError(f"{path}: {model}: unknown field '{name}'; {suggestion(str(name), known)}")
         if not _is_price(value):
             raise PriceError(f"{path}: {model}: {name}={value!r} must be a number, 0 or more")
     for name in known[:2]:

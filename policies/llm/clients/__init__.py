@@ -1,8 +1,9 @@
 """Clients: one attempt at one question, through OpenAI's SDK, litellm, or aiohttp alone.
 
-No client retries; `dispatch` does. `Endpoint` says where a model is, and makes the client that fits.
+No client repeats an attempt; the dispatcher does. `Endpoint` says where a model is, `connect` makes the fitting client.
 """
 
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+from llm_coop_envs.policies.llm.clients.choice import connect
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
 
-__all__ = ["Endpoint"]
+__all__ = ["Endpoint", "Limits", "Retry", "connect"]

@@ -1,4 +1,4 @@
-"""Where a model is asked: an endpoint's settings, and the client that fits them."""
+"""Where and how a model is asked: settings only; `connect` makes the client that fits them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from llm_coop_envs.core.settings import check_bool, check_choice, check_number
+from llm_coop_envs.core.settings import Settings, check_bool, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.asking.limits import Limits
-from llm_coop_envs.policies.llm.asking.retry import Retry
-from llm_coop_envs.policies.llm.chat import ChatClient
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -21,7 +18,58 @@ CLIENTS = ("auto", "lean", "openai", "litellm")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint:
+class Limits(Settings):
+    """Limits of one endpoint.
+
+    Attributes:
+        start: requests in flight at first.
+        most: the ceiling of requests in flight; the limit in force is found below it.
+        requests_per_minute: what the provider allows; `None` for no such limit.
+        tokens_per_minute: question and answer together; `None` for no such limit.
+    """
+
+    start: int = 8
+    most: int = 4096
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_int(self, "most", 1, 1_000_000)
+        check_int(self, "start", 1, self.most)
+        check_int(self, "requests_per_minute", 1, optional=True)
+        check_int(self, "tokens_per_minute", 1, optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retry(Settings):
+    """How often and how long a failed attempt is repeated; only the dispatcher repeats, no client or SDK does.
+
+    Attributes:
+        attempts: the most attempts at one question. Twelve are enough that with 30 % of attempts failing one
+            question in two million fails for good.
+        first_pause: seconds; the pause after the n-th failure is drawn evenly from 0 to `first_pause * 2**(n - 1)`
+            ("full jitter": requests that failed together do not come back together).
+        longest_pause: seconds; no drawn pause is longer.
+        total: seconds from the first attempt after which a question is given up. Time in which the whole endpoint
+            is paused does not count.
+    """
+
+    attempts: int = 12
+    first_pause: float = 0.5
+    longest_pause: float = 60.0
+    total: float = 1800.0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_int(self, "attempts", 1, 1000)
+        check_number(self, "first_pause", 0)
+        check_number(self, "longest_pause", 0)
+        check_number(self, "total", 0, above=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint(Settings):
     """Where and how a model is asked.
 
     Attributes:
@@ -35,7 +83,7 @@ class Endpoint:
             finds each provider's own variables.
         timeout: seconds for one attempt, from sending to the whole answer.
         stream: ask for answers in pieces; for gateways that cut silent connections. Not through litellm, which ends a
-            stream that broke off as if it were whole.
+            stream that broke off as if it were complete.
         tokens_field: how the answer's longest length is sent: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
             (the latter for OpenAI itself, the former elsewhere).
         limits: how many requests at once and per minute.
@@ -77,7 +125,7 @@ class Endpoint:
             return self.client
         if self.base_url is not None:
             return "lean"
-        return "openai" if self._is_openai else "litellm"
+        return "openai" if self.is_openai else "litellm"
 
     @property
     def url(self) -> str:
@@ -99,7 +147,9 @@ class Endpoint:
     @property
     def is_openai(self) -> bool:
         """Whether OpenAI's own servers are asked."""
-        return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname if self.base_url else self._is_openai
+        if self.base_url is not None:
+            return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname
+        return "/" not in self.model or self.model.startswith("openai/")
 
     @property
     def key_variable(self) -> str:
@@ -118,35 +168,9 @@ class Endpoint:
             return self.tokens_field
         return "max_completion_tokens" if self.is_openai else "max_tokens"
 
-    @property
-    def _is_openai(self) -> bool:
-        return self.base_url is None and ("/" not in self.model or self.model.startswith("openai/"))
-
     def describe(self) -> dict[str, Any]:
         """What a run's manifest may say about this endpoint; no key, no variable's value."""
         return {"model": self.model, "endpoint": self.where, "client": self.kind, "stream": self.stream}
-
-    def connect(self) -> ChatClient:
-        """A client for this endpoint.
-
-        Raises:
-            MissingExtra: its library is not installed.
-            SettingsError: its key is missing.
-        """
-        if self.kind == "lean":
-            from llm_coop_envs.policies.llm.extras import need
-
-            need("aiohttp", "asking a model", "openai")
-            from llm_coop_envs.policies.llm.clients.lean import LeanClient
-
-            return LeanClient(self)
-        if self.kind == "openai":
-            from llm_coop_envs.policies.llm.clients.openai_sdk import OpenAIClient
-
-            return OpenAIClient(self)
-        from llm_coop_envs.policies.llm.clients.litellm_sdk import LitellmClient
-
-        return LitellmClient(self)
 
 
 def is_loopback(url: str) -> bool:

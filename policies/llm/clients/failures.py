@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from llm_coop_envs.core.keys import Key, scrub
 from llm_coop_envs.policies.llm.chat import ChatError, ErrorKind
-from llm_coop_envs.policies.llm.clients.keys import Key, scrub
 
 LONGEST_MESSAGE = 300
 LONGEST_WAIT = 24 * 3600.0

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 
+from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
 from llm_coop_envs.policies.llm.clients.failures import status_error
-from llm_coop_envs.policies.llm.clients.keys import read_key
+from llm_coop_envs.policies.llm.fastjson import dumps
 
 CONNECT_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 15.0  # shorter than most servers', so that no request goes into a connection being closed
@@ -84,7 +85,7 @@ class LeanClient:
     def _body(self, request: ChatRequest) -> bytes:
         """A request as it is sent; what it is made of is not held while its answer is waited for."""
         endpoint = self._endpoint
-        return wire.pack(
+        return dumps(
             wire.request_body(
                 request, model=endpoint.name, tokens_field=endpoint.sent_tokens_field, stream=endpoint.stream
             )
@@ -118,7 +119,7 @@ class LeanClient:
 
 
 async def _read(response: aiohttp.ClientResponse, where: str) -> bytes:
-    """A whole body, unless it is longer than any answer."""
+    """A complete body, unless it is longer than any answer."""
     length = response.content_length
     if length is not None and length <= wire.LONGEST_REPLY:
         return await response.read()

@@ -9,12 +9,12 @@ import time
 import warnings
 from typing import Any
 
+from llm_coop_envs.core.extras import need
+from llm_coop_envs.core.keys import read_key, scrub
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, ErrorKind
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
-from llm_coop_envs.policies.llm.clients.keys import read_key, scrub
-from llm_coop_envs.policies.llm.extras import need
 
 NO_KEY = "none"
 # Tables litellm would otherwise fetch from the network when imported or first used; its bundled copies do.

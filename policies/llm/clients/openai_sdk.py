@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from llm_coop_envs.core.extras import need
+from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
 from llm_coop_envs.policies.llm.clients.failures import status_error
-from llm_coop_envs.policies.llm.clients.keys import read_key
-from llm_coop_envs.policies.llm.extras import need
 
 _WHAT = "asking a model through OpenAI's SDK"
 # The SDK insists on a key; a server that wants none ignores this one.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
-from llm_coop_envs.policies.llm.fastjson import dumps, loads
+from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 
 LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
@@ -44,13 +44,8 @@ def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream:
     return body
 
 
-def pack(body: Mapping[str, Any]) -> bytes:
-    """A body as bytes."""
-    return dumps(body)
-
-
 def read_body(raw: bytes, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
-    """A reply from a whole answer.
+    """A reply from a complete answer.
 
     Raises:
         ChatError: of kind `"bad_reply"`: it is too long, no JSON, or no chat completion.
@@ -68,7 +63,7 @@ def read_completion(data: Any, request: ChatRequest, *, where: str, latency: flo
     """A reply from a chat completion object.
 
     Raises:
-        ChatError: of kind `"bad_reply"`: it is none.
+        ChatError: of kind `"bad_reply"`: it is not one.
     """
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list):
@@ -113,7 +108,7 @@ def filtered_reply(error: ChatError, request: ChatRequest, latency: float) -> Ch
 
 
 class StreamedReply:
-    """Puts the pieces of a streamed answer together."""
+    """Joins the pieces of a streamed answer."""
 
     def __init__(self) -> None:
         self._message: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
@@ -128,13 +123,12 @@ class StreamedReply:
         """Take the next piece.
 
         Raises:
-            ChatError: it reports an error, or the answer grows beyond all measure.
+            ChatError: it reports an error, or the answer grows longer than any answer.
         """
         if not isinstance(piece, dict):
             raise bad_reply(where, "a stream that is no chat completion")
         if piece.get("error"):
-            error = ChatError(f"{where} broke off its answer with an error", kind="server", maybe_paid=True)
-            raise error
+            raise ChatError(f"{where} broke off its answer with an error", kind="server", maybe_paid=True)
         self._model = piece.get("model") or self._model
         self._usage = piece.get("usage") or self._usage
         choices = piece.get("choices")
@@ -155,7 +149,7 @@ class StreamedReply:
             raise bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
 
     def finish(self, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
-        """The whole reply.
+        """The complete reply.
 
         Raises:
             ChatError: of kind `"bad_reply"`: the stream ended before the answer did.

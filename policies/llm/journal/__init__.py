@@ -1,1 +1,24 @@
-"""The journal of paid answers: written before they are used, read, repaired, replayed."""
+"""The journal of paid answers: every answer is on the disk before it is used, and no question is paid for twice.
+
+A run asks through `Journal`, which writes one part and finds the answers of all; `read_run` reads them without writing.
+Nothing that was written is ever changed: a commit that was cut short is moved aside, other damage is told, not guessed
+at. Nothing else in this folder is used from outside.
+"""
+
+from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_files
+from llm_coop_envs.policies.llm.journal.questions import read_questions
+from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_run
+from llm_coop_envs.policies.llm.journal.repair import describe, salvage
+from llm_coop_envs.policies.llm.journal.writer import Journal
+
+__all__ = [
+    "Answers",
+    "Journal",
+    "JournalError",
+    "PartReport",
+    "describe",
+    "journal_files",
+    "read_questions",
+    "read_run",
+    "salvage",
+]

@@ -1,12 +1,13 @@
-"""Frames: the journal's lines as they lie on the disk.
+"""The journal's files: commits of lines as they lie on the disk.
 
-A journal file is a sequence of compressed frames, each a whole commit of JSON lines with a checksum of its own: zstd
+A journal file is a sequence of compressed frames, each a complete commit of JSON lines with a checksum of its own: zstd
 frames (`.jsonl.zst`), or gzip members (`.jsonl.gz`) where the zstandard library is not installed. Both are what the
 usual tools write, so that `zstdcat` or `zcat` show a journal.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.policies.llm.fastjson import loads
 
 zstandard: Any
 try:
@@ -24,6 +26,7 @@ except ImportError:
 
 _REFUSALS: tuple[type[Exception], ...] = (zlib.error,) if zstandard is None else (zlib.error, zstandard.ZstdError)
 
+FOLDER = "journal"
 ZSTD, GZIP = ".jsonl.zst", ".jsonl.gz"
 MAGIC = {ZSTD: b"\x28\xb5\x2f\xfd", GZIP: b"\x1f\x8b\x08"}
 _CHUNK = 64 * 1024
@@ -32,17 +35,17 @@ _LEVEL_ZSTD = 3
 _LEVEL_GZIP = 1
 
 
-class Damaged(Exception):
-    """Bytes are no frame, or not what was written."""
+class JournalError(RunError):
+    """A journal cannot be written, read or continued."""
 
 
-class Unfinished(Exception):
-    """The file ends inside a frame."""
+class _Unreadable(Exception):
+    """Bytes are no frame, not what was written, or end inside a frame."""
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """One commit.
+class Commit:
+    """Lines that were written at once.
 
     Attributes:
         start: its first byte in the file.
@@ -53,6 +56,14 @@ class Frame:
     start: int
     end: int
     data: bytes
+
+    def lines(self) -> list[Any]:
+        """The lines as data.
+
+        Raises:
+            ValueError: one is no JSON.
+        """
+        return [loads(line) for line in self.data.splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,28 @@ class Gap:
     end: int
     tail: bool
     why: str
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return self.end - self.start
+
+
+@contextlib.contextmanager
+def explained(path: Path, what: str = "written") -> Iterator[None]:
+    """Turn the operating system's refusals into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(
+            f"{path}: cannot be {what} ({error.strerror or error}); check the disk, its free space and the rights, "
+            "then run again to continue"
+        ) from error
+
+
+def journal_files(folder: Path) -> list[Path]:
+    """The parts of a run's journal, in order of their names."""
+    return sorted(path for path in (folder / FOLDER).glob("*.jsonl.*") if path.name.endswith((ZSTD, GZIP)))
 
 
 def default_suffix() -> str:
@@ -98,8 +131,19 @@ def packer(suffix: str) -> Callable[[bytes], bytes]:
     return compress
 
 
-def read_frames(file: BinaryIO, suffix: str) -> Iterator[Frame | Gap]:
-    """The frames of a file in order, and the gaps between readable ones.
+def read_commits(path: Path) -> Iterator[Commit | Gap]:
+    """The commits of a part in order, and the gaps between readable ones.
+
+    Raises:
+        JournalError: it cannot be opened.
+        MissingExtra: it is compressed in a way that cannot be read here.
+    """
+    with explained(path, "read"), path.open("rb") as file:
+        yield from read_frames(file, suffix_of(path))
+
+
+def read_frames(file: BinaryIO, suffix: str) -> Iterator[Commit | Gap]:
+    """The same from an open file.
 
     Args:
         file: open for reading bytes, seekable.
@@ -110,18 +154,18 @@ def read_frames(file: BinaryIO, suffix: str) -> Iterator[Frame | Gap]:
     start = 0
     while start < size:
         try:
-            frame = _read_frame(file, new(), start)
-        except (Damaged, Unfinished) as error:
-            following = _next_frame(file, suffix, start + 1, size)
+            commit = _read_commit(file, new(), start)
+        except _Unreadable as error:
+            following = _next_commit(file, suffix, start + 1, size)
             end = size if following is None else following
             yield Gap(start, end, following is None, str(error))
             start = end
         else:
-            yield frame
-            start = frame.end
+            yield commit
+            start = commit.end
 
 
-def _read_frame(file: BinaryIO, decoder: Any, start: int) -> Frame:
+def _read_commit(file: BinaryIO, decoder: Any, start: int) -> Commit:
     file.seek(start)
     parts: list[bytes] = []
     taken = 0
@@ -129,14 +173,14 @@ def _read_frame(file: BinaryIO, decoder: Any, start: int) -> Frame:
         # Most frames are small; what is read beyond one is read again for the next.
         chunk = file.read(_CHUNK if taken else _FIRST)
         if not chunk:
-            raise Unfinished("the last commit is cut short")
+            raise _Unreadable("the last commit is cut short")
         taken += len(chunk)
         try:
             parts.append(decoder.decompress(chunk))
         except _REFUSALS as error:
-            raise Damaged(f"not what was written ({error})") from None
+            raise _Unreadable(f"not what was written ({error})") from None
         if decoder.eof:
-            return Frame(start, start + taken - len(decoder.unused_data), b"".join(parts))
+            return Commit(start, start + taken - len(decoder.unused_data), b"".join(parts))
 
 
 def _decoders(suffix: str) -> Callable[[], Any]:
@@ -146,8 +190,8 @@ def _decoders(suffix: str) -> Callable[[], Any]:
     return new
 
 
-def _next_frame(file: BinaryIO, suffix: str, start: int, size: int) -> int | None:
-    """Where the next whole frame begins, if there is one."""
+def _next_commit(file: BinaryIO, suffix: str, start: int, size: int) -> int | None:
+    """Where the next readable commit begins, if there is one."""
     magic, new = MAGIC[suffix], _decoders(suffix)
     overlap = len(magic) - 1
     for position in range(start, size, _CHUNK):
@@ -156,8 +200,8 @@ def _next_frame(file: BinaryIO, suffix: str, start: int, size: int) -> int | Non
         found = window.find(magic)
         while found >= 0:
             try:
-                _read_frame(file, new(), position + found)
-            except (Damaged, Unfinished):
+                _read_commit(file, new(), position + found)
+            except _Unreadable:
                 found = window.find(magic, found + 1)
             else:
                 return position + found

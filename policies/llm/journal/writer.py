@@ -19,26 +19,22 @@ from typing import Any
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.fastjson import dumps
-from llm_coop_envs.policies.llm.journal.commits import GroupCommit
-from llm_coop_envs.policies.llm.journal.errors import JournalError, explained
-from llm_coop_envs.policies.llm.journal.frames import default_suffix, packer, suffix_of
-from llm_coop_envs.policies.llm.journal.lock import HEARTBEAT, PartLock
-from llm_coop_envs.policies.llm.journal.reader import (
+from llm_coop_envs.policies.llm.journal.frames import (
     FOLDER,
-    FORMAT,
-    Answers,
-    PartReport,
-    Recorded,
+    JournalError,
+    default_suffix,
+    explained,
     journal_files,
-    plain_reply,
-    read_part,
+    packer,
+    suffix_of,
 )
-from llm_coop_envs.policies.llm.journal.repair import damage_sentence, set_aside
+from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
+from llm_coop_envs.policies.llm.journal.lock import HEARTBEAT, PartLock
+from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_run
+from llm_coop_envs.policies.llm.journal.repair import set_aside
 
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _LIBRARIES = ("openai", "litellm", "aiohttp")
-
-Line = dict[str, Any]
 
 
 class Journal:
@@ -51,7 +47,7 @@ class Journal:
     Attributes:
         answers: every answer of the run.
         report: what this part held when it was opened.
-        notes: sentences about what was mended or is odd.
+        notes: sentences about what was repaired or is odd.
 
     Raises:
         JournalError: another process writes this part, or a file is damaged or cannot be written.
@@ -61,7 +57,7 @@ class Journal:
     def __init__(self, folder: Path, part: str = "main") -> None:
         if not PART.fullmatch(part):
             raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
-        self.answers = Answers()
+        self.answers = Answers(folder)
         self.notes: list[str] = []
         self._heart: asyncio.Task[None] | None = None
         self._closed = False
@@ -69,33 +65,26 @@ class Journal:
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             is_new = not self.path.exists()
-            self._descriptor = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644
-            )
-        try:
-            self._lock = PartLock(self.path, self._descriptor)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-        try:
-            self.report = self._open(folder)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+            descriptor = os.open(self.path, flags, 0o644)
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, descriptor)
+            self._lock = opened.enter_context(contextlib.closing(PartLock(self.path, descriptor)))
+            self.report = self._read(folder, descriptor)
             self.run = self.report.run or secrets.token_hex(8)
-            self._commits = GroupCommit(self.path, self._descriptor, packer(suffix_of(self.path)))
+            self._commits = GroupCommit(self.path, descriptor, packer(suffix_of(self.path)))
+            opened.callback(self._commits.close)
             self._commits.write_now(dumps(_opened(self.run, part)) + b"\n")
             if is_new:
                 _sync_folder(self.path.parent)
-        except BaseException:
-            self._lock.release()
-            os.close(self._descriptor)
-            raise
+            self._opened = opened.pop_all()
 
     async def sent(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
         """Record that an attempt is about to be sent, with what it may use at most.
 
         Returns when the record survives the death of this process; it is not waited for until the disk has it.
         """
-        line = {"type": "sent", "key": _list(key), "hash": digest, "time": _now(), "tokens": tokens, "usd": usd}
-        await self._commits.write(self._line(line))
+        await self._commits.append(self._line("sent", key, digest, tokens=tokens, usd=usd), sync=False)
 
     async def answered(
         self,
@@ -108,59 +97,28 @@ class Journal:
         usd: float,
         source: str | None = None,
     ) -> None:
-        """Record an answer; returns when it is on the disk.
+        """Record an answer, with what is counted against the budget; returns when it is on the disk.
 
-        Args:
-            key: which decision.
-            request: the question.
-            digest: its hash.
-            reply: the answer.
-            tokens: tokens counted against the budget.
-            usd: US dollars counted against the budget.
-            source: `"cache"` if no one was asked.
+        `digest` is the question's hash, `source` is `"cache"` if nobody was asked.
         """
-        line: Line = {
-            "type": "answer",
-            "key": _list(key),
-            "hash": digest,
-            "time": _now(),
-            "tokens": tokens,
-            "usd": usd,
-            "reply": plain_reply(reply),
-            "request": request.plain(),
-        }
-        if source is not None:
-            line["from"] = source
-        await self._commits.sync(self._line(line))
-        self.answers.add(key, Recorded(digest, reply))
+        more = {} if source is None else {"from": source}
+        line = self._line(
+            "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **more
+        )
+        await self._commits.append(line, sync=True)
+        self.answers.add(key, digest, reply)
 
     async def failed(
         self, key: RequestKey, request: ChatRequest, digest: str, error: ChatError, *, final: bool
     ) -> None:
         """Record a failed attempt; if the policy is told (`final`), it returns when the record is on the disk."""
-        line: Line = {
-            "type": "failed",
-            "key": _list(key),
-            "hash": digest,
-            "time": _now(),
-            "error": {
-                "kind": error.kind,
-                "status": error.status,
-                "maybe_paid": error.maybe_paid,
-                "message": str(error),
-            },
-        }
+        told = {"kind": error.kind, "status": error.status, "maybe_paid": error.maybe_paid, "message": str(error)}
         if not final:
-            self._commits.add(self._line(line))
+            self._commits.add(self._line("failed", key, digest, error=told))
             return
-        line["final"] = True
-        line["request"] = request.plain()
-        await self._commits.sync(self._line(line))
-        self.answers.add(key, Recorded(digest, None, str(error)))
-
-    async def flush(self) -> None:
-        """Return when everything recorded so far is on the disk."""
-        await self._commits.flush()
+        line = self._line("failed", key, digest, error=told, final=True, request=request.plain())
+        await self._commits.append(line, sync=True)
+        self.answers.add(key, digest, str(error))
 
     async def close(self) -> None:
         """Write what is pending and give the part up; may be called any number of times."""
@@ -169,25 +127,25 @@ class Journal:
         self._closed = True
         if self._heart is not None:
             self._heart.cancel()
-        try:
-            await self.flush()
-        finally:
-            self._commits.close()
-            self._lock.release()
-            os.close(self._descriptor)
+        with self._opened:
+            await self._commits.flush()
 
-    def _open(self, folder: Path) -> PartReport:
-        """Read all parts; move aside what was cut short in this one."""
-        own: PartReport | None = None
-        for path in journal_files(folder):
-            report = read_part(path, self.answers)
-            if report.damage:
-                raise JournalError(damage_sentence(report))
-            if path == self.path:
-                own = report
-        assert own is not None, "the part's file was just opened"
+    def _read(self, folder: Path, descriptor: int) -> PartReport:
+        """Read all parts; move aside what was cut short in this one: no answer in it was ever used."""
+        reports = read_run(folder, self.answers)
+        for report in reports:
+            if report.damage is not None:
+                raise JournalError(report.damage)
+        own = next(report for report in reports if report.path == self.path)
         if own.torn is not None:
-            self._repair(own)
+            aside = set_aside(self.path, own.torn)
+            with explained(self.path):
+                os.ftruncate(descriptor, own.torn.start)
+                os.fsync(descriptor)
+            self.notes.append(
+                f"{self.path}: the last commit was cut short ({own.torn.size} bytes); it was moved to {aside.name}, "
+                "and what it held is asked again"
+            )
         if own.lost:
             self.notes.append(
                 f"{self.path}: {own.lost} attempts of earlier sessions brought no answer and may have been paid for "
@@ -197,26 +155,13 @@ class Journal:
             self.notes.append(f"{self.path}: was taken over: {self._lock.took_over}")
         return own
 
-    def _repair(self, report: PartReport) -> None:
-        """Cut off the end of a commit that was never finished; no answer in it was ever used."""
-        torn = report.torn
-        assert torn is not None
-        aside = set_aside(self.path, torn)
-        with explained(self.path):
-            os.ftruncate(self._descriptor, torn.start)
-            os.fsync(self._descriptor)
-        self.notes.append(
-            f"{self.path}: the last commit was cut short ({torn.end - torn.start} bytes); it was moved to "
-            f"{aside.name}, and what it held is asked again"
-        )
-
-    def _line(self, line: Line) -> bytes:
+    def _line(self, kind: str, key: RequestKey, digest: str, **more: Any) -> bytes:
         """A line as bytes; the heart begins to beat with the first one."""
         if self._closed:
             raise JournalError(f"{self.path}: is closed")
         if self._heart is None:
             self._heart = asyncio.get_running_loop().create_task(self._beats())
-        return dumps(line) + b"\n"
+        return dumps({"type": kind, "key": list(key), "hash": digest, "time": _now(), **more}) + b"\n"
 
     async def _beats(self) -> None:
         while True:
@@ -234,16 +179,12 @@ def _own_path(folder: Path, part: str) -> Path:
     return folder / FOLDER / f"{part}{default_suffix()}"
 
 
-def _opened(run: str, part: str) -> Line:
+def _opened(run: str, part: str) -> dict[str, Any]:
     versions = {"llm-coop-envs": None, "python": platform.python_version()}
     for name in ("llm-coop-envs", *_LIBRARIES):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return {"type": "opened", "format": FORMAT, "run": run, "part": part, "time": _now(), "versions": versions}
-
-
-def _list(key: RequestKey) -> list[Any]:
-    return [key.episode, key.agent, key.step, key.call, key.attempt]
 
 
 def _now() -> float:

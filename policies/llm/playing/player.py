@@ -12,18 +12,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from llm_coop_envs.core.keys import HIDDEN, scrub
 from llm_coop_envs.errors import LlmCoopError, SettingsError
 from llm_coop_envs.policies.base import Policy
-from llm_coop_envs.policies.llm.asking.limits import Limits
-from llm_coop_envs.policies.llm.asking.retry import Retry
-from llm_coop_envs.policies.llm.asking.tally import Tally
 from llm_coop_envs.policies.llm.chat import Chat
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
-from llm_coop_envs.policies.llm.clients.keys import HIDDEN, scrub
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
 from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.personas import find_persona
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.totals import TotalsByCall
 
 LABEL = "language model"
 KIND = "llm"
@@ -42,7 +40,7 @@ class ModelPlayer(LLMPolicy):
 
     def __init__(self, chat: Chat, settings: LLMSettings) -> None:
         super().__init__(chat, settings)
-        self._tally = Tally(chat)
+        self._tally = TotalsByCall(chat)
         self.chat = self._tally
 
     def record(self) -> dict[str, Any]:

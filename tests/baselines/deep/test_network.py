@@ -104,7 +104,8 @@ def damaged(tmp_path, change):
 
 def set_meta(**changes):
     def change(arrays):
-        arrays["meta"] = np.array(json.dumps({**json.loads(str(arrays["meta"])), **changes}))
+        about = {**json.loads(arrays["about"].tobytes()), **changes}
+        arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
 
     return change
 
@@ -113,13 +114,13 @@ def set_meta(**changes):
     ("change", "words"),
     [
         (lambda arrays: arrays.pop("b1"), "no trained policy"),
-        (lambda arrays: arrays.pop("meta"), "no trained policy"),
+        (lambda arrays: arrays.pop("about"), "no trained policy"),
         (lambda arrays: arrays.update(w0=arrays["w0"][:, :2]), "do not fit"),
         (lambda arrays: arrays.update(w0=arrays["w0"].astype(float)), "do not fit"),
         (lambda arrays: arrays.update(b1=np.full(5, np.nan, np.float32)), "not finite"),
         (set_meta(activation="exec"), "not understood"),
         (set_meta(output="exec"), "not understood"),
-        (set_meta(format=2), "reads format 1"),
+        (set_meta(format=1), "reads format 2"),
     ],
 )
 def test_damaged_files_are_sentences(tmp_path, change, words):

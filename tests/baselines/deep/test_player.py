@@ -7,7 +7,7 @@ from configurations import SMALL_ROOM
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.baselines.deep import player
 from llm_coop_envs.baselines.deep.choices import Choices
-from llm_coop_envs.baselines.deep.evaluate import evaluate, means
+from llm_coop_envs.baselines.deep.evaluate import means, play_episode
 from llm_coop_envs.baselines.deep.network import LOGITS, Network, read_network
 from llm_coop_envs.baselines.deep.shipped import find_network, shipped, trained_lines
 from llm_coop_envs.benchmarks.study.players import check_policy, label, make_policy
@@ -56,12 +56,12 @@ def test_a_player_decides_what_the_network_decides(name):
     module, scenario, settings = CASES[name]
     env = module.parallel_env(record=True, **settings)
     network = network_for(scenario, env, "best")
-    expected = evaluate(network, env, [3], play="best")[0]
+    expected = play_episode(network, env, 3, play="best")
     total = play(env, player.NetworkPolicy(network), seed=3)
     assert np.mean(list(total.values())) == pytest.approx(expected["return_mean"])
     choices = [event["choice"] for event in env.events if event["type"] == "choice"]
     assert all(not event["flags"] for event in env.events if event["type"] == "choice")
-    evaluate(network, env, [3], play="best")
+    play_episode(network, env, 3, play="best")
     assert choices == [event["choice"] for event in env.events if event["type"] == "choice"]
 
 
@@ -132,7 +132,7 @@ def test_the_shipped_evacuation_policy_beats_the_nearest_exit():
     env = evacuation_v0.parallel_env(preset="no_talk", control="exit", record=True)
     network = find_network("evacuation")
     seeds = range(5000, 5003)
-    trained = [row["mean_round"] for row in evaluate(network, env, seeds, play="sample")]
+    trained = [play_episode(network, env, seed, play="sample")["mean_round"] for seed in seeds]
     rule = []
     for seed in seeds:
         env = evacuation_v0.parallel_env(preset="no_talk", control="exit", record=True)
@@ -161,22 +161,22 @@ def test_no_torch_is_needed():
 def test_bad_names_and_options(tmp_path):
     for argument, words in (
         ("evacuatoin", "did you mean 'evacuation'"),
-        ("", "no trained policy of that name"),
-        (str(tmp_path / "nosuch.npz"), "no such file"),
+        ("", "neither shipped nor a file nor a run folder"),
+        (str(tmp_path / "nosuch.npz"), "neither shipped nor a file"),
     ):
         with pytest.raises(SettingsError, match=words):
             player.check("evacuation", argument, {})
     with pytest.raises(SettingsError, match="was trained on evacuation, not on kbc"):
         player.check("kbc", "evacuation", {})
-    with pytest.raises(SettingsError, match="is no option of a trained policy"):
+    with pytest.raises(SettingsError, match="is no option of this policy; known are play"):
         player.check("evacuation", "evacuation", {"greedy": True})
     with pytest.raises(SettingsError, match="must be sample or best"):
         player.check("evacuation", "evacuation", {"play": "worst"})
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="no training folder"):
+    with pytest.raises(RunError, match="is no run folder of 'sb3'"):
         player.check("kbc", str(tmp_path / "empty"), {})
-    (tmp_path / "empty" / "train.json").write_text("{}")
-    with pytest.raises(RunError, match="no policy yet"):
+    (tmp_path / "empty" / "run.json").write_text("{}")
+    with pytest.raises(RunError, match=r"there is no policy\.npz yet"):
         player.check("kbc", str(tmp_path / "empty"), {})
     (tmp_path / "empty" / "policy.npz").write_bytes(shipped()["evacuation"].read_bytes())
     player.check("evacuation", str(tmp_path / "empty"), {"play": "best"})

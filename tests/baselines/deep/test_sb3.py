@@ -20,14 +20,15 @@ from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.baselines.deep import train as training
 from llm_coop_envs.baselines.deep.algorithms import SharedDQN, export, make_model, make_rows
 from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
-from llm_coop_envs.baselines.deep.files import locked
-from llm_coop_envs.baselines.deep.folder import read_manifest
+from llm_coop_envs.baselines.deep.evaluate import means, play_episode
+from llm_coop_envs.baselines.deep.folder import TrainingFolder, open_folder
 from llm_coop_envs.baselines.deep.network import read_network
 from llm_coop_envs.baselines.deep.rows import SharedRows
 from llm_coop_envs.baselines.deep.settings import TrainSettings
 from llm_coop_envs.baselines.deep.train import read_rows, train
 from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.storage.folder import INTERRUPTED, locked
 
 ROOM = {**SMALL_ROOM, "control": "exit", "talk": False}
 
@@ -309,7 +310,9 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, name, 
     monkeypatch.setattr(training._Keeper, "keep", stop_after)
     with pytest.raises(Stopped):
         train(settings, tmp_path / "parts")
-    assert read_manifest(tmp_path / "parts")["done"] < settings.steps
+    broken_off = TrainingFolder.open(tmp_path / "parts")
+    assert broken_off.done < settings.steps
+    assert broken_off.manifest["status"] == INTERRUPTED
     monkeypatch.setattr(training._Keeper, "keep", keep)
     parts = train(settings, tmp_path / "parts")
     assert parts.done == whole.done
@@ -326,7 +329,7 @@ def test_what_a_folder_holds(tmp_path):
     made = train(plan("kbc-ppo"), tmp_path / "run", command="llm-coop train ...", tell=told.append)
     held = {p.name for p in (tmp_path / "run").iterdir()} - {".lock"}
     assert held == {
-        "train.json",
+        "run.json",
         "checkpoint.npz",
         "policy.npz",
         "policies",
@@ -334,7 +337,7 @@ def test_what_a_folder_holds(tmp_path):
         "logs",
         "model.zip",
     }
-    manifest = json.loads((tmp_path / "run" / "train.json").read_text())
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["done"] == made.done >= 1500
     assert manifest["sessions"][0]["command"] == "llm-coop train ..."
     assert manifest["sessions"][0]["versions"]["torch"] == torch.__version__
@@ -354,9 +357,10 @@ def test_what_a_folder_holds(tmp_path):
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path):
-    with locked(tmp_path), pytest.raises(RunError, match="another process is training there"):
+    open_folder(tmp_path, plan("kbc-ppo"))
+    with locked(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
         train(plan("kbc-ppo"), tmp_path)
-    assert read_manifest(tmp_path)["done"] == 0
+    assert TrainingFolder.open(tmp_path).done == 0
     train(plan("kbc-ppo", steps=1500), tmp_path)
 
 
@@ -365,7 +369,7 @@ def test_it_can_be_trained_on_for_longer(tmp_path):
     done = first.done
     more = train(plan("kbc-ppo", steps=3000), tmp_path)
     assert more.done >= 3000 > done
-    assert more.manifest["settings"]["steps"] == 3000
+    assert more.manifest["steps"] == 3000
 
 
 def test_logs_without_tensorboard(tmp_path, monkeypatch):
@@ -386,7 +390,7 @@ def test_checkpoints_that_do_not_fit_are_sentences(tmp_path):
     with pytest.raises(RunError, match="cannot be continued"):
         train(longer, tmp_path / "run")
     other = train(plan("kbc-ppo", steps=300, settings={"talk": False, "players": 6}), tmp_path / "other")
-    path.write_bytes((other.path / "checkpoint.npz").read_bytes())
+    path.write_bytes((other.folder / "checkpoint.npz").read_bytes())
     with pytest.raises(RunError, match="cannot be continued"):
         train(longer, tmp_path / "run")
 
@@ -403,11 +407,13 @@ def test_kbc_is_learned():
     settings = TrainSettings(env="kbc", settings={"talk": False, "players": 4, "high": 10}, steps=60_000, seed=0)
     model = make_model(settings, make_rows(settings))
     network = export(model, settings, {})
-    from llm_coop_envs.baselines.deep.evaluate import evaluate, means
+
+    def evaluated(network):
+        return means([play_episode(network, env, seed, play="sample") for seed in range(20)])
 
     env = kbc_v0.parallel_env(record=True, talk=False, players=4, high=10)
-    before = means(evaluate(network, env, range(20), play="sample"))["mean_last"]
+    before = evaluated(network)["mean_last"]
     model.learn(settings.steps)
-    after = means(evaluate(export(model, settings, {}), env, range(20), play="sample"))["mean_last"]
+    after = evaluated(export(model, settings, {}))["mean_last"]
     assert before > 4
     assert after < 1.5

@@ -127,10 +127,10 @@ def test_tables_survive_files(tmp_path):
 @pytest.mark.parametrize(
     ("scenario", "argument", "options", "said"),
     [
-        ("kbc", "calvano", {}, "policy='q_learning:calvano': plays bertrand, not kbc"),
-        ("bertrand", "", {}, "needs a table: q_learning:calvano, or q_learning:FILE"),
-        ("bertrand", "calvani", {}, "is no shipped Q table and no file; did you mean 'calvano'?"),
-        ("bertrand", "calvano", {"epsilon": 0.1}, "epsilon=0.1: is no option of a Q table, which has none"),
+        ("kbc", "calvano", {}, "policy='q_learning:calvano': was trained on bertrand, not on kbc"),
+        ("bertrand", "", {}, "is neither shipped nor a file nor a run folder; known are calvano"),
+        ("bertrand", "calvani", {}, "is neither shipped nor a file nor a run folder; did you mean 'calvano'?"),
+        ("bertrand", "calvano", {"epsilon": 0.1}, "epsilon=0.1: is no option of this policy; known are none"),
     ],
 )
 def test_what_cannot_play_is_said_before_anything_starts(scenario, argument, options, said):
@@ -168,4 +168,4 @@ def test_damaged_files_are_refused(tmp_path):
     with pytest.raises(RunError, match=r"has shape \(2, 16, 4\) where its settings need \(2, 256, 4\)"):
         load_table(str(junk))
     with pytest.raises(RunError, match="cannot be written"):
-        invented(small()).save(tmp_path / "missing" / "table.npz")
+        invented(small()).save(tmp_path / "junk.npz" / "table.npz")

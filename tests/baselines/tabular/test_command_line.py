@@ -2,12 +2,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from llm_coop_envs.baselines import command_line
 from llm_coop_envs.baselines.tabular import __main__ as command
-from llm_coop_envs.baselines.tabular.compare import estimate, unseen_seeds
+from llm_coop_envs.baselines.tabular.training import TabularFolder
 from llm_coop_envs.errors import LlmCoopError, SettingsError
 
 ROOT = Path(__file__).parents[3]
@@ -20,7 +20,7 @@ def call(capsys):
 
     def run(*words):
         # The printers hold the streams of their first use.
-        command.console.file, command.errors.file = sys.stdout, sys.stderr
+        command_line.console.file, command_line.errors.file = sys.stdout, sys.stderr
         result = CliRunner().invoke(command.app, [str(word) for word in words])
         if result.exception is not None:
             raise result.exception
@@ -33,50 +33,33 @@ def test_the_number_contest(call, tmp_path):
     (tmp_path / "quick.yaml").write_text("explore: 0.4\nchanges: {players: 3, high: 50}\n")
     words = ("kbc", tmp_path / "run", "--preset", "half", "--episodes", 120, "--settings", tmp_path / "quick.yaml")
     out = call(*words, "--set", "high=8")
-    assert out.startswith("half, last round without exploration: mean number ")
-    assert "equilibrium 0\n" in out
+    assert out.startswith("kbc half, after 120 episodes, without exploration:\n  number ")
+    assert ", equilibrium 0\n" in out
+    assert f"llm-coop evaluate tabular:{tmp_path / 'run'} --env kbc" in out
     assert call(*words, "--set", "high=8") == out
-    assert call("evaluate", tmp_path / "run") == out
+    assert TabularFolder.open(tmp_path / "run").manifest["changes"] == {"players": 3, "high": 8}
     assert (tmp_path / "run" / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_evacuation(call, tmp_path):
     words = ("evacuation", tmp_path / "run", "--episodes", 3, *ROOM)
-    out = call(*words, "--seeds", 3)
-    lines = out.splitlines()
-    assert lines[0] == "mean round in which people were out, 3 unseen seeds (95 % intervals)"
-    assert lines[1].startswith("  learned table ")
-    assert lines[2].startswith("  scripted nearest_exit ")
-    assert lines[3].startswith("  rounds saved, by seed ")
-    import pyarrow.parquet
-
-    rows = pyarrow.parquet.read_table(tmp_path / "run" / "comparison.parquet").to_pylist()
-    assert [row["seed"] for row in rows] == [0, 1, 2]
-    assert call("evaluate", tmp_path / "run", "--seeds", 3, "-o", tmp_path / "again.parquet") == out
-    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "run" / "comparison.parquet").read_bytes()
-    other = call("evaluate", tmp_path / "run", "--seeds", 3, "--first-seed", 7, "--rule", "crowd_aware")
-    assert "scripted crowd_aware" in other
-    assert other.splitlines()[1] != lines[1]
-    assert call(*words, "--seeds", 0) == ""
+    out = call(*words)
+    assert out.startswith("evacuation no_talk, after 3 episodes, without exploration:\n  mean_round ")
+    assert "scripted nearest_exit " in out
+    assert call(*words) == out
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("kbc", "run", "--preset", "thirds"), "preset='thirds': is no preset"),
-        (("kbc", "run", "--set", "players"), "set='players': must be a setting and its value"),
-        (("kbc", "run", "--set", "players={"), "has a value that cannot be read"),
+        (("kbc", "run", "--set", "players"), "--set='players': must be name=value"),
+        (("kbc", "run", "--set", "players={"), "the value cannot be read"),
+        (("kbcc", "run"), "there is no scenario 'kbcc'; did you mean 'kbc'"),
+        (("bertrand", "run"), "scenario='bertrand': has no tabular learner; these have one: evacuation, kbc"),
         (("kbc", "run", "--set", "talk=true"), "talk=True: is set by the learner"),
         (("kbc", "run", "--seed", "-1"), "seed=-1: must be"),
         (("kbc", "run", "--settings", "nowhere.yaml"), "settings file nowhere.yaml cannot be read"),
-        (("evacuation", "run", "--rule", "nearest"), "rule='nearest': .* did you mean 'nearest_exit'"),
-        (("evacuation", "run", "--seeds", "1"), "seeds=1: must be a whole number, 2 or more"),
-        (("evacuation", "run", "--first-seed", "2147483647"), "larger seeds serve for learning"),
-        (("evaluate", "nowhere"), "there is no table 'nowhere'"),
-        (
-            ("evaluate", "evacuation", "--seeds", "2", "-o", "no/where/x.parquet"),
-            "there is no folder no.where; choose another file",
-        ),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_starts(words, sentence, call, tmp_path, monkeypatch):
@@ -100,41 +83,24 @@ def test_a_settings_file_must_hold_fields(call, tmp_path):
 
 def test_an_error_is_one_sentence_and_exit_code_2():
     done = subprocess.run(
-        [sys.executable, "-m", "llm_coop_envs.baselines.tabular", "evaluate", "[no]"],
+        [sys.executable, "-m", "llm_coop_envs.baselines.tabular", "kbc", "run", "--set", "[no]"],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: there is no table '[no]': neither a file nor a shipped table; known are ")
+    assert done.stderr.startswith("error: --set='[no]': must be name=value")
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_log_file_tells_how_long_it_will_take(monkeypatch, capsys):
     moments = iter([0.0, 10.0, 20.0, 21.0, 40.0])
-    monkeypatch.setattr(command.time, "monotonic", lambda: next(moments))
-    command.errors.file = sys.stderr
-    ticker = command.Ticker("episodes", 100)
+    monkeypatch.setattr(command_line.time, "monotonic", lambda: next(moments))
+    command_line.errors.file = sys.stderr
+    ticker = command_line.Ticker("episodes", 100)
     for done in (1, 11, 12, 31):
         ticker.at(done)
     assert capsys.readouterr().err.splitlines() == [
         "11 of 100 episodes, about 89 s left",
         "31 of 100 episodes, about 69 s left",
     ]
-
-
-def test_intervals():
-    values = np.random.default_rng(1).normal(5.0, 2.0, size=200)
-    found = estimate(values)
-    assert found.mean == pytest.approx(values.mean())
-    half = 1.96 * values.std(ddof=1) / 200**0.5
-    assert found.low == pytest.approx(values.mean() - half, abs=0.05)
-    assert found.high == pytest.approx(values.mean() + half, abs=0.05)
-    assert estimate(values) == found
-
-
-def test_unseen_seeds():
-    assert unseen_seeds(3, 5) == [5, 6, 7]
-    for count, first in ((2.5, 0), (True, 0), (3, -1), (3, 2**31)):
-        with pytest.raises(SettingsError):
-            unseen_seeds(count, first)

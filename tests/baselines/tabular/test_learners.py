@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import evacuation_v0
-from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearner, greedy_episode, mean_round
-from llm_coop_envs.baselines.tabular.kbc import KBCLearner, alternatives, best_numbers, states_of
-from llm_coop_envs.baselines.tabular.settings import EvacuationLearning, KBCLearning
+from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearner, EvacuationLearning, greedy_episode, mean_round
+from llm_coop_envs.baselines.tabular.kbc import KBCLearner, KBCLearning, alternatives, best_numbers, states_of
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.evacuation.metrics import episode_metrics
 from llm_coop_envs.kbc.settings import KBCSettings

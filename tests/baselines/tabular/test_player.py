@@ -3,8 +3,8 @@ import pytest
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.baselines.tabular.evacuation import EvacuationTables, greedy_episode, mean_round
+from llm_coop_envs.baselines.tabular.kbc import KBCLearning
 from llm_coop_envs.baselines.tabular.player import LABEL, check, make
-from llm_coop_envs.baselines.tabular.settings import KBCLearning
 from llm_coop_envs.baselines.tabular.store import load
 from llm_coop_envs.baselines.tabular.training import train
 from llm_coop_envs.benchmarks.study.players import check_policy, full_name, label, make_policy
@@ -89,11 +89,11 @@ def test_studies_know_the_kind():
 @pytest.mark.parametrize(
     ("scenario", "argument", "options", "error", "sentence"),
     [
-        ("kbc", "", {}, SettingsError, "must name a table: evacuation, kbc, .*, or a file"),
-        ("kbc", "none", {}, RunError, "there is no table 'none'"),
-        ("kbc", "evacuation", {}, SettingsError, "policy='tabular:evacuation': has learned evacuation, not kbc"),
-        ("bertrand", "kbc", {}, SettingsError, "has learned kbc, not bertrand"),
-        ("kbc", "kbc", {"epsilon": 1}, SettingsError, "epsilon=1: is no option of a learned table"),
+        ("kbc", "", {}, SettingsError, "is neither shipped nor .* known are evacuation, kbc"),
+        ("kbc", "none", {}, SettingsError, "policy='tabular:none': is neither shipped nor a file nor a run folder"),
+        ("kbc", "evacuation", {}, SettingsError, "policy='tabular:evacuation': was trained on evacuation, not on kbc"),
+        ("bertrand", "kbc", {}, SettingsError, "was trained on kbc, not on bertrand"),
+        ("kbc", "kbc", {"epsilon": 1}, SettingsError, "epsilon=1: is no option of this policy; known are none"),
     ],
 )
 def test_what_cannot_play_is_refused(scenario, argument, options, error, sentence):

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from llm_coop_envs.baselines.tabular.compare import compare
 from llm_coop_envs.baselines.tabular.kbc import KBCLearner
-from llm_coop_envs.baselines.tabular.store import SHIPPED, find, load, shipped
+from llm_coop_envs.baselines.tabular.store import SHIPPED, load
+from llm_coop_envs.benchmarks.run.evaluation import Contest
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", SHIPPED)
 def test_what_made_a_table_is_recorded_beside_it(name):
-    record = json.loads((SHIPPED / f"{name}.json").read_text())
+    record = json.loads(SHIPPED[name].with_suffix(".json").read_text())
     table = load(name)
     assert record["about"] == table.about()
     words = record["command"].split()
@@ -20,7 +20,7 @@ def test_what_made_a_table_is_recorded_beside_it(name):
     assert words[words.index("--seed") + 1] == str(table.seed)
     assert words[words.index("--preset") + 1] == table.learning.preset
     assert table.episodes == table.learning.episodes
-    assert find(name).stat().st_size < 100_000
+    assert SHIPPED[name].stat().st_size < 100_000
 
 
 @pytest.mark.parametrize(("name", "end"), [("kbc", 1), ("kbc_half_plus_five", 10)])
@@ -36,8 +36,11 @@ def test_shipped_players_of_the_number_contest_end_in_equilibrium(name, end):
 
 @pytest.mark.slow
 def test_the_shipped_table_is_faster_than_the_nearest_exit():
-    rows = list(compare(load("evacuation"), range(1000, 1005)))
-    saved = [row["rule_mean_round"] - row["table_mean_round"] for row in rows]
+    contest = Contest(
+        scenario="evacuation", settings={"preset": "no_talk"}, policies=("tabular:evacuation", "nearest_exit")
+    )
+    table, rule = (one.rows for one in contest.play(range(1000, 1005)))
+    saved = [b["mean_round"] - a["mean_round"] for a, b in zip(table, rule, strict=True)]
     assert min(saved) > 0
     assert sum(saved) / len(saved) > 1
-    assert all(row["table_escaped"] == 100 for row in rows)
+    assert all(row["escaped"] == 100 for row in table)

@@ -5,17 +5,18 @@ import sys
 
 import pytest
 
-from llm_coop_envs.baselines.tabular.curve import check_writers
-from llm_coop_envs.baselines.tabular.settings import EvacuationLearning, KBCLearning
-from llm_coop_envs.baselines.tabular.store import load, save, shipped
-from llm_coop_envs.baselines.tabular.training import Stopped, train
+from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearning
+from llm_coop_envs.baselines.tabular.kbc import KBCLearning
+from llm_coop_envs.baselines.tabular.store import SHIPPED, load, save
+from llm_coop_envs.baselines.tabular.training import Stopped, TabularFolder, train
 from llm_coop_envs.errors import MissingExtra, RunError, SettingsError
+from llm_coop_envs.storage.folder import INTERRUPTED, locked
 
 CONTEST = KBCLearning(episodes=12, curve_every=5, changes={"players": 3, "high": 10})
 ROOM = EvacuationLearning(
     episodes=6, curve_every=4, curve_seeds=1, changes={"rows": 9, "cols": 9, "people": 6, "rounds": 10}
 )
-WRITTEN = ("run.json", "checkpoint.npz", "table.npz", "curve.parquet", "curve.png")
+WRITTEN = ("checkpoint.npz", "table.npz", "curve.parquet", "curve.png")
 
 
 def contents(folder):
@@ -35,6 +36,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(learning, tmp_path):
         train(learning, 4, parts, report=interrupt)
     assert stopped.value.episodes == 2
     assert not (parts / "table.npz").exists()
+    assert TabularFolder.open(parts).manifest["status"] == INTERRUPTED
     seen = []
     train(learning, 4, parts, report=lambda done, row: seen.append(done))
     assert seen == list(range(3, learning.episodes + 1))
@@ -69,18 +71,27 @@ def test_the_points_of_a_curve(tmp_path):
 
 def test_a_folder_keeps_one_run(tmp_path):
     train(CONTEST, 0, tmp_path)
-    with pytest.raises(RunError, match=r"holds another run \(seed differs\); name another folder"):
+    with pytest.raises(RunError, match=r"kind 'tabular' with other settings \(seed is 0 there and 1 here"):
         train(CONTEST, 1, tmp_path)
-    with pytest.raises(RunError, match=r"\(scenario, preset, .* differs\)"):
+    with pytest.raises(RunError, match=r"\(scenario is 'kbc' there and 'evacuation' here"):
         train(ROOM, 0, tmp_path)
     (tmp_path / "run.json").write_text("no json")
-    with pytest.raises(RunError, match="cannot be used"):
+    with pytest.raises(RunError, match="cannot be read"):
         train(CONTEST, 0, tmp_path)
+
+
+def test_two_learners_do_not_share_a_folder(tmp_path):
+    TabularFolder.make(tmp_path, {"scenario": "kbc", "seed": 0, **CONTEST.to_json()})
+    with locked(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
+        train(CONTEST, 0, tmp_path)
+    assert not (tmp_path / "checkpoint.npz").exists()
+    assert train(CONTEST, 0, tmp_path).episodes == CONTEST.episodes
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
     train(CONTEST, 0, tmp_path)
-    (tmp_path / "table.npz").unlink()
+    store = TabularFolder.open(tmp_path)
+    store.write(status=INTERRUPTED)
     (tmp_path / "checkpoint.npz").write_bytes(b"PK nothing")
     with pytest.raises(RunError, match=r"checkpoint\.npz is damaged; delete it to begin anew"):
         train(CONTEST, 0, tmp_path)
@@ -88,15 +99,13 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "1"])
 def test_seeds_are_checked(seed, tmp_path):
-    with pytest.raises(SettingsError, match="must be a whole number, 0 or more"):
+    with pytest.raises(SettingsError, match=r"seed=.*: must be (a whole number, )?0 or more"):
         train(CONTEST, seed, tmp_path)
 
 
 def test_what_is_missing_is_said_first(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match=r"llm-coop-envs\[study\]"):
-        check_writers()
-    with pytest.raises(MissingExtra):
         train(CONTEST, 0, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -105,8 +114,8 @@ def test_tables_are_found_by_file_folder_and_name(tmp_path):
     table = train(CONTEST, 0, tmp_path)
     for name in (tmp_path, tmp_path / "table.npz", str(tmp_path)):
         assert load(name).about() == table.about()
-    assert {load(name).scenario for name in shipped()} == {"kbc", "evacuation"}
-    with pytest.raises(RunError, match=r"there is no table 'evacuaton': .* did you mean 'evacuation'"):
+    assert {load(name).scenario for name in SHIPPED} == {"kbc", "evacuation"}
+    with pytest.raises(SettingsError, match=r"'tabular:evacuaton': is neither shipped .* did you mean 'evacuation'"):
         load("evacuaton")
 
 
@@ -128,8 +137,9 @@ def test_what_is_no_table_is_refused(tmp_path):
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path):
     table = train(CONTEST, 0, tmp_path)
-    with pytest.raises(RunError, match=r"cannot be written .*; choose another folder"):
-        save(table, tmp_path / "nowhere" / "table.npz")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"cannot be written .*; choose a folder"):
+        save(table, tmp_path / "file" / "table.npz")
 
 
 @pytest.mark.parametrize(

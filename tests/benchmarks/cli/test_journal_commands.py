@@ -2,8 +2,8 @@ import pytest
 from invoking import assert_sentence, invoke
 from model_studies import answering, play
 
-from llm_coop_envs.policies.llm.journal.transcript import harmless, read_episode
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.policies.llm.transcript import harmless, read_episode
 
 ONE = """\
 name: one
@@ -31,7 +31,7 @@ def test_an_episode_is_told_in_order(run):
     assert [one.key.step for one in found] == sorted(one.key.step for one in found)
     last = [one.key.agent for one in found if one.key.call == "choose"]
     assert last == [f"player_{i}" for i in range(12)]
-    assert all(one.messages[0][0] == "user" and one.model == "scripted:m" for one in found)
+    assert all(one.messages[0][0] == "user" and one.reply.model == "scripted:m" for one in found)
 
 
 def test_texts_cannot_act_on_the_terminal_or_leave_their_place(run):

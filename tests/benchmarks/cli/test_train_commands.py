@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from llm_coop_envs.benchmarks.cli import main as cli
-from llm_coop_envs.benchmarks.cli.values import read_pairs
+from llm_coop_envs.core.values import read_pairs
 from llm_coop_envs.errors import SettingsError
 
 
@@ -105,7 +105,7 @@ def test_evaluate_alone_and_trained(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sb3:nosuch", "--env", "kbc"], ["sb3:nosuch", "no trained policy"]),
+        (["sb3:nosuch", "--env", "kbc"], ["sb3:nosuch", "is neither shipped nor a file nor a run folder"]),
         (["sb3:kbc", "--env", "evacuation"], ["was trained on kbc"]),
         (["nosuch", "--env", "kbc"], ["no such policy"]),
         (["llm:some-model", "--env", "kbc"], ["llm-coop run"]),
@@ -128,7 +128,7 @@ def test_train_evaluate_and_train_again(tmp_path):
     assert first.exit_code == 0, first.stderr
     assert "mean_last" in first.stderr
     assert f"llm-coop evaluate sb3:{tmp_path / 'run'} --env kbc" in first.stdout
-    manifest = json.loads((tmp_path / "run" / "train.json").read_text())
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     command = manifest["sessions"][0]["command"]
     assert command.startswith("llm-coop train --algo ppo --env kbc ")
     assert command.endswith("--copies 8 --steps 600 --seed 2")
@@ -139,8 +139,8 @@ def test_train_evaluate_and_train_again(tmp_path):
     assert invoke(*arguments).exit_code == 0
     evaluated = invoke("evaluate", f"sb3:{tmp_path / 'run'}", "--env", "kbc", *small[:4], "--episodes", 2)
     assert evaluated.exit_code == 0, evaluated.stderr
-    assert_sentence(invoke(*arguments, "--seed", 3), "holds a training with seed=2")
-    assert_sentence(invoke("train", "--env", "kbc", "-o", tmp_path), "is neither empty nor a training")
+    assert_sentence(invoke(*arguments, "--seed", 3), "seed is 2 there and 3 here")
+    assert_sentence(invoke("train", "--env", "kbc", "-o", tmp_path), "is neither empty nor a run folder")
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import importlib.util
+import io
 import shutil
 import subprocess
 import sys
@@ -6,8 +7,11 @@ import sys
 import numpy as np
 import pytest
 from small import events_in, llm_coop
+from toy import TOY
 
+from llm_coop_envs.benchmarks.cli.main import app
 from llm_coop_envs.benchmarks.run.recorded import read_recording
+from llm_coop_envs.core import registry
 from llm_coop_envs.errors import MissingExtra, RunError, SceneError, SettingsError
 
 needs_pygame = pytest.mark.skipif(not importlib.util.find_spec("pygame"), reason="needs the extra render")
@@ -81,7 +85,7 @@ def test_a_recorded_episode_is_replayed_without_its_environment(everything):
         "import llm_coop_envs.evacuation.env as env\n"
     )
     # The environment's module may be imported; nothing of it may be run.
-    guard = "import llm_coop_envs.core.array_env as g\ng.Game.begin = g.Game.advance = None\n"
+    guard = "import llm_coop_envs.core.array_env as g\ng.ArrayEnv.begin = g.ArrayEnv.advance = None\n"
     found = subprocess.run(
         [sys.executable, "-c", guard + code], capture_output=True, text=True, timeout=120, check=False
     )
@@ -99,7 +103,7 @@ class TestWindow:
 
         scenes = frames(read_recording(everything, "evacuation-talk").events)
         window = ReplayWindow(scenes, title="test", fps=10)
-        window.head.playing = False
+        window.playback.playing = False
         window.run(1)
         window.closed = False
         window._open(scenes[0])
@@ -117,7 +121,7 @@ class TestWindow:
     def test_keys(self, window):
         import pygame
 
-        head = window.head
+        head = window.playback
         self.press(window, pygame.K_RIGHT)
         assert head.index == 1
         self.press(window, pygame.K_LEFT)
@@ -155,24 +159,24 @@ class TestWindow:
             pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=(track.left + track.width // 2, track.centery))
         )
         window.poll()
-        assert window.head.index == pytest.approx(window.head.last / 2, abs=1)
+        assert window.playback.index == pytest.approx(window.playback.last / 2, abs=1)
         screen = pygame.display.get_surface()
         assert track.bottom < screen.get_height()
         before = pygame.surfarray.array3d(screen).copy()
-        window._scene = window._scenes[window.head.index]
+        window._scene = window._scenes[window.playback.index]
         window.draw()
         assert (pygame.surfarray.array3d(screen) != before).any()
 
     def test_a_click_selects_a_person(self, window):
         import pygame
 
-        from llm_coop_envs.evacuation.drawing import areas
-        from llm_coop_envs.evacuation.drawing_room import frame_of
+        from llm_coop_envs.evacuation.drawing_room import layout_of
         from llm_coop_envs.render.screen.canvas import Canvas
+        from llm_coop_envs.render.screen.page import areas
 
         window.draw()
         canvas = Canvas(window._upper(), window._fitting(window._scene))
-        middle = frame_of(window._scene, canvas, areas(canvas)[0]).middles(window._scene.positions)[3]
+        middle = layout_of(window._scene, canvas, areas(canvas)[0]).middles(window._scene.positions)[3]
         pygame.event.post(
             pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=(round(middle[0]), round(middle[1])))
         )
@@ -253,3 +257,21 @@ def test_the_command_films_an_episode(everything, tmp_path):
         assert found.returncode == 2, wrong
         assert why in found.stderr.replace("\n", " ")
         assert "Traceback" not in found.stderr
+
+
+@needs_ffmpeg
+@needs_pygame
+def test_a_scenario_without_pictures_is_played_watched_and_filmed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(registry._registered, "toy", TOY)
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n9\n3\n\n1\n\n2\n"))
+    run, film = tmp_path / "run", tmp_path / "film.gif"
+    for command in (
+        ["play", "toy", "--terminal", "--set", "rounds=3", "-o", run],
+        ["watch", run, "--pictures", "3"],
+        ["film", run, "-o", film, "--size", "320x240", "--colour", "persona"],
+    ):
+        app([str(word) for word in command], standalone_mode=False)
+    told = capsys.readouterr().out
+    assert "9 is out of range; type a number from 0 to 3." in told
+    assert "rounds played" in told
+    assert film.stat().st_size > 2000

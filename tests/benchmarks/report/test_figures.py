@@ -20,7 +20,7 @@ HERE += ("evacuation-escapes", "seeds", "conversation")
 
 
 def sections_of(folder):
-    return {section.scenario.name: section for section in read_run(open_run(folder)).sections}
+    return {section.scenario.name: section for section in read_run(open_run(folder))[0]}
 
 
 @pytest.fixture(scope="module")
@@ -230,12 +230,11 @@ def test_a_run_that_lacks_episodes_is_drawn_as_far_as_it_goes(everything, tmp_pa
 def sessions(folder, alpha, count=3):
     """A folder as the learner writes it."""
     from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-    from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, _packed
+    from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolder, _packed
 
     plan = Plan(settings=QLearningSettings(alpha=alpha))
     game = plan.settings.game()
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps(plan.to_json()))
+    SessionFolder.make(folder, plan.to_json())
     strategies = np.full((game.firms, game.states), 9, dtype="<u1")
     row = {"gain": alpha * 2, "last_state": 9 * 15 + 9, "strategies": strategies.tobytes()}
     lines = [json.dumps(_packed({**row, "session": i})) for i in range(count)]
@@ -269,7 +268,7 @@ def test_gains_and_answers_of_q_learners(tmp_path):
 def test_damaged_sessions_are_a_sentence(tmp_path):
     sessions(tmp_path / "one", 0.15)
     (tmp_path / "one" / "run.json").write_text("{")
-    with pytest.raises(RunError, match="run these sessions anew"):
+    with pytest.raises(RunError, match=r"run\.json: cannot be read"):
         draw_figures(tmp_path / "one")
 
 

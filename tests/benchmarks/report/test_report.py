@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from small import ALL, KBC, contents, events_in, small_study
 
-from llm_coop_envs.benchmarks.report.build import page_sections, write_report
+from llm_coop_envs.benchmarks.report.build import write_report
+from llm_coop_envs.benchmarks.report.figures import draw_figures
 from llm_coop_envs.benchmarks.report.page_parts import Cell, decimals_for, excerpt, interval_cell
 from llm_coop_envs.benchmarks.report.reading import colours, read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
@@ -101,27 +102,27 @@ def test_the_same_run_gives_the_same_report(everything, reported, tmp_path):
 
 
 def sections_of(run):
-    return page_sections(read_run(run))
+    return {section.scenario.name: section for section in read_run(run)[0]}
 
 
 def test_published_values_stand_beside_ours(everything):
-    sections = {s.name: s for s in sections_of(open_run(everything))}
+    sections = sections_of(open_run(everything))
     assert list(sections) == ["kbc", "bertrand", "evacuation"]
-    (table,) = sections["evacuation"].tables
+    (table,) = sections["evacuation"].tables()
     assert table.head[1:] == [str(r) for r in range(5, 51, 5)]
     published = [row for row in table.rows if row.published]
     for row, arm in zip(published, find_scenario("evacuation").published["table_2"]["rows"], strict=True):
         assert [float(cell.text) for cell in row.cells] == arm["escaped"]
-    (table,) = sections["kbc"].tables
+    (table,) = sections["kbc"].tables()
     published = [row for row in table.rows if row.published]
     for row, arm in zip(published, find_scenario("kbc").published["variance"]["arms"], strict=True):
         assert [float(cell.text) for cell in row.cells] == arm["mean"]
-    (table,) = sections["bertrand"].tables
+    (table,) = sections["bertrand"].tables()
     assert any("6 and 8" in note for note in table.notes)
     prices = dict(zip(table.head[1:], table.rows[-1].cells, strict=True))
     assert prices["round 300"].text == "7.50"
     for section in sections.values():
-        for table in section.tables:
+        for table in section.tables():
             ours = [row for row in table.rows if not row.published]
             assert len(ours) == 2
             assert all("n = 2" in row.below for row in ours)
@@ -130,24 +131,24 @@ def test_published_values_stand_beside_ours(everything):
 
 def test_our_numbers_are_those_of_the_events(everything):
     run = open_run(everything)
-    sections = {s.name: s for s in sections_of(run)}
+    sections = sections_of(run)
     variances = [
         [np.var(e["choices"]) for e in run.read_events("kbc-silent", seed)[1] if e["type"] == "round"]
         for seed in (0, 1)
     ]
-    row = next(r for r in sections["kbc"].tables[0].rows if r.name == "kbc-silent")
+    row = next(r for r in sections["kbc"].tables()[0].rows if r.name == "kbc-silent")
     assert [float(cell.text) for cell in row.cells] == pytest.approx(np.mean(variances, axis=0), abs=0.5)
     left = []
     for seed in (0, 1):
         rounds = [e for e in run.read_events("evacuation-silent", seed)[1] if e["type"] == "round"]
         left.append(sum(len(e["escaped"]) for e in rounds if e["round"] <= 10))
-    row = next(r for r in sections["evacuation"].tables[0].rows if r.name == "evacuation-silent")
+    row = next(r for r in sections["evacuation"].tables()[0].rows if r.name == "evacuation-silent")
     assert float(row.cells[1].text) == pytest.approx(np.mean(left), abs=0.05)
     prices = [
         np.mean([e["prices"] for e in run.read_events("bertrand-silent", seed)[1] if e["type"] == "round"][:20])
         for seed in (0, 1)
     ]
-    row = next(r for r in sections["bertrand"].tables[0].rows if r.name == "bertrand-silent")
+    row = next(r for r in sections["bertrand"].tables()[0].rows if r.name == "bertrand-silent")
     assert float(row.cells[0].text) == pytest.approx(np.mean(prices), abs=0.005)
 
 
@@ -222,15 +223,17 @@ measures: [mean_round, variance_last]
 
 def test_other_protocols_are_reported_without_false_comparison(tmp_path):
     run_study(small_study(ODD), tmp_path / "run")
-    sections = {s.name: s for s in sections_of(open_run(tmp_path / "run"))}
+    sections = sections_of(open_run(tmp_path / "run"))
     page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    measures = ["mean_round", "variance_last"]
     assert "n = 1" in page
-    assert sections["evacuation"].metrics.rows[0].name == "mean_round"
-    assert sections["kbc"].metrics.rows[0].name == "variance_last"
-    (table,) = sections["evacuation"].tables
+    assert page.index("variance_last") < page.index("variance_first")
+    assert sections["evacuation"].measures(measures).rows[0].name == "mean_round"
+    assert sections["kbc"].measures(measures).rows[0].name == "variance_last"
+    (table,) = sections["evacuation"].tables()
     assert table.rows[0].below == "scripted, n = 2, 1 person"
     assert [cell.text for cell in table.rows[1].cells] == ["\N{EN DASH}"] * 10
-    (table,) = sections["bertrand"].tables
+    (table,) = sections["bertrand"].tables()
     assert [cell.text for cell in table.rows[0].cells] == ["\N{EN DASH}"] * len(table.rows[0].cells)
 
 
@@ -238,8 +241,7 @@ def test_other_protocols_are_reported_without_false_comparison(tmp_path):
 def test_published_curves_are_drawn_beside_the_published_protocol_only(scenario, tmp_path):
     def labels(text, folder):
         run_study(small_study(text), folder)
-        (section,) = [one for one in read_run(open_run(folder)).sections if one.scenario.name == scenario]
-        figures = [drawing.figure for kind in section.figures() for drawing in kind.draw()]
+        figures = [drawing.figure for drawing in sections_of(open_run(folder))[scenario].drawings()]
         return [text.get_text() for figure in figures for legend in figure.legends for text in legend.get_texts()]
 
     shown = labels(
@@ -249,6 +251,22 @@ def test_published_curves_are_drawn_beside_the_published_protocol_only(scenario,
     assert not any("published" in label for label in shown)
     text = ALL.replace("preset: small\n    settings: {people: 12}", "settings: {rounds: 2}")
     assert any(label.startswith("published:") for label in labels(text, tmp_path / "published"))
+
+
+@pytest.mark.parametrize("which", ["*-silent", "*"])
+def test_episodes_that_ended_before_a_round_are_no_error(everything, tmp_path, which):
+    folder = tmp_path / "run"
+    shutil.copytree(everything, folder)
+    for path in events_in(folder):
+        if path.parent.match(which):
+            header, *events = read_lines(path)
+            path.write_bytes(pack_lines([header, *(e for e in events if e["type"] in ("start", "end"))]))
+    assert write_report(folder).is_file()
+    only = ("evacuation-escapes", "bertrand-prices", "kbc-choices", "seeds")
+    outcome = draw_figures(folder, formats=("png",), only=only)
+    assert "evacuation-escapes" in outcome.drawn
+    assert ("bertrand-prices" in outcome.drawn) == (which != "*")
+    assert ("kbc-choices" in outcome.drawn) == (which != "*")
 
 
 def test_a_damaged_episode_is_named(everything, tmp_path):
@@ -275,7 +293,7 @@ def test_excerpts_show_no_message_twice(everything):
         if not said:
             assert part is None
             continue
-        lines = [(line.speaker, line.text) for line in part.lines]
+        lines = [(m["speaker"], m["text"]) for m in part.messages]
         assert len(lines) == len({text for _, text in lines}) <= 8
         assert set(lines) <= {(m["speaker"], m["text"]) for m in said}
         assert part.left_out == len(said) - len(lines)

@@ -6,7 +6,7 @@ from model_studies import SHORT, answering, play, study_with_model
 
 from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
 from llm_coop_envs.policies.llm.asking.prices import Price
-from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.journal import read_run
 
 PRICE = Price(1e-6, 2e-6, 1e-6, "test")
 

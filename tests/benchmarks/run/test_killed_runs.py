@@ -15,7 +15,7 @@ from small import contents
 
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.journal import read_run
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer
 

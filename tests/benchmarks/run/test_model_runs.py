@@ -18,14 +18,15 @@ from model_studies import SHORT, TINY, answering, asking, play, study_with_model
 from small import command, contents, events_in, small_study
 
 from llm_coop_envs.benchmarks.run.asking import Asking
-from llm_coop_envs.benchmarks.run.folder import INTERRUPTED, open_run
+from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import Silent, run_study
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.chat import EndpointStopped
-from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.journal import read_run
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.policies.llm.testing.faults import Faults
+from llm_coop_envs.storage.folder import INTERRUPTED
 
 KEY = "sk-proj-Zx81kQv7Lw02TtYpAa99SecretSecret"
 CLIENTS = ["lean", "openai", "litellm"]

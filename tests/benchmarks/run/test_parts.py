@@ -12,11 +12,11 @@ from small import command, contents, small_study
 
 from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims
-from llm_coop_envs.benchmarks.run.folder import COMPLETE, locked, make_run, open_run
+from llm_coop_envs.benchmarks.run.folder import make_run, open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.policies.llm.journal.errors import JournalError
-from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.journal import JournalError, read_run
+from llm_coop_envs.storage.folder import COMPLETE, locked
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
 # Sixteen conversations, each of some dozens of questions.

@@ -10,11 +10,14 @@ if not importlib.util.find_spec("pygame"):
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 import pygame
+from toy import TOY
 
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.human_game import plan_game
 from llm_coop_envs.benchmarks.run.human_window import play_in_window
-from llm_coop_envs.render.screen.seat_window import SeatWindow
+from llm_coop_envs.core import registry
+from llm_coop_envs.render.scenes.table import TableScene
+from llm_coop_envs.render.screen.player_window import PlayerWindow
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def typed(monkeypatch):
 
     def begin(*answers):
         rest = iter(answers)
-        ask, tell = SeatWindow.ask, SeatWindow.tell
+        ask, tell = PlayerWindow.ask, PlayerWindow.tell
 
         def press(answer):
             if answer is None:
@@ -48,8 +51,8 @@ def typed(monkeypatch):
             pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE, mod=0))
             press(next(rest, None))
 
-        monkeypatch.setattr(SeatWindow, "ask", asked)
-        monkeypatch.setattr(SeatWindow, "tell", told)
+        monkeypatch.setattr(PlayerWindow, "ask", asked)
+        monkeypatch.setattr(PlayerWindow, "tell", told)
         return windows, problems
 
     yield begin
@@ -108,15 +111,15 @@ def test_impossible_steps_are_told_and_asked_again(tmp_path, typed):
 class TestTyping:
     @pytest.fixture
     def window(self):
-        from llm_coop_envs.policies.human.window import Question
+        from llm_coop_envs.policies.human.window import Prompt
         from llm_coop_envs.render.scenes.from_events import tracker
 
         plan = plan_game("kbc", settings={"players": 3})
         env = plan.condition.spec.environment(record=True, **plan.condition.settings)
         env.begin(seed=0)
-        window = SeatWindow(title="test")
-        window.open(tracker(env.events[0]).scene())
-        window.ask(Question(agent="player_0", text="A question.\n\n" + "word " * 3000, hint="your message", longest=70))
+        window = PlayerWindow(title="test", players=[0])
+        window.look(tracker(env.events[0]).scene())
+        window.ask(Prompt(agent="player_0", text="A question.\n\n" + "word " * 3000, hint="your message", longest=70))
         yield window
         window.close()
         window.close()
@@ -164,3 +167,17 @@ class TestTyping:
             pygame.display.set_mode(size, pygame.RESIZABLE)
             window.tell("a sentence")
             window.draw()
+
+
+def test_a_scenario_without_pictures_shows_the_question(tmp_path, typed, monkeypatch):
+    monkeypatch.setitem(registry._registered, "toy", TOY)
+    windows, problems = typed("hello", "4", "7", "3", "", "1", None)
+    result, events = game(tmp_path / "game", "toy", settings={"rounds": 3})
+    assert result.left
+    assert [e["choice"] for e in events if e.get("agent") == "player_0" and e["type"] == "choice"] == [3, 1]
+    assert problems == [
+        "4 is out of range; type a number from 0 to 3.",
+        "7 is out of range; type a number from 0 to 3.",
+    ]
+    assert isinstance(windows[0]._scene, TableScene)
+    assert not windows[0]._visible

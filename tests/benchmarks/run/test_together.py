@@ -8,9 +8,10 @@ from model_studies import SHORT, answering, play, study_with_model
 from small import contents, events_in
 
 from llm_coop_envs.benchmarks.run.asking import Asking
-from llm_coop_envs.benchmarks.run.folder import COMPLETE, open_run
+from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.policies.llm.chat import NotInJournal
+from llm_coop_envs.storage.folder import COMPLETE
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def test_variants_are_conditions_of_their_own():
 
 
 def test_a_variant_is_checked_as_a_condition_is():
-    with pytest.raises(StudyError, match="needs either 'seeds' .* or 'episodes'"):
+    with pytest.raises(StudyError, match=r"needs either 'seeds' .* or 'episodes'"):
         parse_study(VARIANTS, "grid.yaml")
     with pytest.raises(StudyError, match=r"line 10: conditions\[0\].variants\[0\]: 'name' is missing"):
         parse_study(VARIANTS.replace("name: small, ", ""), "grid.yaml")

@@ -4,11 +4,9 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from llm_coop_envs.benchmarks.study import study as studies
-from llm_coop_envs.benchmarks.study.study import Condition, assign_seats, divide, load_study, parse_study
+from llm_coop_envs.benchmarks.study.study import Condition, assign_seats, load_study, parse_study
 from llm_coop_envs.errors import StudyError
 
 GOOD = """\
@@ -210,14 +208,6 @@ def test_shipped_studies_load_and_hold_the_published_protocol():
             assert condition.settings["people"] == 100
         else:
             assert len(condition.seeds) == {"kbc": 15, "bertrand": 5}[condition.scenario]
-
-
-@given(st.integers(0, 500), st.lists(st.floats(0.01, 100), min_size=1, max_size=6))
-def test_dividing_by_shares(total, shares):
-    counts = divide(total, shares)
-    assert sum(counts) == total
-    for count, share in zip(counts, shares, strict=True):
-        assert abs(count - total * share / sum(shares)) < 1 + 1e-6
 
 
 def test_mixes_are_dealt_at_random_and_repeatably():

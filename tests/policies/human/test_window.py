@@ -5,10 +5,10 @@ import pytest
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import PlayerLeft
 from llm_coop_envs.policies import play, scripted
-from llm_coop_envs.policies.human.window import WindowHuman, question
+from llm_coop_envs.policies.human.window import WindowHuman, prompt
 
 
-class Seat:
+class Window:
     """A window whose person types from a list, and closes it at its end."""
 
     def __init__(self, *lines):
@@ -36,42 +36,42 @@ class Seat:
             raise RuntimeError("the drawing failed")
 
 
-def contest(seat):
+def contest(window):
     env = kbc_v0.parallel_env(players=3, record=True)
-    seats = {"player_0": WindowHuman(seat), "player_1": scripted.make("kbc/poisson")}
+    seats = {"player_0": WindowHuman(window), "player_1": scripted.make("kbc/poisson")}
     play(env, {**seats, "player_2": seats["player_1"]}, seed=1)
     return env.events
 
 
 def test_lines_become_actions():
-    seat = Seat("33", "I take 20", "20", "", "nonsense", "21", "x", "22")
-    events = contest(seat)
+    window = Window("33", "I take 20", "20", "", "nonsense", "21", "x", "22")
+    events = contest(window)
     mine = [event for event in events if event.get("agent") == "player_0"]
     assert [event["choice"] for event in mine if event["type"] == "choice"] == [33, 20, 21, 22]
     assert [event["text"] for event in mine if event["type"] == "message"] == ["I take 20", "x"]
-    assert ["is no number" in sentence for sentence in seat.told] == [True]
-    assert "You are player_0" in seat.asked[0].text
-    assert seat.ticks
+    assert ["is no number" in sentence for sentence in window.told] == [True]
+    assert "You are player_0" in window.asked[0].text
+    assert window.ticks
 
 
 def test_a_closed_window_leaves_the_game():
     with pytest.raises(PlayerLeft, match="the window was closed"):
-        contest(Seat("33"))
+        contest(Window("33"))
 
 
 def test_a_window_that_breaks_is_told():
-    seat = Seat()
-    seat.broken = True
-    seat.take = lambda: None
+    window = Window()
+    window.broken = True
+    window.take = lambda: None
     with pytest.raises(RuntimeError, match="the drawing failed"):
-        contest(seat)
+        contest(window)
 
 
 def test_the_window_lives_while_others_think():
-    class Slow(Seat):
+    class Slow(Window):
         pass
 
-    seat = Slow("1")
+    window = Slow("1")
 
     class Thinker(WindowHuman):
         def begin(self, episode):
@@ -82,8 +82,8 @@ def test_the_window_lives_while_others_think():
             return [{"choice": 1} for _ in requests]
 
     env = kbc_v0.parallel_env(players=2, talk=False, session="single")
-    play(env, {"player_0": WindowHuman(seat), "player_1": Thinker(seat)}, seed=1)
-    assert seat.ticks > 3
+    play(env, {"player_0": WindowHuman(window), "player_1": Thinker(window)}, seed=1)
+    assert window.ticks > 3
 
 
 def slots(module, phase, **settings):
@@ -100,17 +100,17 @@ def slots(module, phase, **settings):
 
 def test_steps_have_keys_and_exits_have_names():
     name, step = slots(evacuation_v0, "move", preset="small", talk=False)
-    asked = question(name, step, "text")
+    asked = prompt(name, step, "text")
     assert asked.steps == {option.name: option.letter for option in step.options}
     assert "arrow keys" in asked.hint
-    asked = question(*slots(evacuation_v0, "exit", preset="small", talk=False), "text")
-    assert asked.hint == "type an exit: 0 bottom, 1 left, 2 right"
+    asked = prompt(*slots(evacuation_v0, "exit", preset="small", talk=False), "text")
+    assert asked.hint == "your exit: 0 (bottom), 1 (left), 2 (right)"
     assert not asked.steps
 
 
 def test_messages_may_be_long_and_numbers_are_short():
-    assert question(*slots(kbc_v0, "talk", players=3, message_length=77), "text").longest == 77
-    assert question(*slots(kbc_v0, "act", players=3), "text").longest == 40
+    assert prompt(*slots(kbc_v0, "talk", players=3, message_length=77), "text").longest == 77
+    assert prompt(*slots(kbc_v0, "act", players=3), "text").longest == 40
 
 
 def test_the_chart_holds_what_a_firm_knows():
@@ -119,5 +119,5 @@ def test_the_chart_holds_what_a_firm_knows():
     for price in (5.0, 6.0, 7.0):
         env.submit({"firm_0": {"choice": price}, "firm_1": {"choice": 8.0}})
     _, infos = env.look(on_turn=True)
-    asked = question("firm_0", infos["firm_0"]["slots"], "text")
+    asked = prompt("firm_0", infos["firm_0"]["slots"], "text")
     assert asked.curves == {"your price": [(1, 2.0), (2, 6.0), (3, 7.0)], "firm_1": [(1, 2.0), (2, 8.0), (3, 8.0)]}

@@ -6,7 +6,7 @@ import pytest
 
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, Shade, draw_panels
-from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture, png
+from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture
 
 CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
 
@@ -21,7 +21,7 @@ def size(image):
 
 
 def test_a_picture_is_a_png_and_the_same_each_time():
-    first, second = png(draw()), png(draw())
+    first, second = picture(draw()), picture(draw())
     assert first == second
     assert first.startswith(b"\x89PNG")
     width, height = size(first)
@@ -65,7 +65,7 @@ def test_nothing_global_is_touched():
     import matplotlib
 
     before = dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules
-    png(draw())
+    picture(draw())
     assert (dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules) == before
 
 
@@ -90,7 +90,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 
 
 def test_saving_needs_no_file():
-    buffer = io.BytesIO(png(draw()))
+    buffer = io.BytesIO(picture(draw()))
     assert buffer.getbuffer().nbytes > 1000
 
 
@@ -110,7 +110,7 @@ def test_dots_with_values_have_a_bar_of_whole_numbers():
     figure = draw_panels([[Panel(title="a", dots=[dots])]], bar="round")
     panel, bar = figure.axes
     assert panel.collections[0].get_clim() == (1.0, 3.0)
-    png(figure)
+    picture(figure)
     assert bar.get_ylabel() == "round"
     assert all(tick == int(tick) for tick in bar.get_yticks())
 
@@ -123,7 +123,7 @@ def test_shades_are_as_strong_as_their_share():
 
 
 def test_texts_are_data_not_formulas():
-    png(draw_panels([[Panel(title="$100 for $x_{", x_label="$", y_label="$$", curves=[CURVE])]]))
+    picture(draw_panels([[Panel(title="$100 for $x_{", x_label="$", y_label="$$", curves=[CURVE])]]))
 
 
 @pytest.mark.parametrize("form", FORMATS)

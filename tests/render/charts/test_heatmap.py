@@ -1,7 +1,7 @@
 import math
 
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
-from llm_coop_envs.render.charts.style import png
+from llm_coop_envs.render.charts.style import picture
 
 LEFT = HeatMap(title="here", note="2 sessions", x=["a", "b"], y=["c", "d"], values=[[0.1, 0.9], [None, 0.5]])
 RIGHT = HeatMap(title="there", x=["a"], y=["c"], values=[[0.3]])
@@ -27,7 +27,7 @@ def test_dark_cells_have_light_numbers():
 
 def test_a_single_value_can_be_drawn():
     figure = draw_maps([RIGHT], x_label="x", y_label="y", bar="gain")
-    assert png(figure).startswith(b"\x89PNG")
+    assert picture(figure).startswith(b"\x89PNG")
     low, high = figure.axes[0].collections[0].get_clim()
     assert math.isclose(low, 0.3)
     assert high > low

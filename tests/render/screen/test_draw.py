@@ -1,7 +1,6 @@
 """The pictures: the same everywhere, at every size, for every state."""
 
 import dataclasses
-import os
 from pathlib import Path
 
 import drawn
@@ -9,14 +8,15 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.errors import SceneError
-from llm_coop_envs.evacuation.drawing import areas, person_at
-from llm_coop_envs.evacuation.drawing_room import frame_of
-from llm_coop_envs.evacuation.sight import fan, towards
-from llm_coop_envs.render.scenes.base import INSIDE
+from llm_coop_envs.evacuation.drawing import person_at
+from llm_coop_envs.evacuation.drawing_room import layout_of
+from llm_coop_envs.evacuation.scene import INSIDE
+from llm_coop_envs.evacuation.seen import cells_seen, exits_seen
 from llm_coop_envs.render.screen.canvas import Canvas, View
 from llm_coop_envs.render.screen.chart import thinned, tick_text, ticks
 from llm_coop_envs.render.screen.draw import array_of, draw, error_frame, frame
 from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.page import areas
 
 GOLDEN = Path(__file__).parent / "golden"
 #: No font of this machine, and small, so that the files stay small.
@@ -40,17 +40,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_golden_picture(name):
-    path = GOLDEN / f"{name}.png"
-    picture = CASES[name]()
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        pygame.image.save(picture, str(path))
-    wanted = array_of(pygame.image.load(str(path))).astype(int)
-    got = array_of(picture).astype(int)
-    assert got.shape == wanted.shape
-    # Another build of SDL may smooth edges a little otherwise; anything that moved is far more than this.
-    different = (np.abs(got - wanted).max(axis=2) > 48).mean()
-    assert different < 0.004, f"{different:.2%} of the pixels differ; if that is wanted, set UPDATE_GOLDEN=1 and look"
+    drawn.assert_golden(CASES[name](), GOLDEN / f"{name}.png")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -112,7 +102,7 @@ def test_many_players_and_many_rounds():
 def test_clicking_finds_the_person_under_the_pointer():
     scene = drawn.evacuation()[30]
     canvas = Canvas(pygame.Surface((900, 600)), View())
-    spot = frame_of(scene, canvas, areas(canvas)[0])
+    spot = layout_of(scene, canvas, areas(canvas)[0])
     for person in np.flatnonzero(scene.status == INSIDE).tolist():
         assert person_at(scene, canvas, *spot.middle(*scene.positions[person].tolist())) == person
     assert person_at(scene, canvas, 1, 1) is None
@@ -125,7 +115,7 @@ def test_what_a_person_sees_is_what_its_text_says():
     _, infos = env.reset(seed=4)
     for person, name in enumerate(env.possible_agents):
         exits = infos[name]["slots"].exits
-        seen = towards(env.scene(), person)
+        seen = exits_seen(env.scene(), person)
         assert [(round(one.distance, 2), round(one.people, 2)) for one in seen] == [
             (e.distance, e.people) for e in exits
         ]
@@ -134,8 +124,8 @@ def test_what_a_person_sees_is_what_its_text_says():
 def test_the_fan_begins_at_the_person():
     scene = next(one for one in drawn.evacuation() if one.doing == "move")
     person = int(np.flatnonzero(scene.status == INSIDE)[0])
-    assert tuple(scene.positions[person].tolist()) in fan(scene, person)
-    assert fan(drawn.evacuation()[0], person) == []  # heads nowhere yet
+    assert tuple(scene.positions[person].tolist()) in cells_seen(scene, person)
+    assert cells_seen(drawn.evacuation()[0], person) == []  # heads nowhere yet
 
 
 def test_view_switches_change_the_picture():
@@ -170,7 +160,7 @@ def test_a_picture_that_says_why_there_is_none():
 
 def test_ticks():
     assert ticks((0, 100), 5) == [0, 20, 40, 60, 80, 100]
-    assert ticks((1, 3), 10, whole=True) == [1, 2, 3]
+    assert ticks((1, 3), 10, integers=True) == [1, 2, 3]
     assert ticks((-0.5, 0.5), 4) == [-0.5, -0.25, 0.0, 0.25, 0.5]
     assert [tick_text(v, [0.5, 1.0]) for v in (0.5, 1.0)] == ["0.5", "1.0"]
     assert tick_text(12000, [12000]) == "12,000"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llm_coop_envs.render.screen.glyphs import Run, clusters, first_direction, visual_runs
+from llm_coop_envs.render.screen.glyphs import TextRun, clusters, first_direction, visual_runs
 from llm_coop_envs.render.screen.text import Fonts, shown
 
 INK = (0, 0, 0)
@@ -73,12 +73,12 @@ def test_fit(plain):
 
 
 def test_directions():
-    assert visual_runs("abc") == [Run("abc", False)]
+    assert visual_runs("abc") == [TextRun("abc", False)]
     assert visual_runs("") == []
-    assert visual_runs("שלום") == [Run("שלום", True)]
+    assert visual_runs("שלום") == [TextRun("שלום", True)]
     # In a right-to-left line what comes first stands at the right; numbers keep their order.
-    assert visual_runs("שלום 12 abc") == [Run("12 abc", False), Run("שלום ", True)]
-    assert visual_runs("abc שלום def") == [Run("abc ", False), Run("שלום", True), Run(" def", False)]
+    assert visual_runs("שלום 12 abc") == [TextRun("12 abc", False), TextRun("שלום ", True)]
+    assert visual_runs("abc שלום def") == [TextRun("abc ", False), TextRun("שלום", True), TextRun(" def", False)]
     assert first_direction("12 !") is None
     assert first_direction("12 ש") is True
 

@@ -10,13 +10,12 @@ import pytest
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import MissingExtra, WindowError
-from llm_coop_envs.evacuation.drawing import areas
-from llm_coop_envs.evacuation.drawing_room import frame_of
+from llm_coop_envs.evacuation.drawing_room import layout_of
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
 from llm_coop_envs.render.screen.canvas import Canvas
-from llm_coop_envs.render.screen.draw import Picture
 from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.page import Picture, areas
 from llm_coop_envs.render.screen.window import Window
 
 SMALL = {"rows": 9, "cols": 9, "people": 4, "rounds": 3}
@@ -63,7 +62,7 @@ def test_the_speed_has_ends(window):
 def test_clicking_selects_a_person_and_escape_lets_go(window):
     scene = drawn.evacuation()[30]
     canvas = Canvas(pygame.display.get_surface(), window._fitting(scene))
-    spot = frame_of(scene, canvas, areas(canvas)[0])
+    spot = layout_of(scene, canvas, areas(canvas)[0])
     where = spot.middle(*scene.positions[5].tolist())
     pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=where))
     window.poll()
@@ -71,11 +70,6 @@ def test_clicking_selects_a_person_and_escape_lets_go(window):
     window.draw()
     press(window, pygame.K_ESCAPE)
     assert window.view.selected is None
-
-
-def test_other_keys_are_left_for_players(window):
-    press(window, pygame.K_UP, pygame.K_9)
-    assert [event.key for event in window.left_over if event.type == pygame.KEYDOWN] == [pygame.K_UP, pygame.K_9]
 
 
 def test_a_step_shows_one_scene_and_pauses(window):
@@ -181,7 +175,7 @@ def test_a_failing_array_picture_says_so(monkeypatch):
     env = kbc_v0.parallel_env(players=3, talk=False, render_mode="rgb_array")
     env.reset(seed=0)
     good = env.render()
-    monkeypatch.setattr("llm_coop_envs.kbc.drawing.PICTURE", Picture(draw=fail, size=(1000, 640)))
+    monkeypatch.setattr("llm_coop_envs.kbc.drawing.PICTURE", Picture(draw=fail))
     with pytest.warns(UserWarning, match="drawing failed"):
         picture = env.render()
     assert picture.dtype == np.uint8

@@ -22,7 +22,7 @@ SETTINGS = QLearningSettings()
 def folder(tmp_path):
     """Three sessions, out of order: constant prices 3, 9 and 12, each with a price of its own after low ones."""
     game = SETTINGS.game()
-    (tmp_path / runs.PLAN).write_text(json.dumps(Plan(settings=SETTINGS).to_json()))
+    runs.SessionFolder.make(tmp_path, Plan(settings=SETTINGS).to_json())
     with (tmp_path / runs.JOURNAL).open("w") as journal:
         for number, price in ((2, 12), (0, 3), (1, 9)):
             strategies = constant_strategies(game, [price, price])
@@ -75,6 +75,6 @@ def test_strangers_are_never_of_one_session(folder):
 def test_a_folder_without_sessions_or_plan_is_told(folder, tmp_path):
     with pytest.raises(RunError, match="holds no finished sessions"):
         load(tmp_path / "empty")
-    (folder / runs.PLAN).write_text("{}")
-    with pytest.raises(RunError, match="cannot be read"):
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(RunError, match="has format None"):
         load(folder)

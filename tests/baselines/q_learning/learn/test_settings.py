@@ -113,7 +113,7 @@ def test_settings_survive_json():
     assert QLearningSettings.from_json(data) == settings
     assert QLearningSettings.from_json({"market": {"preset": "calvano"}}) == QLearningSettings()
     assert QLearningSettings.from_json({}) == QLearningSettings()
-    with pytest.raises(SettingsError, match="is no setting of the Q-learners; did you mean 'alpha'"):
+    with pytest.raises(SettingsError, match="is no setting of QLearningSettings; did you mean 'alpha'"):
         QLearningSettings.from_json({"alhpa": 0.1})
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from llm_coop_envs.baselines import command_line
 from llm_coop_envs.baselines.q_learning import __main__ as command
 from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
 from llm_coop_envs.baselines.q_learning.reproduce import docked, studies
@@ -25,7 +26,7 @@ def call(capsys):
 
     def run(*words):
         # The printers hold the streams of their first use.
-        command.console.file, command.errors.file = sys.stdout, sys.stderr
+        command_line.console.file, command_line.errors.file = sys.stdout, sys.stderr
         result = CliRunner().invoke(command.app, [str(word) for word in words])
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -1,4 +1,3 @@
-import json
 import math
 import os
 import signal
@@ -15,9 +14,11 @@ from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce import runs
-from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_parquet, run, run_rows
+from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolder, read_journal, run, run_rows
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import MissingExtra, RunError, SettingsError
+from llm_coop_envs.storage.folder import INTERRUPTED, locked
+from llm_coop_envs.storage.parquet import read_rows as read_parquet
 
 ROOT = Path(__file__).parents[4]
 
@@ -102,18 +103,35 @@ def test_damage_is_told(tmp_path):
     journal.write_text(f"{lines[0]}\n{lines[1][:50]}\n")
     with pytest.raises(RunError, match="line 2, is damaged; delete that line"):
         run(PLAN, 2, tmp_path)
-    (tmp_path / runs.PLAN).write_text("{")
-    with pytest.raises(RunError, match="cannot be used"):
-        run(PLAN, 2, tmp_path)
-    (tmp_path / runs.PLAN).write_text("[]")
-    with pytest.raises(RunError, match="the plan is"):
-        run(PLAN, 2, tmp_path)
-    (tmp_path / runs.PLAN).write_text(json.dumps({**PLAN.to_json(), "more": 1}))
-    with pytest.raises(RunError, match="fields unknown here"):
-        run(PLAN, 2, tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="name another one"):
+    with pytest.raises(RunError, match="cannot be written"):
         run(PLAN, 2, tmp_path / "file")
+
+
+def test_a_second_writer_is_refused_and_a_reader_disturbs_nobody(tmp_path):
+    rows = run(PLAN, 2, tmp_path)
+    with locked(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
+        run(PLAN, 3, tmp_path)
+    journal = tmp_path / runs.JOURNAL
+    half = journal.read_bytes() + b'{"session": 2, "per'  # as a reader beside the writer finds it
+    journal.write_bytes(half)
+    assert sorted(read_journal(tmp_path), key=lambda row: row["session"]) == rows
+    assert journal.read_bytes() == half
+    assert run(PLAN, 3, tmp_path)[:2] == rows
+
+
+def test_a_run_that_broke_off_says_so(tmp_path):
+    def fail(row):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(PLAN, 3, tmp_path, report=fail)
+    assert SessionFolder.open(tmp_path).manifest["status"] == INTERRUPTED
+    assert len(run(PLAN, 3, tmp_path)) == 3
+    store = SessionFolder.open(tmp_path)
+    assert store.complete
+    assert store.settings == PLAN.settings
+    assert len(store.manifest["sessions"]) == 2
 
 
 def test_a_missing_result_is_made_of_the_journal(tmp_path):

@@ -5,11 +5,10 @@ import pytest
 from llm_tools import TurnedClock, key, question, reply
 
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.policies.llm.asking.counters import Counters
+from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import Dispatcher, Job
-from llm_coop_envs.policies.llm.asking.limits import Limits
-from llm_coop_envs.policies.llm.asking.retry import Retry
 from llm_coop_envs.policies.llm.chat import BudgetReached, ChatError, EndpointStopped, RunStopped, Usage
+from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
 
 
 class Bench:
@@ -25,7 +24,7 @@ class Bench:
         self.most = 0
         self.said: list[str] = []
         self.stops: list[RunStopped] = []
-        self.counters = Counters()
+        self.counters = RequestCounters()
         self.dispatcher = Dispatcher(
             attempt=self.attempt,
             where="there",
@@ -39,7 +38,7 @@ class Bench:
         )
 
     async def attempt(self, job):
-        self.begun.append((self.clock.now(), int(job.key.agent.split("_")[1])))
+        self.begun.append((self.clock.time(), int(job.key.agent.split("_")[1])))
         number = len(self.begun)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
@@ -130,7 +129,7 @@ def test_the_limit_is_found_by_trying_and_kept():
     assert bench.most == 300
     assert bench.counters.limit == 300
     # 8 + 16 + 32 + 64 + 128 + 256 in the first six seconds, then 300 a second
-    assert bench.clock.time - 1000 == pytest.approx(6 + 5, abs=1)
+    assert bench.clock.time() - 1000 == pytest.approx(6 + 5, abs=1)
 
 
 def test_a_refusal_shrinks_the_limit_and_is_retried():
@@ -214,7 +213,7 @@ def test_total_time_is_capped():
             await bench.clock.until(future)
 
     bench = run(act, use, retry=Retry(attempts=1000, total=30), latency=8.0)
-    assert 30 <= bench.clock.time - 1000 < 120
+    assert 30 <= bench.clock.time() - 1000 < 120
     assert len(bench.begun) < 12
 
 
@@ -312,7 +311,7 @@ def test_a_dead_endpoint_is_paused_told_and_found_alive_again():
     bench_of = {}
 
     def act(number, job):
-        alive = bench_of["bench"].clock.now() > 1040
+        alive = bench_of["bench"].clock.time() > 1040
         return None if alive else ChatError("there cannot be reached", kind="network")
 
     async def use(bench):
@@ -352,7 +351,7 @@ def test_an_endpoint_that_stays_dead_stops_the_run_after_half_an_hour():
         assert "has not answered for" in str(found[0])
 
     bench = run(lambda number, job: ChatError("gone", kind="network"), use, limits=Limits(start=64))
-    assert 1800 < bench.clock.time - 1000 < 1800 + 200
+    assert 1800 < bench.clock.time() - 1000 < 1800 + 200
     assert len(bench.begun) < 64 + 40
 
 
@@ -360,7 +359,7 @@ def test_time_in_which_the_endpoint_is_paused_does_not_count_against_a_question(
     bench_of = {}
 
     def act(number, job):
-        return None if bench_of["bench"].clock.now() > 1700 else ChatError("gone", kind="network")
+        return None if bench_of["bench"].clock.time() > 1700 else ChatError("gone", kind="network")
 
     async def use(bench):
         bench_of["bench"] = bench

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from llm_tools import ENVIRONMENT
 
-from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.journal import read_run
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, digest_answer
 
 PROGRAM = Path(__file__).parents[3] / "tools" / "asking.py"

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.asking.limits import COOL_DOWN, HOLD, Bucket, InFlight, Limits
+from llm_coop_envs.policies.llm.asking.limits import COOL_DOWN, HOLD, Bucket, InFlight
+from llm_coop_envs.policies.llm.clients.endpoint import Limits
 
 
 def rounds(found, now, count, latency=1.0):

@@ -9,9 +9,7 @@ from llm_tools import TurnedClock, key, question, reply
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking import live as room
 from llm_coop_envs.policies.llm.asking.budget import Budget
-from llm_coop_envs.policies.llm.asking.limits import Limits
 from llm_coop_envs.policies.llm.asking.live import open_chat
-from llm_coop_envs.policies.llm.asking.retry import Retry
 from llm_coop_envs.policies.llm.chat import (
     BudgetReached,
     ChatError,
@@ -21,8 +19,8 @@ from llm_coop_envs.policies.llm.chat import (
     Usage,
 )
 from llm_coop_envs.policies.llm.clients import Endpoint
-from llm_coop_envs.policies.llm.journal.errors import JournalError
-from llm_coop_envs.policies.llm.journal.reader import read_run
+from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
+from llm_coop_envs.policies.llm.journal import JournalError, read_run
 from llm_coop_envs.policies.llm.testing.faults import TRANSPORT, Faults
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, digest_answer
 

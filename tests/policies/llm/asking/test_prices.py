@@ -10,7 +10,7 @@ from llm_coop_envs.policies.llm.asking import prices as room
 from llm_coop_envs.policies.llm.asking.prices import (
     Price,
     PriceError,
-    Prices,
+    PriceList,
     likely_prompt_tokens,
     most_answer_tokens,
     most_prompt_tokens,
@@ -47,8 +47,8 @@ def write(tmp_path, text, name="prices.yaml"):
 
 
 def test_the_bundled_table(table):
-    price = Prices.load().of("gpt-9")
-    assert price == Prices.load().of("openai/gpt-9")
+    price = PriceList.load().of("gpt-9")
+    assert price == PriceList.load().of("openai/gpt-9")
     assert price.cost(Usage(1000, 100)) == pytest.approx(0.0028)
     assert price.cost(Usage(1000, 100, cached_tokens=400)) == pytest.approx(600 * 2e-6 + 400 * 5e-7 + 100 * 8e-6)
     assert price.most(1000, 100) == pytest.approx(0.0028)
@@ -57,7 +57,7 @@ def test_the_bundled_table(table):
 
 
 def test_long_questions_cost_more(table):
-    price = Prices.load().of("long/model")
+    price = PriceList.load().of("long/model")
     assert price.cost(Usage(128_000, 1)) == pytest.approx(0.128 + 2e-6)
     assert price.cost(Usage(128_001, 1)) == pytest.approx(128_001 * 2e-6 + 2e-6)
     assert price.cost(Usage(200_001, 10)) == pytest.approx(200_001 * 3e-6 + 10 * 5e-6)
@@ -72,17 +72,19 @@ def test_the_most_is_never_less_than_the_cost(prompt, more, answer, cached):
 
 @pytest.mark.parametrize("model", ["unheard-of", "picture", "openai/picture"])
 def test_unknown_prices_are_unknown(table, model):
-    assert Prices.load().of(model) is None
+    assert PriceList.load().of(model) is None
 
 
 def test_what_an_own_server_costs_no_table_knows(table, tmp_path):
-    assert Prices.load().of("gpt-9", own_server=True) is None
-    own = Prices.load(write(tmp_path, "gpt-9: {input: 0, output: 0}"))
+    assert PriceList.load().of("gpt-9", own_server=True) is None
+    own = PriceList.load(write(tmp_path, "gpt-9: {input: 0, output: 0}"))
     assert own.of("gpt-9", own_server=True).cost(Usage(10**6, 10**6)) == 0
 
 
 def test_the_users_prices_come_first_and_are_per_million(table, tmp_path):
-    own = Prices.load(write(tmp_path, "gpt-9: {input: 1, output: 2.5}\nlocal: {input: 3, output: 4, cached_input: 1}"))
+    own = PriceList.load(
+        write(tmp_path, "gpt-9: {input: 1, output: 2.5}\nlocal: {input: 3, output: 4, cached_input: 1}")
+    )
     assert own.of("gpt-9") == Price(1e-6, 2.5e-6, 1e-6, "prices.yaml")
     assert own.of("local") == Price(3e-6, 4e-6, 1e-6, "prices.yaml")
     assert own.of("long/model") is not None
@@ -90,7 +92,7 @@ def test_the_users_prices_come_first_and_are_per_million(table, tmp_path):
 
 def test_json_is_fine_too(tmp_path):
     path = write(tmp_path, json.dumps({"m": {"input": 1, "output": 2}}), "prices.json")
-    assert Prices.load(path).of("m").answer == 2e-6
+    assert PriceList.load(path).of("m").answer == 2e-6
 
 
 @pytest.mark.parametrize(
@@ -112,18 +114,18 @@ def test_json_is_fine_too(tmp_path):
 def test_bad_files_are_named_with_what_is_wrong(tmp_path, text, why):
     path = write(tmp_path, text)
     with pytest.raises(PriceError, match=why) as raised:
-        Prices.load(path)
+        PriceList.load(path)
     assert str(path) in str(raised.value)
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(PriceError, match=r"nowhere\.yaml.*cannot be read"):
-        Prices.load(tmp_path / "nowhere.yaml")
+        PriceList.load(tmp_path / "nowhere.yaml")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not installed")
 def test_litellms_table_is_found():
-    price = Prices.load().of("openai/gpt-4o-mini")
+    price = PriceList.load().of("openai/gpt-4o-mini")
     assert 0 < price.question < price.answer < 1e-4
     assert price.longest_answer == 16384
 

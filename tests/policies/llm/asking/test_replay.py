@@ -6,8 +6,7 @@ from llm_tools import key, question, reply
 
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatMessage, NotInJournal
-from llm_coop_envs.policies.llm.journal.errors import JournalError
-from llm_coop_envs.policies.llm.journal.writer import Journal
+from llm_coop_envs.policies.llm.journal import Journal, JournalError
 
 
 @pytest.fixture
@@ -96,7 +95,6 @@ def test_replays_are_counted(recorded):
         chat = ReplayChat(recorded)
         for _ in range(3):
             await chat.ask(key(1), question("You have 5 coins.\nWhich number?\nThink.", temperature=0.7))
-        await chat.aclose()
         return chat.counters
 
     assert asyncio.run(go()).replayed == 3

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.asking.retry import Retry
+from llm_coop_envs.policies.llm.asking.dispatch import goes_on, pause_after
 from llm_coop_envs.policies.llm.chat import ChatError
+from llm_coop_envs.policies.llm.clients.endpoint import Retry
 
 FAILED = ChatError("no", kind="server")
 
@@ -21,7 +22,7 @@ def test_the_defaults():
 def test_pauses_are_drawn_from_the_whole_range_and_capped(failures, seed):
     retry = Retry(first_pause=0.5, longest_pause=60)
     most = min(60.0, 0.5 * 2.0 ** min(failures - 1, 40))
-    pauses = [retry.pause(failures, FAILED, random.Random(f"{seed} {i}")) for i in range(50)]
+    pauses = [pause_after(retry, failures, FAILED, random.Random(f"{seed} {i}")) for i in range(50)]
     assert all(0 <= pause <= most for pause in pauses)
     assert min(pauses) < most / 2 < max(pauses)
 
@@ -33,17 +34,17 @@ def test_pauses_double():
             return high
 
     retry = Retry(first_pause=0.5, longest_pause=60)
-    found = [retry.pause(n, FAILED, Most()) for n in range(1, 10)]
+    found = [pause_after(retry, n, FAILED, Most()) for n in range(1, 10)]
     assert found == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_a_pause_is_at_least_what_the_provider_asked_for():
     asked = ChatError("wait", kind="rate_limit", retry_after=90.0)
-    assert Retry().pause(1, asked, random.Random(0)) == 90.0
+    assert pause_after(Retry(), 1, asked, random.Random(0)) == 90.0
 
 
 @pytest.mark.parametrize(
-    ("failures", "spent", "error", "goes_on"),
+    ("failures", "spent", "error", "again"),
     [
         (11, 0.0, FAILED, True),
         (12, 0.0, FAILED, False),
@@ -54,8 +55,8 @@ def test_a_pause_is_at_least_what_the_provider_asked_for():
         (1, 0.0, ChatError("no", kind="rate_limit", retry_after=1801.0), False),
     ],
 )
-def test_when_it_goes_on(failures, spent, error, goes_on):
-    assert Retry().goes_on(failures, spent, error) is goes_on
+def test_when_it_goes_on(failures, spent, error, again):
+    assert goes_on(Retry(), failures, spent, error) is again
 
 
 @pytest.mark.parametrize(

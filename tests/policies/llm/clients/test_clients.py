@@ -7,7 +7,7 @@ import pytest
 from llm_tools import question
 
 from llm_coop_envs.policies.llm.chat import ChatError, Usage
-from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.clients import Endpoint, connect
 from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 from llm_coop_envs.policies.llm.testing.faults import Faults
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, digest_answer
@@ -33,7 +33,7 @@ def through(way, use, **fields):
 
     async def go():
         async with ScriptedServer(**fields) as server:
-            client = Endpoint(model="m", base_url=server.base_url, **way).connect()
+            client = connect(Endpoint(model="m", base_url=server.base_url, **way))
             try:
                 return await use(client, server)
             finally:
@@ -75,7 +75,7 @@ def test_all_settings_arrive(way):
 
     async def go():
         async with Watching() as server:
-            client = Endpoint(model="m", base_url=server.base_url, **way).connect()
+            client = connect(Endpoint(model="m", base_url=server.base_url, **way))
             await client.complete(
                 question(
                     temperature=0.25,
@@ -109,7 +109,7 @@ def test_nothing_is_sent_that_was_not_set(way):
 
     async def go():
         async with Watching() as server:
-            client = Endpoint(model="m", base_url=server.base_url, **way).connect()
+            client = connect(Endpoint(model="m", base_url=server.base_url, **way))
             await client.complete(question(max_tokens=None))
             await client.aclose()
 
@@ -216,7 +216,7 @@ def test_a_server_that_is_not_there(way):
     async def go():
         async with ScriptedServer() as server:
             url = server.base_url
-        client = Endpoint(model="m", base_url=url, **way).connect()
+        client = connect(Endpoint(model="m", base_url=url, **way))
         try:
             await client.complete(question())
         finally:
@@ -282,6 +282,6 @@ def test_a_question_that_is_too_long_is_told_apart(way):
 
 def test_nothing_secret_in_what_a_client_shows(way, monkeypatch):
     monkeypatch.setenv("SOME_SECRET", "very-secret-key")
-    client = Endpoint(model="m", base_url="http://127.0.0.1:1/v1", key_env="SOME_SECRET", **way).connect()
+    client = connect(Endpoint(model="m", base_url="http://127.0.0.1:1/v1", key_env="SOME_SECRET", **way))
     assert "very-secret" not in repr(client)
     asyncio.run(client.aclose())

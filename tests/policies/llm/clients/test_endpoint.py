@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from llm_coop_envs.errors import MissingExtra, SettingsError
-from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.clients import Endpoint, connect
 from llm_coop_envs.policies.llm.clients.endpoint import is_loopback
 
 LOCAL = "http://127.0.0.1:8000/v1"
@@ -88,14 +88,14 @@ def test_a_secret_in_the_wrong_place_is_refused_unseen(given):
 def test_a_missing_library_is_named_by_its_extra(monkeypatch, client, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=rf"llm-coop-envs\[{extra}\]"):
-        Endpoint(model="m", base_url=LOCAL, client=client).connect()
+        connect(Endpoint(model="m", base_url=LOCAL, client=client))
 
 
 def test_without_a_key_nothing_is_tried(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for client in ("lean", "openai"):
         with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
-            Endpoint(model="gpt-4o", client=client).connect()
+            connect(Endpoint(model="gpt-4o", client=client))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.policies.llm.journal import frames as room
-from llm_coop_envs.policies.llm.journal.frames import GZIP, ZSTD, Frame, Gap, packer, read_frames, suffix_of
+from llm_coop_envs.policies.llm.journal.frames import GZIP, ZSTD, Commit, Gap, packer, read_frames, suffix_of
 
 KINDS = [ZSTD, GZIP]
 # Noise of small sizes, and of sizes around what is read at once.
@@ -41,7 +41,7 @@ def test_a_file_cut_anywhere_loses_the_last_commit_only(suffix, datas, data):
     whole = b"".join(packed)
     cut = data.draw(st.integers(1, len(packed[-1]) - 1))
     found = list(read_frames(io.BytesIO(whole[:-cut]), suffix))
-    assert [frame.data for frame in found if isinstance(frame, Frame)] == datas[:-1]
+    assert [frame.data for frame in found if isinstance(frame, Commit)] == datas[:-1]
     gap = found[-1]
     assert isinstance(gap, Gap)
     assert gap.tail
@@ -70,7 +70,7 @@ def test_a_changed_byte_is_noticed_and_what_follows_is_saved(suffix, data):
     raw = bytearray(packed[broken])
     raw[position] ^= data.draw(st.integers(1, 255))
     found = list(read_frames(io.BytesIO(b"".join([*packed[:broken], bytes(raw), *packed[broken + 1 :]])), suffix))
-    read = [frame.data for frame in found if isinstance(frame, Frame)]
+    read = [frame.data for frame in found if isinstance(frame, Commit)]
     # A frame's header has bits that change nothing; then the data are right all the same.
     assert read in (datas, datas[:broken] + datas[broken + 1 :])
     if read != datas:

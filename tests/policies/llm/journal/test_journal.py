@@ -11,12 +11,9 @@ from llm_tools import key, question, reply
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, NotInJournal, Usage
+from llm_coop_envs.policies.llm.journal import Answers, Journal, JournalError, describe, read_run, salvage
 from llm_coop_envs.policies.llm.journal import frames as journal_frames
-from llm_coop_envs.policies.llm.journal import writer as room
-from llm_coop_envs.policies.llm.journal.errors import JournalError
-from llm_coop_envs.policies.llm.journal.reader import Answers, read_part, read_run
-from llm_coop_envs.policies.llm.journal.repair import describe, salvage
-from llm_coop_envs.policies.llm.journal.writer import Journal
+from llm_coop_envs.policies.llm.journal.records import FORMAT, read_part
 
 FULL = reply(
     "näin 🙂\n\u2028",
@@ -69,6 +66,15 @@ def lines(path):
     return [json.loads(line) for line in data.splitlines()]
 
 
+def asked_first():
+    """The first question, as an answer to it is looked up."""
+    return key(1), question("question 1"), question("question 1").digest()
+
+
+def described(folder):
+    return [sentence for report in read_run(folder) for sentence in describe(report)]
+
+
 @pytest.mark.parametrize("kept", [reply(), FULL, ChatReply("", Usage(0, 0), "length", "m", 0.0)])
 def test_an_answer_comes_back_as_it_was(tmp_path, kept):
     in_journal(tmp_path, lambda journal: record(journal, 1, kept))
@@ -78,7 +84,7 @@ def test_an_answer_comes_back_as_it_was(tmp_path, kept):
 def test_an_answer_is_found_in_the_session_that_wrote_it(tmp_path):
     async def use(journal):
         await record(journal, 1)
-        return journal.answers.find(key(1), question("question 1").digest())
+        return journal.answers.find(*asked_first())
 
     assert in_journal(tmp_path, use)[1] == reply("1")
 
@@ -111,8 +117,8 @@ def test_an_answer_is_on_the_disk_before_it_is_used(tmp_path):
     async def use(journal):
         await record(journal, 1)
         # The file as another process would see it now, without closing anything.
-        assert len(read_part(journal.path, answers := Answers()).models) == 1
-        assert answers.find(key(1), question("question 1").digest()) == reply("1")
+        assert len(read_part(journal.path, answers := Answers(tmp_path)).models) == 1
+        assert answers.find(*asked_first()) == reply("1")
 
     in_journal(tmp_path, use)
 
@@ -132,7 +138,7 @@ def test_a_slow_disk_delays_answers_and_not_questions(tmp_path, monkeypatch):
         for number in range(2, 5):
             await journal.sent(key(number), "hash", tokens=1, usd=0)
         assert not answered.done()
-        assert read_part(journal.path, Answers()).calls == 3
+        assert read_part(journal.path, Answers(tmp_path)).calls == 3
         may_sync.set()
         await answered
 
@@ -248,7 +254,7 @@ def test_a_torn_end_is_moved_aside_and_reported(tmp_path, seed):
     longer = path.read_bytes()
     cut = random.Random(seed).randrange(len(whole) + 1, len(longer))
     path.write_bytes(longer[:cut])
-    before = read_part(path, Answers())
+    before = read_part(path, Answers(tmp_path))
     journal, _ = in_journal(tmp_path, many(1, first=4))
     if before.torn is not None:
         (aside,) = (tmp_path / "journal").glob("*.torn-*")
@@ -256,7 +262,7 @@ def test_a_torn_end_is_moved_aside_and_reported(tmp_path, seed):
         assert "cut short" in journal.notes[0]
         assert aside.name in journal.notes[0]
     assert [found(tmp_path, n).text for n in (0, 1, 2, 4)] == list("0124")
-    assert not read_part(path, Answers()).gaps
+    assert not read_part(path, Answers(tmp_path)).gaps
     again, _ = in_journal(tmp_path, nothing)
     assert not any("cut short" in note for note in again.notes)
 
@@ -334,16 +340,16 @@ def test_what_a_journal_holds_in_words(tmp_path):
 
     in_journal(tmp_path, use)
     path = tmp_path / "journal" / "main.jsonl.zst"
-    assert describe(tmp_path) == [
+    assert described(tmp_path) == [
         f"{path}: 2 answers (2 by reported; 0 from a cache) in 3 attempts, 20 + 10 tokens, $0.2500 and 1 answers of "
         "unknown price",
         f"{path}: failed attempts: 1 timeout",
         f"{path}: 1 attempts without an answer may be on the bill ($0.5000)",
     ]
     path.write_bytes(path.read_bytes() + b"torn")
-    assert "cut short (4 bytes); the next run moves it aside" in describe(tmp_path)[-1]
+    assert "cut short (4 bytes); the next run moves it aside" in described(tmp_path)[-1]
     damaged(tmp_path / "other")
-    assert "is damaged at bytes" in describe(tmp_path / "other")[-1]
+    assert "is damaged at bytes" in described(tmp_path / "other")[-1]
 
 
 def test_a_line_that_is_none_is_damage(tmp_path):
@@ -351,7 +357,7 @@ def test_a_line_that_is_none_is_damage(tmp_path):
     path = tmp_path / "journal" / "main.jsonl.zst"
     pack = journal_frames.packer(".jsonl.zst")
     path.write_bytes(path.read_bytes() + pack(b'{"type":"answer"}\n') + pack(b'{"type":"mystery","key":[]}\n'))
-    with pytest.raises(JournalError, match="holds a line that is none"):
+    with pytest.raises(JournalError, match="holds an invalid line"):
         in_journal(tmp_path, nothing)
 
 
@@ -393,7 +399,7 @@ def test_parts_are_written_side_by_side_and_read_together(tmp_path):
     assert one.run != two.run
     assert [found(tmp_path, n).text for n in (1, 2)] == ["1", "2"]
     third, _ = in_journal(tmp_path, nothing, part="c")
-    assert third.answers.find(key(1), question("question 1").digest()) == reply("1")
+    assert third.answers.find(*asked_first()) == reply("1")
     assert third.report.calls == 0
 
 
@@ -466,4 +472,4 @@ def test_nothing_of_this_machine_is_in_a_journal(tmp_path):
     told = json.dumps(lines(tmp_path / "journal" / "main.jsonl.zst"))
     assert socket.gethostname() not in told
     assert str(tmp_path) not in told
-    assert room.FORMAT == 1
+    assert FORMAT == 1

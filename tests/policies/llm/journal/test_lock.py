@@ -6,8 +6,8 @@ import sys
 import pytest
 from llm_tools import ENVIRONMENT
 
+from llm_coop_envs.policies.llm.journal import JournalError
 from llm_coop_envs.policies.llm.journal import lock as room
-from llm_coop_envs.policies.llm.journal.errors import JournalError
 from llm_coop_envs.policies.llm.journal.lock import PartLock
 
 
@@ -32,7 +32,7 @@ def beside(path):
 
 
 def left_by(path, **fields):
-    holder = {"token": "t", "machine": room._machine(), "host": "here", "pid": 1, **fields}
+    holder = {"token": "t", "machine": room.machine(), "host": "here", "pid": 1, **fields}
     beside(path).write_text(json.dumps(holder))
 
 
@@ -42,7 +42,7 @@ def test_one_holds_it_and_gives_it_up(part):
     with pytest.raises(JournalError, match=f"process {os.getpid()} .*another part"):
         lock()
     assert first.beat()
-    first.release()
+    first.close()
     assert not beside(path).exists()
     assert lock().took_over is None
 
@@ -90,14 +90,14 @@ def test_who_was_taken_over_notices(part):
     first = lock()
     left_by(path, token="other", machine="elsewhere")
     assert not first.beat()
-    first.release()
+    first.close()
     assert beside(path).exists()
 
 
 def test_where_the_folder_has_no_locks_a_living_process_is_heeded(part, monkeypatch):
     path, lock = part
-    monkeypatch.setattr(room, "_lock", lambda descriptor: None)
-    monkeypatch.setattr(room, "_unlock", lambda descriptor: None)
+    monkeypatch.setattr(room, "lock", lambda descriptor: None)
+    monkeypatch.setattr(room, "unlock", lambda descriptor: None)
     left_by(path, pid=os.getpid())
     with pytest.raises(JournalError):
         lock()

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.errors import JournalError, explained
+from llm_coop_envs.policies.llm.journal.frames import JournalError, explained
 
 # Writes follow each other at least so many seconds apart, so that hundreds of answers a second share them.
 APART = 0.005
 
-Waiting = asyncio.Future[None]
+_Waiting = list["asyncio.Future[None]"]
 
 
 class GroupCommit:
@@ -35,9 +35,9 @@ class GroupCommit:
         self._descriptor = descriptor
         self._pack = pack
         self._lines: list[bytes] = []
-        self._for_write: list[Waiting] = []
-        self._for_sync: list[Waiting] = []
-        self._unsynced: list[Waiting] = []
+        self._for_write: _Waiting = []
+        self._for_sync: _Waiting = []
+        self._unsynced: _Waiting = []
         self._dirty = False
         self._writer: asyncio.Task[None] | None = None
         self._syncer: asyncio.Task[None] | None = None
@@ -57,27 +57,20 @@ class GroupCommit:
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._writes())
 
-    async def write(self, line: bytes) -> None:
-        """Append a line; returns when it survives the death of this process.
+    def append(self, line: bytes, *, sync: bool) -> asyncio.Future[None]:
+        """Append a line.
 
-        Raises:
-            JournalError: it cannot be written.
+        Args:
+            line: the line.
+            sync: whether to wait until it survives a power cut; else, until it survives the death of this process.
+
+        Returns:
+            What to wait for; a `JournalError` if the line cannot be written.
         """
         self.add(line)
-        waiting: Waiting = asyncio.get_running_loop().create_future()
-        self._for_write.append(waiting)
-        await waiting
-
-    async def sync(self, line: bytes) -> None:
-        """Append a line; returns when it survives a power cut.
-
-        Raises:
-            JournalError: it cannot be written.
-        """
-        self.add(line)
-        waiting: Waiting = asyncio.get_running_loop().create_future()
-        self._for_sync.append(waiting)
-        await waiting
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._for_sync if sync else self._for_write).append(waiting)
+        return waiting
 
     def write_now(self, line: bytes) -> None:
         """Append a line and sync it, without an event loop.
@@ -90,22 +83,18 @@ class GroupCommit:
 
     async def flush(self) -> None:
         """Return when everything added so far is on the disk."""
-        for task in (self._writer, self._syncer):
-            if task is not None and not task.done():
-                await asyncio.shield(task)
-        if self._syncer is not None and not self._syncer.done():  # the last write began it
-            await asyncio.shield(self._syncer)
+        while busy := [task for task in (self._writer, self._syncer) if task is not None and not task.done()]:
+            await asyncio.wait(busy)
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str, waiting: Sequence[asyncio.Future[None]] = ()) -> None:
         """Take nothing any more, and tell everyone who waits."""
         # After a failed write nobody knows what is on the disk; the next opening will find out.
         self._failed = why
         self._lines.clear()
-        waiting = [*self._for_write, *self._for_sync, *self._unsynced]
-        self._for_write, self._for_sync, self._unsynced = [], [], []
-        for one in waiting:
+        for one in (*waiting, *self._for_write, *self._for_sync, *self._unsynced):
             if not one.done():
                 one.set_exception(JournalError(why))
+        self._for_write, self._for_sync, self._unsynced = [], [], []
 
     def close(self) -> None:
         """End the threads."""
@@ -122,8 +111,10 @@ class GroupCommit:
             for_write, self._for_write = self._for_write, []
             for_sync, self._for_sync = self._for_sync, []
             self._last_write = loop.time()
-            if not await self._done(loop.run_in_executor(self._threads, self._write, lines), [*for_write, *for_sync]):
-                return
+            try:
+                await loop.run_in_executor(self._threads, self._write, lines)
+            except Exception as error:
+                return self.fail(str(error), [*for_write, *for_sync])
             _release(for_write)
             self._unsynced += for_sync
             self._dirty = True
@@ -132,23 +123,14 @@ class GroupCommit:
 
     async def _syncs(self) -> None:
         """Sync until everything written is on the disk."""
-        loop = asyncio.get_running_loop()
         while self._dirty:
             self._dirty = False
             waiting, self._unsynced = self._unsynced, []
-            if not await self._done(loop.run_in_executor(self._threads, self._sync), waiting):
-                return
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._threads, self._sync)
+            except Exception as error:
+                return self.fail(str(error), waiting)
             _release(waiting)
-
-    async def _done(self, work: Awaitable[None], waiting: list[Waiting]) -> bool:
-        """Whether a piece of work succeeded; if not, everything fails with it."""
-        try:
-            await work
-        except Exception as error:
-            self._for_write += waiting
-            self.fail(str(error))
-            return False
-        return True
 
     def _write(self, lines: list[bytes]) -> None:
         data = self._pack(b"".join(lines))
@@ -162,7 +144,7 @@ class GroupCommit:
             os.fsync(self._descriptor)
 
 
-def _release(waiting: list[Waiting]) -> None:
+def _release(waiting: _Waiting) -> None:
     for one in waiting:
         if not one.done():
             one.set_result(None)

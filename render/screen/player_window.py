@@ -1,15 +1,16 @@
-"""A window for somebody who plays: the question, or the room with oneself in it, and a line to type."""
+"""A window for somebody who plays: the question, or the scene with oneself in it, and a line to type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.render.scenes.base import AnyScene, EvacuationScene
+from llm_coop_envs.policies.human.window import Prompt
+from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.screen.canvas import (
     FAINT,
     GRID,
@@ -20,10 +21,9 @@ from llm_coop_envs.render.screen.canvas import (
     Canvas,
     Rect,
     View,
-    reads_from_right,
     series,
 )
-from llm_coop_envs.render.screen.chart import Chart, Curve
+from llm_coop_envs.render.screen.chart import Chart
 from llm_coop_envs.render.screen.draw import draw
 from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.window import Window
@@ -54,40 +54,6 @@ _STEP_KEYS = {
 }
 
 
-class Asked(Protocol):
-    """What the window needs to know of a question."""
-
-    @property
-    def agent(self) -> str:
-        """Who is asked."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """Everything the player may know, and the question."""
-        ...
-
-    @property
-    def hint(self) -> str:
-        """What is to be typed."""
-        ...
-
-    @property
-    def steps(self) -> Mapping[str, str]:
-        """Answers by the name of a step."""
-        ...
-
-    @property
-    def longest(self) -> int:
-        """The most characters that can be typed."""
-        ...
-
-    @property
-    def curves(self) -> Mapping[str, Sequence[tuple[float, float]]]:
-        """Numbers for a chart, by name."""
-        ...
-
-
 @dataclass
 class _Line:
     """What is being typed."""
@@ -98,43 +64,46 @@ class _Line:
     given: list[str] = field(default_factory=list)
 
 
-class SeatWindow(Window):
+class PlayerWindow(Window):
     """A window in which somebody plays.
 
-    In a room the room is shown, with what the player has heard; elsewhere the question itself, so that nobody sees
-    more than their player may know.
+    It shows the scene where the scenario says what players may see of it, and elsewhere the question itself, so that
+    nobody sees more than their player may know.
 
     Args:
         title: in the title bar.
-        view: how rooms are looked at.
+        players: the indices of those who play here.
+        view: how scenes are looked at.
         folder: where screenshots go.
     """
 
-    def __init__(self, *, title: str, view: View | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self, *, title: str, players: Collection[int], view: View | None = None, folder: Path | None = None
+    ) -> None:
         super().__init__(title=title, fps=60, view=view, folder=folder)
-        self._asked: Asked | None = None
+        self._players = players
+        self._visible = False
+        self._asked: Prompt | None = None
         self._line = _Line()
         self._waiting = False
 
-    def open(self, scene: AnyScene) -> None:
-        """Open the window.
+    def look(self, scene: Scene) -> None:
+        """Take the scene of the moment; opens the window with the first one.
 
         Raises:
             WindowError: there is no display.
         """
-        self._scene = scene
-        self._open(scene)
-        pygame.key.start_text_input()
-        self._dirty = True
-
-    def look(self, scene: AnyScene) -> None:
-        """Take the scene of the moment."""
-        self._scene, self._dirty = scene, True
+        known = scene.known_to(self._players)
+        self._visible = known is not None
+        self._scene, self._dirty = known or scene, True
+        if self._screen is None and not self.closed:
+            self._open(self._scene)
+            pygame.key.start_text_input()
         self.tick()
 
-    def ask(self, question: Asked) -> None:
+    def ask(self, prompt: Prompt) -> None:
         """Show a question and begin to take an answer."""
-        self._asked, self._line, self._waiting, self._dirty = question, _Line(), False, True
+        self._asked, self._line, self._waiting, self._dirty = prompt, _Line(), False, True
 
     def tell(self, sentence: str) -> None:
         """Show what was wrong with the last answer."""
@@ -152,49 +121,38 @@ class SeatWindow(Window):
         if self._screen is None or self.closed:
             return
         self.poll()
-        self.left_over.clear()
         if not self.closed and (self._dirty or self._note):
             self.draw()
 
-    def poll(self) -> None:
-        """Do what keys and typed characters since the last call ask for."""
-        for event in pygame.event.get():
-            if event.type == pygame.QUIT:
-                self.close()
-                self.closed = True
-                return
-            if event.type in (pygame.VIDEORESIZE, pygame.WINDOWSIZECHANGED, pygame.WINDOWEXPOSED):
-                self._dirty = True
-            elif event.type == pygame.TEXTINPUT:
-                self._typed(event.text)
-            elif event.type == pygame.MOUSEWHEEL:
-                self._scroll(-3 * event.y)
-            elif event.type == pygame.KEYDOWN:
-                self._key(event)
+    # Inside.
 
-    def draw(self) -> None:
-        """Draw the question or the room, and the line that is typed."""
-        screen, scene = pygame.display.get_surface(), self._scene
-        if screen is None or scene is None:
-            return
-        self._screen = screen
+    def _take(self, event: Any) -> None:
+        if event.type == pygame.TEXTINPUT:
+            self._typed(event.text)
+        elif event.type == pygame.MOUSEWHEEL:
+            self._scroll(-3 * event.y)
+        elif event.type == pygame.KEYDOWN and self._key(event):
+            self._dirty = True
+
+    def _paint(self, screen: pygame.Surface, scene: Scene) -> None:
+        """Draw the question or the scene, and the line that is typed."""
         view = self._fitting(scene)
         canvas = Canvas(screen, view)
         bar = canvas.px(_BAR)
         width, height = screen.get_size()
         upper = screen.subsurface((0, 0, width, max(1, height - bar)))
-        if isinstance(scene, EvacuationScene):
+        if self._visible:
             draw(scene, view, onto=upper)
         else:
             self._question(Canvas(upper, view))
         self._bottom(canvas, Rect(0, height - bar, width, bar))
-        pygame.display.flip()
-        self._dirty = False
 
-    # Inside.
+    def _still(self) -> pygame.Surface:
+        assert self._screen is not None
+        return self._screen
 
-    def _fitting(self, scene: AnyScene) -> View:
-        # Whoever steps has to see the cells; what was said stands beside the room.
+    def _fitting(self, scene: Scene) -> View:
+        # Whoever steps has to see where to; what was said stands beside it.
         stepping = self._asked is not None and bool(self._asked.steps)
         return replace(super()._fitting(scene), hint="", bubbles=not stepping)
 
@@ -216,13 +174,7 @@ class SeatWindow(Window):
         most = max(0, len(lines) - room)
         self._line.scroll = min(max(self._line.scroll, -most), 0)
         first = max(0, most + self._line.scroll)
-        y = left.top
-        for line in lines[first : first + room]:
-            if line:
-                picture = canvas.fonts.line(line, size, INK)
-                x = left.right - picture.get_width() if reads_from_right(line) else left.left
-                canvas.surface.blit(picture, (x, y))
-            y += high
+        canvas.lines(left, lines[first : first + room], 13.5)
         if first:
             canvas.text((left.right, left.top), "more above: mouse wheel", size=11, colour=FAINT, anchor="topright")
         if curves:
@@ -242,7 +194,7 @@ class SeatWindow(Window):
         y = rect.bottom + canvas.px(8)
         for index, (name, line) in enumerate(curves.items()):
             x = np.array([point[0] for point in line], dtype=np.float64)
-            chart.curve(Curve(x=x, y=np.array([point[1] for point in line]), colour=series(index)))
+            chart.curve(x, np.array([point[1] for point in line], dtype=np.float64), series(index))
             canvas.box(Rect(rect.left, y + canvas.px(5), canvas.px(16), canvas.px(4)), series(index))
             canvas.text((rect.left + canvas.px(22), y), name, size=12, width=rect.width - canvas.px(22))
             y += canvas.line_height(12) + canvas.px(2)
@@ -256,7 +208,7 @@ class SeatWindow(Window):
         if asked is None or self._waiting:
             canvas.text(where, _WAITING, size=12.5, colour=FAINT, width=wide)
             return
-        told = line.problem or f"{asked.agent}: {asked.hint}"
+        told = line.problem or self._note or f"{asked.agent}: {asked.hint}"
         canvas.text(where, told, size=12.5, bold=True, colour=VERMILION if line.problem else INK, width=wide)
         if asked.steps:
             return
@@ -292,7 +244,7 @@ class SeatWindow(Window):
     def _key(self, event: Any) -> bool:
         asked, line, key = self._asked, self._line, event.key
         if key == pygame.K_F12:
-            self._shoot()
+            self.screenshot()
         if asked is None or self._waiting:
             return False
         if asked.steps:
@@ -312,17 +264,7 @@ class SeatWindow(Window):
             self._typed(_clipboard())
         else:
             return False
-        self._dirty = True
         return True
-
-    def _shoot(self) -> None:
-        """Save the window as it is."""
-        if self._screen is not None and self._scene is not None:
-            path = self._folder / f"{self._scene.scenario}-step{self._scene.step:05d}.png"
-            try:
-                pygame.image.save(self._screen, str(path))
-            except (OSError, pygame.error) as error:
-                self.tell(f"{path} could not be written ({error})")
 
 
 def _clipboard() -> str:

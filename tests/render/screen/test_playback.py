@@ -1,11 +1,11 @@
 import pytest
 
-from llm_coop_envs.render.screen.playhead import SPEEDS, Playhead
+from llm_coop_envs.render.screen.playback import SPEEDS, Playback
 
 
 @pytest.fixture
 def head():
-    return Playhead([0, 1, 1, 1, 2, 2, 3], fps=10)
+    return Playback([0, 1, 1, 1, 2, 2, 3], fps=10)
 
 
 def test_time_passes_and_stops_at_the_end(head):
@@ -63,7 +63,7 @@ def test_rounds(head):
 
 
 def test_places_on_the_slider(head):
-    assert [Playhead([0, 1, 2], 10).share, head.share] == [0, 0]
+    assert [Playback([0, 1, 2], 10).share, head.share] == [0, 0]
     for share, index in ((-1, 0), (0.5, 3), (0.99, 6), (2, 6)):
         head.seek(share)
         assert head.index == index
@@ -71,15 +71,15 @@ def test_places_on_the_slider(head):
 
 def test_speeds(head):
     for _ in range(20):
-        head.faster()
+        head.hurry(True)
     assert head.speed == SPEEDS[-1]
     for _ in range(20):
-        head.slower()
+        head.hurry(False)
     assert head.speed == SPEEDS[0]
 
 
 def test_a_single_scene():
-    head = Playhead([0], 10)
+    head = Playback([0], 10)
     head.tick(1)
     head.round(True)
     head.round(False)

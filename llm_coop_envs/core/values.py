@@ -1,14 +1,29 @@
-"""Options of the form name=value, with values as study files read them."""
+"""Values as people write them, in study files and in options of the form name=value."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
-from llm_coop_envs.benchmarks.study.yaml_source import Loader
 from llm_coop_envs.errors import SettingsError
+
+
+class Loader(yaml.SafeLoader):
+    """YAML 1.1 as PyYAML reads it, except that `1e-3` is a number and a date is text."""
+
+
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
 
 
 def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, Any]:

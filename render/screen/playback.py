@@ -1,4 +1,4 @@
-"""Where a replay stands: forwards and backwards through scenes at any speed. Knows no window."""
+"""How a replay runs: forwards and backwards through scenes at any speed. Knows no window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
-class Playhead:
+class Playback:
     """A place among scenes, and how it moves.
 
     Attributes:
@@ -84,10 +84,11 @@ class Playhead:
         """Go to a place, 0 for the beginning and 1 for the end."""
         self._at = float(round(min(max(share, 0.0), 1.0) * self.last))
 
-    def faster(self) -> None:
-        """The next higher speed."""
-        self.speed = next((speed for speed in SPEEDS if speed > self.speed), self.speed)
+    def hurry(self, up: bool) -> None:
+        """Take the next higher speed, or the next lower one."""
+        self.speed = next_speed(self.speed, SPEEDS, up)
 
-    def slower(self) -> None:
-        """The next lower speed."""
-        self.speed = next((speed for speed in reversed(SPEEDS) if speed < self.speed), self.speed)
+
+def next_speed(speed: float, speeds: Sequence[float], up: bool) -> float:
+    """The next of some rising speeds, upwards or downwards; at the end it stays."""
+    return next((one for one in (speeds if up else reversed(speeds)) if (one > speed if up else one < speed)), speed)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import evacuation_v0
-from llm_coop_envs.baselines.tabular.tiles import EvacuationTiles, TileTable
+from llm_coop_envs.baselines.tabular.evacuation_tiles import EvacuationTiles, TileTable
 
 ROOMS = [
     {"people": 20},

@@ -1,0 +1,99 @@
+"""What the learners' command lines share: files of settings, how far it is, errors as sentences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from llm_coop_envs.errors import LlmCoopError, RunError
+
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+QUIET_SECONDS = 15.0
+
+
+class Ticker:
+    """Shows how far it is and how long it will take, on stderr: a bar, or lines now and then in a log file.
+
+    Args:
+        label: what is counted.
+        total: how many there will be.
+        done: how many were there before.
+    """
+
+    def __init__(self, label: str, total: int, done: int = 0) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.bar = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True)
+        self._task = self.bar.add_task(label, total=total, completed=done)
+        self._label, self._total = label, total
+        self._done = done
+        self._first: tuple[int, float] | None = None
+        self._spoken = time.monotonic()
+
+    def next(self) -> None:
+        """One more is done."""
+        self.at(self._done + 1)
+
+    def at(self, done: int) -> None:
+        """So many are done."""
+        self._done = done
+        self.bar.update(self._task, completed=done)
+        now = time.monotonic()
+        if self._first is None:
+            self._first = done, now
+        before, since = self._first
+        if not errors.is_terminal and done > before and now - self._spoken > QUIET_SECONDS:
+            self._spoken = now
+            left = (now - since) / (done - before) * (self._total - done)
+            errors.print(f"{done} of {self._total} {self._label}, about {left:.0f} s left")
+
+
+@contextmanager
+def ticking(label: str, total: int, done: int = 0) -> Iterator[Ticker]:
+    """A ticker while something runs."""
+    ticker = Ticker(label, total, done)
+    if errors.is_terminal:
+        ticker.bar.start()
+    try:
+        yield ticker
+    finally:
+        if errors.is_terminal:
+            ticker.bar.stop()
+
+
+def read_fields(path: Path | None) -> dict[str, Any]:
+    """Fields of settings from a YAML or JSON file; none without a file.
+
+    Raises:
+        RunError: the file cannot be read, or holds something else.
+    """
+    if path is None:
+        return {}
+    try:
+        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RunError(f"the settings file {path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise RunError(f"the settings file {path} must hold fields and their values")
+    return data
+
+
+def run_app(app: typer.Typer) -> None:
+    """Run a command line; errors a user can repair become one sentence and exit code 2, Ctrl-C 130."""
+    try:
+        app()
+    except LlmCoopError as error:
+        errors.print(f"error: {error}", markup=False)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt as stop:
+        errors.print(f"{str(stop) or 'stopped'}; what was finished is kept, the same command goes on from there")
+        raise SystemExit(130) from None

@@ -1,0 +1,67 @@
+"""What was learned, found by what a user types: the name of something shipped, a file, or a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.storage.folder import MANIFEST
+
+SUFFIX = ".npz"
+
+
+def shipped_in(folder: Path) -> dict[str, Path]:
+    """The shipped files of a folder, by name."""
+    return {path.stem: path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+
+
+def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result: str = "") -> Path:
+    """The file that is meant.
+
+    Args:
+        policy: the kind of policy that plays it, for errors.
+        argument: a shipped file's name, a path, or a run folder.
+        shipped: the shipped files by name.
+        result: the file's name in run folders; empty if they hold none.
+
+    Raises:
+        SettingsError: there is no such file.
+        RunError: the folder holds no such file, or not yet.
+    """
+    if argument in shipped:
+        return shipped[argument]
+    path = Path(argument).expanduser()
+    if not argument or not path.exists():
+        why = f"is neither shipped nor a file nor a run folder; {suggestion(argument, shipped)}"
+        raise SettingsError("policy", f"{policy}:{argument}", why)
+    if not path.is_dir():
+        return path
+    if not result or not (path / MANIFEST).is_file():
+        raise RunError(f"{path}: is no run folder of '{policy}' (there is no {MANIFEST} in it); give another one")
+    if not (path / result).is_file():
+        raise RunError(f"{path}: there is no {result} yet; go on with that run first")
+    return path / result
+
+
+def check_played(policy: str, scenario: str, learned: str) -> None:
+    """See that what was learned in one scenario plays that one.
+
+    Raises:
+        SettingsError: it does not.
+    """
+    if learned != scenario:
+        raise SettingsError("policy", policy, f"was trained on {learned}, not on {scenario}")
+
+
+def check_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> None:
+    """Refuse options that a learned policy does not have.
+
+    Raises:
+        SettingsError: there is one.
+    """
+    for name, value in options.items():
+        if name not in known:
+            raise SettingsError(name, value, f"is no option of this policy; known are {', '.join(known) or 'none'}")

@@ -1,0 +1,307 @@
+"""A run is a folder: a manifest says what is run and how far it is, and a lock keeps a second writer out.
+
+`run.json`, the manifest, holds `format`, `kind`, `status`, `digest` (a hash of what is run), what describes the run,
+and `sessions`: one entry for each time somebody worked on it, with the versions of the libraries. Each kind of run
+derives from `RunFolder` and says what else its folder holds. Only the status `complete` says that everything is there;
+it is written last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import itertools
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, ClassVar
+
+from typing_extensions import Self
+
+import llm_coop_envs
+from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage.files import cannot_write, read_json, sweep, write_json
+from llm_coop_envs.storage.lock import FileLock
+
+FORMAT = 2
+MANIFEST = "run.json"
+RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
+
+_LIBRARIES = (
+    *("aiohttp", "gymnasium", "jinja2", "litellm", "matplotlib", "numba", "numpy", "openai", "pettingzoo", "pyarrow"),
+    *("sb3-contrib", "stable-baselines3", "torch"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFolder:
+    """A run as its folder tells it; each kind of run is a class of its own.
+
+    Attributes:
+        kind: what the manifest calls this kind of run.
+        begun_with: what a user gives to begin or continue one, for errors.
+        folder: where it is.
+        manifest: the content of `run.json`.
+    """
+
+    kind: ClassVar[str]
+    begun_with: ClassVar[str] = "the settings and the seed"
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Read a run's manifest.
+
+        Raises:
+            RunError: there is no run of this kind in the folder, or it is damaged or of another format.
+        """
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise RunError(f"{folder}: is no run folder (there is no {MANIFEST} in it); give the folder of a run")
+        again = "begin the run again in a new folder"
+        manifest = read_json(path, lambda why: f"{path}: cannot be read ({why}); {again}")
+        if manifest.get("format") != FORMAT:
+            raise RunError(
+                f"{path}: has format {manifest.get('format')!r}, this version of llm-coop-envs reads format {FORMAT}; "
+                f"use the version that wrote it, or {again}"
+            )
+        if manifest.get("kind") != cls.kind:
+            raise RunError(
+                f"{folder}: holds a run of kind {manifest.get('kind')!r}, not {cls.kind!r}; give another folder"
+            )
+        run = cls(folder=folder, manifest=manifest)
+        try:
+            _ = str(manifest["digest"]), str(manifest["status"]), list(manifest["sessions"])
+            run._check()
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(f"{path}: is damaged ({error!r}); {again}") from error
+        return run
+
+    @classmethod
+    def make(cls, folder: Path, identity: Mapping[str, Any], **about: Any) -> Self:
+        """Begin a run in a folder, or continue the one that is there.
+
+        Args:
+            folder: a new or empty folder, or one that holds this run.
+            identity: everything that decides the results, as plain data; kept in the manifest.
+            **about: what else the manifest of a new run says; replaces fields of `identity` of the same name.
+
+        Raises:
+            RunError: the folder holds something else, or cannot be written.
+        """
+        if (folder / MANIFEST).is_file():
+            run = cls.open(folder)
+            run.check_same(identity)
+            return run
+        try:
+            held = sorted(p.name for p in folder.iterdir() if not p.name.startswith(".")) if folder.exists() else []
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        if held:
+            raise RunError(f"{folder}: is neither empty nor a run folder (it holds {held[0]}); choose another with -o")
+        known = {"format": FORMAT, "kind": cls.kind, "status": RUNNING, "digest": digest_of(identity)}
+        run = cls(folder=folder, manifest={**known, **plain_json(identity), **about, "sessions": []})
+        run.write()
+        return run
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is there."""
+        return bool(self.manifest["status"] == COMPLETE)
+
+    @property
+    def title(self) -> str:
+        """What the run is called in errors."""
+        return f"a run of kind {self.kind!r}"
+
+    def _check(self) -> None:
+        """Look for what this kind keeps in the manifest; `KeyError`, `TypeError` or `ValueError` if it is not there."""
+
+    def check_same(self, identity: Mapping[str, Any]) -> None:
+        """Refuse to continue a run as another one.
+
+        Raises:
+            RunError: the results of the other would be others.
+        """
+        if self.manifest["digest"] != digest_of(identity):
+            how = _difference(self.manifest, plain_json(identity)) or "written by another version"
+            raise RunError(
+                f"{self.folder}: holds {self.title} with other settings ({how}); choose another folder with -o, or "
+                f"continue it with {self.begun_with} that it was begun with"
+            )
+
+    def write(self, **changes: Any) -> None:
+        """Change the manifest, on disk first.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        write_json(self.folder / MANIFEST, {**self.manifest, **changes})
+        self.manifest.update(changes)
+
+    def reload(self) -> None:
+        """Take the manifest from disk again: others may have changed it.
+
+        Raises:
+            RunError: it is damaged, or somebody began something else there.
+        """
+        found = self.open(self.folder).manifest
+        if found["digest"] != self.manifest["digest"]:
+            raise RunError(f"{self.folder}: another process began another run there; choose another folder with -o")
+        self.manifest.update(found)
+
+    @contextlib.contextmanager
+    def locked(self, *, shared: bool = False) -> Iterator[None]:
+        """Keep a second writer out; see `locked`. The manifest is then as the last writer left it.
+
+        Raises:
+            RunError: another process is writing there.
+        """
+        with locked(self.folder, shared=shared):
+            self.reload()
+            yield
+
+    def begin(self, **record: Any) -> int:
+        """Note in the manifest that somebody works on the run from now on; the session's number.
+
+        Args:
+            **record: what is kept of the session besides time and versions.
+        """
+        session = {"started": _now(), "ended": None, **record, "versions": versions()}
+        self.write(status=RUNNING, sessions=[*self.manifest["sessions"], session])
+        return len(self.manifest["sessions"]) - 1
+
+    def end(self, number: int, status: str, record: Mapping[str, Any] | None = None, **changes: Any) -> None:
+        """Note that a session is over.
+
+        Args:
+            number: which, from `begin`.
+            status: the run's.
+            record: what else is kept of the session.
+            **changes: of the manifest.
+        """
+        sessions = list(self.manifest["sessions"])
+        sessions[number] = {**sessions[number], **(record or {}), "ended": _now()}
+        self.write(status=status, sessions=sessions, **changes)
+
+    @contextlib.contextmanager
+    def session(self, **record: Any) -> Iterator[dict[str, Any]]:
+        """A session of a run that is already locked; what leaves the block by an exception leaves it interrupted.
+
+        Args:
+            **record: what is kept of the session.
+
+        Yields:
+            The session's entry in the manifest, to be added to; `write` brings it to the disk.
+        """
+        number = self.begin(**record)
+        try:
+            yield self.manifest["sessions"][number]
+        except BaseException:
+            # On a full disk this fails too; the manifest then still says "running", which nobody takes for complete.
+            with contextlib.suppress(RunError):
+                self.end(number, INTERRUPTED)
+            raise
+        self.end(number, COMPLETE)
+
+
+def kind_of(folder: Path) -> str | None:
+    """The kind of run that a folder holds; `None` if it holds none that can be read."""
+    with contextlib.suppress(RunError):
+        manifest = read_json(folder / MANIFEST, str)
+        return str(manifest.get("kind")) if manifest.get("format") == FORMAT else None
+    return None
+
+
+@contextlib.contextmanager
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Keep a second writer out of a folder; the lock goes when the process does, however it ends.
+
+    What a killed writer left half-written is swept away by the first one that is alone.
+
+    Args:
+        folder: the run folder.
+        shared: whether other writers may come that share it, too.
+
+    Raises:
+        RunError: another process is writing there.
+    """
+    with FileLock(folder / ".lock") as lock:
+        if lock.take() is not False:
+            sweep(folder)
+        elif not shared:
+            raise RunError(f"{folder}: another process is writing this run; wait for it or stop it first")
+        if shared and lock.take(shared=True) is False:
+            why = "another process is writing this run and does not share it (it has no --part); wait for it"
+            raise RunError(f"{folder}: {why}")
+        yield
+
+
+def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+    """Make the folder `runs/<name>-<n>` with the smallest free n.
+
+    Args:
+        name: what is run.
+        parent: where.
+
+    Raises:
+        RunError: it cannot be made.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            folder = parent / f"{name}-{number}"
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        raise cannot_write(parent, error) from error
+    raise AssertionError("there are numbers enough")
+
+
+def versions() -> dict[str, str]:
+    """The versions that results may depend on."""
+    found = {"llm-coop-envs": llm_coop_envs.__version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def digest_of(identity: Mapping[str, Any]) -> str:
+    """A hash of plain data."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def plain_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data as it comes back from JSON, in which tuples are lists."""
+    plain: dict[str, Any] = json.loads(json.dumps(data))
+    return plain
+
+
+def _difference(there: Any, here: Any, where: str = "") -> str:
+    """The first place in which what is there differs from what is here, whose fields alone count."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        pairs = [(name, there.get(name), value) for name, value in here.items()]
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        pairs = [(str(k), *both) for k, both in enumerate(zip(there, here, strict=True))]
+    else:
+        return "" if there == here else f"{where} is {_short(there)} there and {_short(here)} here"
+    found = (_difference(old, new, f"{where}.{name}" if where else name) for name, old, new in pairs)
+    return next(filter(None, found), "")
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,207 @@
+"""What a journal's lines say: every answer by the decision it belongs to, what was used, and what is damaged.
+
+The lines of a part, by `type`:
+
+    opened   a session began: `format`, `run` (a random name of this part), `versions`
+    sent     an attempt is about to be sent: `key`, `hash`, `tokens` and `usd` at most
+    failed   an attempt brought no answer: `error`; with `final` and `request`, the policy was told so
+    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache
+
+`key` is [episode, agent, step, call, attempt], `hash` is `ChatRequest.digest()`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, NotInJournal, RequestKey
+from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
+from llm_coop_envs.policies.llm.journal.questions import difference
+from llm_coop_envs.policies.llm.totals import AnswerTotals
+
+FORMAT = 1
+
+_Pending = dict[tuple[Any, ...], list[tuple[int, float]]]
+
+
+@dataclass(kw_only=True)
+class PartReport(AnswerTotals):
+    """What reading one part found.
+
+    `answers` and `models` include answers from a cache, the other sums do not.
+
+    Attributes:
+        path: its file.
+        run: the part's random name; `None` if nothing could be read.
+        cached: answers from a cache.
+        errors: failed attempts by kind.
+        calls: attempts that were sent.
+        tokens: tokens counted against a budget: at most for attempts without an answer.
+        usd: US dollars, likewise.
+        lost: attempts that may have been paid for and brought no answer.
+        lost_usd: US dollars for them at most.
+        double: answers to a decision that another answer came first for.
+        gaps: what could not be read.
+    """
+
+    path: Path
+    run: str | None = None
+    cached: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    lost: int = 0
+    lost_usd: float = 0.0
+    double: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def torn(self) -> Gap | None:
+        """The commit that was cut short at the end, if there is one."""
+        return self.gaps[-1] if self.gaps and self.gaps[-1].tail else None
+
+    @property
+    def damage(self) -> str | None:
+        """What could not be read although something readable follows, and what can be saved; `None` if nothing."""
+        gaps = [f"bytes {gap.start} to {gap.end} ({gap.why})" for gap in self.gaps if not gap.tail]
+        if not gaps:
+            return None
+        return (
+            f"{self.path}: is damaged at {', '.join(gaps)}; {self.answers} answers before and after can be read. "
+            "Restore the file from a copy, or keep the readable answers and ask the others again: "
+            "llm-coop journal --salvage RUN"
+        )
+
+    def lose(self, tokens: int, usd: float) -> None:
+        """Count an attempt that may have been paid for and brought no answer."""
+        self.lost += 1
+        self.lost_usd += usd
+        self.tokens += tokens
+        self.usd += usd
+
+
+class Answers:
+    """Every recorded answer of a run, whichever part holds it; and every error that a policy was told.
+
+    Args:
+        folder: the run's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._recorded: dict[RequestKey, tuple[str, ChatReply | str]] = {}
+
+    def find(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
+        """The recorded answer, or `None` if there is none.
+
+        Args:
+            key: which decision.
+            request: the question.
+            digest: its hash.
+
+        Raises:
+            ChatError: the record is an error that the policy was told.
+            NotInJournal: the record answers another question; the message says in what they differ.
+        """
+        recorded = self._recorded.get(key)
+        if recorded is None:
+            return None
+        if recorded[0] != digest:
+            raise NotInJournal(
+                f"{self._folder}: its journal answers another question under ({key}): "
+                f"{difference(self._folder, key, request)}. The study, the prompts or the program have changed since; "
+                "use what recorded it, or begin a new run folder"
+            )
+        if isinstance(recorded[1], str):
+            raise ChatError(recorded[1] or "context too long", kind="context_too_long")
+        return recorded[1]
+
+    def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
+        """Keep an answer, or an error's sentence, unless there is one for this decision; the first one counts.
+
+        Returns:
+            Whether it was kept.
+        """
+        recorded = (digest, found)
+        return self._recorded.setdefault(key, recorded) is recorded
+
+
+def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:
+    """Read all parts of a run's journal: what was asked, answered, used, and what is damaged.
+
+    Args:
+        folder: the run's folder.
+        answers: gets what they hold.
+
+    Raises:
+        JournalError: a part cannot be opened, or a newer version wrote it.
+        MissingExtra: a part is compressed in a way that cannot be read here.
+    """
+    answers = Answers(folder) if answers is None else answers
+    return [read_part(path, answers) for path in journal_files(folder)]
+
+
+def read_part(path: Path, answers: Answers) -> PartReport:
+    """Read one part; see `read_run`."""
+    report = PartReport(path=path)
+    pending: _Pending = {}
+    for found in read_commits(path):
+        if isinstance(found, Gap):
+            report.gaps.append(found)
+            continue
+        try:
+            for line in found.lines():
+                _take(line, report, answers, pending)
+        except (KeyError, TypeError, ValueError) as error:
+            report.gaps.append(Gap(found.start, found.end, False, f"holds an invalid line ({error!r})"))
+    for unsettled in pending.values():
+        for tokens, usd in unsettled:
+            report.lose(tokens, usd)
+    return report
+
+
+def _take(line: Any, report: PartReport, answers: Answers, pending: _Pending) -> None:
+    """Count one line."""
+    kind = line["type"]
+    if kind == "opened":
+        if line["format"] > FORMAT:
+            raise JournalError(
+                f"{report.path}: was written in format {line['format']}, this version of llm-coop-envs reads {FORMAT}; "
+                "use the version that wrote it"
+            )
+        report.run = report.run or line["run"]
+        return
+    name = tuple(line["key"])
+    if kind == "sent":
+        report.calls += 1
+        pending.setdefault(name, []).append((line["tokens"], line["usd"]))
+        return
+    # Attempts at one decision follow each other; one that is over is the latest. Earlier ones still pending belong
+    # to sessions that were killed.
+    unsettled = pending.get(name)
+    most = unsettled.pop() if unsettled else (0, 0.0)
+    key = RequestKey(*name)
+    if kind == "failed":
+        error = line["error"]
+        report.errors[error["kind"]] += 1
+        if error["maybe_paid"]:
+            report.lose(*most)
+        if line.get("final"):
+            answers.add(key, line["hash"], error["message"])
+    elif kind == "answer":
+        reply = ChatReply.read(line["reply"])
+        report.tokens += line["tokens"]
+        report.usd += line["usd"]
+        if "from" in line:
+            report.answers += 1
+            report.cached += 1
+            report.models[reply.model] += 1
+        else:
+            report.add(reply)
+        report.double += not answers.add(key, line["hash"], reply)
+    else:
+        raise ValueError(f"type {kind!r}")

@@ -1,0 +1,87 @@
+"""What answers used, summed up: live, from a journal and in a replay alike."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from llm_coop_envs.policies.llm.chat import Chat, ChatReply, ChatRequest, RequestKey
+
+
+@dataclass(kw_only=True)
+class AnswerTotals:
+    """Sums over answers.
+
+    Attributes:
+        answers: how many there are.
+        prompt_tokens: tokens of the questions.
+        completion_tokens: tokens of the answers.
+        estimated: answers whose tokens the provider did not state.
+        cost: US dollars of the answers whose price is known.
+        unpriced: answers whose price is not known.
+        models: answers by the model that the provider reports.
+    """
+
+    answers: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    models: Counter[str] = field(default_factory=Counter)
+
+    def add(self, reply: ChatReply) -> None:
+        """Count an answer."""
+        usage = reply.usage
+        self.answers += 1
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.estimated += usage.estimated
+        self.models[reply.model] += 1
+        if reply.cost is None:
+            self.unpriced += 1
+        else:
+            self.cost += reply.cost
+
+
+class TotalsByCall:
+    """A `Chat` that sums up what the answers of another one used.
+
+    Args:
+        chat: is asked.
+    """
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._calls: dict[str, tuple[AnswerTotals, list[float]]] = {}
+
+    async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
+        """The other chat's answer."""
+        reply = await self._chat.ask(key, request)
+        found = self._calls.get(key.call)
+        if found is None:
+            found = self._calls[key.call] = AnswerTotals(), []
+        found[0].add(reply)
+        if reply.cost is not None:
+            found[1].append(reply.cost)
+        return reply
+
+    @property
+    def models(self) -> Counter[str]:
+        """Answers by the model that the provider reports."""
+        return sum((totals.models for totals, _ in self._calls.values()), Counter())
+
+    def to_json(self) -> dict[str, dict[str, Any]]:
+        """All sums as plain data, calls in alphabetical order."""
+        names = ("answers", "prompt_tokens", "completion_tokens", "estimated")
+        return {
+            call: {
+                **{name: getattr(totals, name) for name in names},
+                # Answers arrive in any order; the exact sum does not depend on it.
+                "cost": math.fsum(costs),
+                "unpriced": totals.unpriced,
+            }
+            for call, (totals, costs) in sorted(self._calls.items())
+        }

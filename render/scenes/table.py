@@ -1,0 +1,87 @@
+"""Scenes of any scenario that brings none of its own: what everybody chose, and the numbers of the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.render.scenes.base import FloatArray, Scene
+from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker, frozen
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableScene(Scene):
+    """A moment of any scenario.
+
+    Attributes:
+        choices: (players,) the latest choice of each, NaN before the first one.
+        rounds: (rounds so far,) the settled rounds.
+        players: by name, (rounds so far, players): the numbers that `round` events have for every player.
+        totals: by name, (rounds so far,): the other numbers of `round` events.
+    """
+
+    choices: FloatArray
+    rounds: FloatArray
+    players: Mapping[str, FloatArray]
+    totals: Mapping[str, FloatArray]
+
+
+class TableTracker(Tracker[TableScene]):
+    """Follows what all scenarios record: choices, messages, and the numbers of settled rounds.
+
+    Args:
+        start: the episode's `start` event.
+    """
+
+    def __init__(self, start: Event) -> None:
+        super().__init__(start)
+        self._choices = frozen(np.full(len(self.agents), np.nan))
+        self._rounds = Growing((), np.float64)
+        self._players: dict[str, Growing] = {}
+        self._others: set[str] = set()
+        self._totals: dict[str, Growing] = {}
+
+    def scene(self) -> TableScene:
+        """The scene of the moment."""
+        return TableScene(
+            **self.common(),
+            choices=self._choices,
+            rounds=self._rounds.view(),
+            players={name: rows.view() for name, rows in self._players.items() if name not in self._others},
+            totals={name: rows.view() for name, rows in self._totals.items()},
+        )
+
+    def _choose(self, who: int, phase: str, choice: Any) -> None:
+        choices = self._choices.copy()
+        choices[who] = number(choice)
+        self._choices = frozen(choices)
+
+    def _settle(self, event: Event) -> None:
+        count = len(self.agents)
+        known = {name: value for name, value in event.items() if name not in ("type", "step", "round")}
+        lists = {name: [number(one) for one in value] for name, value in known.items() if isinstance(value, list)}
+        # A list that once had another length is not one of the players' numbers, even if it sometimes fits.
+        self._others.update(name for name, value in lists.items() if len(value) != count)
+        lists = {name: value for name, value in lists.items() if name not in self._others}
+        _add(self._players, lists, (count,), len(self._rounds))
+        _add(self._totals, {name: number(value) for name, value in known.items()}, (), len(self._rounds))
+        self._rounds.append(event["round"])
+
+
+def _add(kept: dict[str, Growing], found: Mapping[str, Any], shape: tuple[int, ...], before: int) -> None:
+    """Append a round's numbers; a name that is new gets empty rows for the rounds before."""
+    for name, value in found.items():
+        if name not in kept and np.isfinite(value).any():
+            kept[name] = Growing(shape, np.float64)
+            for _ in range(before):
+                kept[name].append(np.nan)
+    for name, rows in kept.items():
+        rows.append(found.get(name, np.nan))
+
+
+def number(value: Any) -> float:
+    """A recorded value as a number; NaN if it is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan

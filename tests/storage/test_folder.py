@@ -1,0 +1,197 @@
+"""Tests of the one run folder, with a kind of its own."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import llm_coop_envs
+from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage.folder import (
+    COMPLETE,
+    FORMAT,
+    INTERRUPTED,
+    RUNNING,
+    RunFolder,
+    digest_of,
+    kind_of,
+    locked,
+    new_folder,
+    versions,
+)
+
+PLAN = {"seed": 3, "settings": {"rates": (0.1, 0.2), "name": "x"}}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Toys(RunFolder):
+    kind: ClassVar[str] = "toys"
+
+    def _check(self) -> None:
+        _ = self.manifest["settings"]
+
+
+class Bricks(Toys):
+    kind = "bricks"
+
+
+def changed(folder: Path, **changes: object) -> None:
+    path = folder / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_a_run_is_made_and_found_again(tmp_path):
+    made = Toys.make(tmp_path / "run", PLAN, colour="red")
+    assert (made.manifest["format"], made.manifest["kind"], made.manifest["status"]) == (FORMAT, "toys", RUNNING)
+    assert (made.manifest["seed"], made.manifest["colour"], made.manifest["sessions"]) == (3, "red", [])
+    again = Toys.make(tmp_path / "run", PLAN, colour="blue")
+    assert again.manifest == made.manifest == Toys.open(tmp_path / "run").manifest
+    assert kind_of(tmp_path / "run") == "toys"
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({**PLAN, "seed": 4}, "seed is 3 there and 4 here"),
+        ({**PLAN, "settings": {"rates": (0.1, 0.3), "name": "x"}}, "settings.rates.1 is 0.2 there and 0.3 here"),
+        (
+            {**PLAN, "settings": {"rates": (0.1,), "name": "x"}},
+            r"settings.rates is \[0.1, 0.2\] there and \[0.1\] here",
+        ),
+        ({**PLAN, "more": 1}, "more is None there and 1 here"),
+        ({"seed": 3}, "written by another version"),
+    ],
+)
+def test_it_is_not_continued_as_another(tmp_path, other, words):
+    Toys.make(tmp_path, PLAN)
+    with pytest.raises(RunError, match=f"holds a run of kind 'toys' with other settings .{words}.; choose another"):
+        Toys.make(tmp_path, other)
+
+
+def test_it_is_not_continued_as_another_kind(tmp_path):
+    Toys.make(tmp_path, PLAN)
+    for use in (Bricks.open, lambda folder: Bricks.make(folder, PLAN)):
+        with pytest.raises(RunError, match="holds a run of kind 'toys', not 'bricks'"):
+            use(tmp_path)
+
+
+def test_an_older_format_is_refused(tmp_path):
+    Toys.make(tmp_path, PLAN)
+    for old in (FORMAT - 1, None):
+        changed(tmp_path, format=old)
+        with pytest.raises(RunError, match=f"has format {old}, this version of llm-coop-envs reads format {FORMAT}"):
+            Toys.open(tmp_path)
+        assert kind_of(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "damaged"),
+        ("[]", "no JSON object"),
+        (json.dumps({"format": FORMAT, "kind": "toys"}), r"damaged \(KeyError"),
+        (
+            json.dumps({"format": FORMAT, "kind": "toys", "digest": "", "status": "", "sessions": 3}),
+            r"damaged \(TypeError",
+        ),
+        (
+            json.dumps({"format": FORMAT, "kind": "toys", "digest": "", "status": "", "sessions": []}),
+            r"damaged \(KeyError\('settings'",
+        ),
+    ],
+)
+def test_a_damaged_manifest_is_named(tmp_path, content, words):
+    (tmp_path / "run.json").write_text(content)
+    for use in (Toys.open, lambda folder: Toys.make(folder, PLAN)):
+        with pytest.raises(RunError, match=rf"run\.json: .*{words}.*in a new folder"):
+            use(tmp_path)
+
+
+def test_folders_that_are_none(tmp_path):
+    with pytest.raises(RunError, match=r"is no run folder \(there is no run.json in it\)"):
+        Toys.open(tmp_path)
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(RunError, match=r"neither empty nor a run folder \(it holds thesis\.tex\)"):
+        Toys.make(tmp_path, PLAN)
+    for path in (tmp_path / "thesis.tex", tmp_path / "thesis.tex" / "below"):
+        with pytest.raises(RunError, match="cannot be written"):
+            Toys.make(path, PLAN)
+
+
+def test_a_session_says_how_it_ended(tmp_path):
+    run = Toys.make(tmp_path, PLAN)
+    with run.locked(), run.session(command="x") as session:
+        session["far"] = 3
+        run.write(done=3)
+        assert Toys.open(tmp_path).manifest["sessions"] == [session]
+        assert Toys.open(tmp_path).manifest["status"] == RUNNING
+    assert run.complete
+    (one,) = Toys.open(tmp_path).manifest["sessions"]
+    assert (one["command"], one["far"], one["versions"]) == ("x", 3, versions())
+    assert one["started"] <= one["ended"]
+    with pytest.raises(KeyboardInterrupt), run.session():
+        raise KeyboardInterrupt
+    assert Toys.open(tmp_path).manifest["status"] == INTERRUPTED
+    assert len(run.manifest["sessions"]) == 2
+    run.end(0, COMPLETE, {"more": 1}, done=4)
+    assert Toys.open(tmp_path).manifest == run.manifest
+    assert (run.manifest["sessions"][0]["more"], run.manifest["done"]) == (1, 4)
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from llm_coop_envs.storage.folder import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_writer_is_refused_until_the_first_one_is_gone(tmp_path):
+    run = Toys.make(tmp_path, PLAN)
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RunError, match="another process is writing this run"), run.locked():
+            pass
+        left = tmp_path / ".a.txt.1.partial"
+        left.write_text("half")
+        holder.kill()
+        holder.wait()
+        with run.locked():
+            assert not left.exists()
+
+
+def test_whoever_waited_sees_what_the_other_did(tmp_path):
+    one, other = Toys.make(tmp_path, PLAN), Toys.make(tmp_path, PLAN)
+    one.write(done=7)
+    with other.locked():
+        assert other.manifest["done"] == 7
+    changed(tmp_path, digest=digest_of({}))
+    with pytest.raises(RunError, match="another process began another run there"), other.locked():
+        pass
+
+
+def test_shared_locks(tmp_path):
+    two = locked(tmp_path, shared=True), locked(tmp_path, shared=True)
+    with two[0], two[1], pytest.raises(RunError, match="another process"), locked(tmp_path):
+        pass
+    with locked(tmp_path), pytest.raises(RunError, match="does not share it"), locked(tmp_path, shared=True):
+        pass
+
+
+def test_new_folders_are_numbered(tmp_path):
+    assert [new_folder("a", tmp_path / "runs").name for _ in range(3)] == ["a-1", "a-2", "a-3"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be written"):
+        new_folder("a", tmp_path / "file")
+
+
+def test_versions_name_what_is_installed():
+    found = versions()
+    assert found["llm-coop-envs"] == llm_coop_envs.__version__
+    assert set(found) >= {"python", "numpy", "pettingzoo"}
