@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.baselines.tabular.learner import TabularLearner
-from llm_coop_envs.render.charts.curves import Curve, draw_curves
-from llm_coop_envs.render.charts.style import BLUE, FAINT, png
+from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.style import BLUE, FAINT, picture
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.parquet import write_rows
 
@@ -35,15 +35,15 @@ def write_curve(rows: Sequence[Row], learner: TabularLearner, reference: tuple[s
     name, value = reference
     count = learner.learning.curve_seeds
     values = [row[measure] for row in rows]
-    figure = draw_curves(
-        [
-            Curve(label=f"{name}: {round(value, 2):g}", x=[0, episodes[-1]], y=[value, value], color=FAINT),
-            Curve(label="Q-learners", x=episodes, y=values, color=BLUE, marked=True),
-        ],
+    panel = Panel(
         title=learner.title.format(learner.learning.preset),
         x_label=f"episodes of learning ({count} {'episode' if count == 1 else 'episodes'} without exploration a point)",
         y_label=label,
         y_range=(min(0.0, *values), None),
-        size=(7.0, 3.8),
+        curves=[
+            Curve(label=f"{name}: {round(value, 2):g}", x=[0, episodes[-1]], y=[value, value], color=FAINT),
+            Curve(label="Q-learners", x=episodes, y=values, color=BLUE, marked=True),
+        ],
     )
-    write_whole(folder / PICTURE, png(figure))
+    figure = draw_panels([[panel]], size=(7.0, 3.8))
+    write_whole(folder / PICTURE, picture(figure))

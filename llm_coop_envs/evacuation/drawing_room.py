@@ -88,9 +88,8 @@ class Layout:
 
     def middles(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """The middles of (n, 2) cells as (n, 2) x and y."""
-        return np.column_stack(
-            [self.left + (cells[:, 1] + 0.5) * self.cell, self.top + (cells[:, 0] + 0.5) * self.cell]
-        )
+        corner = np.array([self.left, self.top], dtype=np.float64)
+        return corner + (cells[:, ::-1] + 0.5) * self.cell
 
     def middle(self, row: float, col: float) -> tuple[int, int]:
         """The middle of a cell."""

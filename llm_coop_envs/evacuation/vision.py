@@ -119,7 +119,7 @@ def _directions(rows: int, cols: int) -> IntArray:
     return fans.reshape(-1)
 
 
-class View:
+class RoomVision:
     """Counts people in the fans of one room. `view_of` makes one per room and keeps it.
 
     Args:
@@ -264,6 +264,6 @@ class View:
 
 
 @lru_cache(maxsize=32)
-def view_of(room: Room) -> View:
+def view_of(room: Room) -> RoomVision:
     """The view of a room, kept for the next call (rooms are compared by identity)."""
-    return View(room)
+    return RoomVision(room)

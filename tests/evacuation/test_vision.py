@@ -7,7 +7,7 @@ from reference_fan import fan
 from llm_coop_envs.evacuation import vision
 from llm_coop_envs.evacuation.placement import random_cells
 from llm_coop_envs.evacuation.room import build_room, published_desks, wall_exits
-from llm_coop_envs.evacuation.vision import View, view_of
+from llm_coop_envs.evacuation.vision import RoomVision, view_of
 
 PLAIN = build_room(33, 33, wall_exits(33, 33), ())
 DESKS = build_room(33, 33, wall_exits(33, 33), published_desks())
@@ -66,7 +66,7 @@ def test_counts_are_those_of_the_plain_fan(case, count_self):
         if extra:
             grid = grid | room.desks
             counted |= set(desks)
-        found = View(room).people_towards(grid, cells, count_self=count_self)
+        found = RoomVision(room).people_towards(grid, cells, count_self=count_self)
         for person, place in enumerate(people):
             for which, name in enumerate(room.exit_names):
                 fans = [fan(place, (r, c), rows, cols, set(desks)) for n, r, c in wall_exits(rows, cols) if n == name]
@@ -82,7 +82,7 @@ def test_people_all_around_are_those_along_all_rays(case):
     cells = room.cells(people)
     grid = np.zeros(room.height * room.width, dtype=np.uint8)
     grid[cells] = 1
-    found = View(room).people_around(grid, cells)
+    found = RoomVision(room).people_around(grid, cells)
     for person, (row, col) in enumerate(people):
         # Four fans along the axes overlap at their borders and cover all rays.
         far = [(row + 99, col), (row - 99, col), (row, col + 99), (row, col - 99)]
@@ -106,9 +106,9 @@ def test_what_is_kept_for_desks_can_be_thrown_away(monkeypatch):
     cells = random_cells(DESKS, 90, np.random.default_rng(2))
     grid = np.zeros(DESKS.height * DESKS.width, dtype=np.uint8)
     grid[cells] = 1
-    expected = View(DESKS).people_towards(grid, cells, count_self=True)
+    expected = RoomVision(DESKS).people_towards(grid, cells, count_self=True)
     monkeypatch.setattr(vision, "_KEPT_ROWS", 50)
-    small = View(DESKS)
+    small = RoomVision(DESKS)
     parts = [small.people_towards(grid, cells[at : at + 10], count_self=True) for at in range(0, 90, 10)]
     assert np.array_equal(np.concatenate(parts), expected)
 
