@@ -9,7 +9,28 @@ from llm_coop_envs.benchmarks.run.tables import read_episode
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task
 from llm_coop_envs.core.settings import suggestion
-from llm_coop_envs.errors import StudyError
+from llm_coop_envs.errors import RunError, StudyError
+
+
+def missing_episodes(run: Run) -> list[Task]:
+    """The episodes to play, conditions taking turns; damaged files count as missing."""
+    there = run.finished()
+    tasks: list[Task] = []
+    for i in range(max(len(c.seeds) for c in run.conditions)):
+        for index, condition in enumerate(run.conditions):
+            if i < len(condition.seeds) and not _usable(run, condition.name, condition.seeds[i], there):
+                tasks.append((index, condition.seeds[i]))
+    return tasks
+
+
+def _usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) -> bool:
+    if (condition, seed) not in there:
+        return False
+    try:
+        run.read_events(condition, seed)
+    except RunError:
+        return False
+    return True
 
 
 class Remaining:

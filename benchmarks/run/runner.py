@@ -14,7 +14,7 @@ from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
 from llm_coop_envs.benchmarks.run.folder import Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
-from llm_coop_envs.benchmarks.run.remaining import Remaining
+from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Task, play_apart, play_here
@@ -126,7 +126,7 @@ class _Runner:
             run = make_run(self._study, folder, self._models)
         claims = self._claims = None if part is None else Claims(run, part)
         with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
-            missing = _missing(run)
+            missing = missing_episodes(run)
             self._begin(run, len(missing))
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
             count = Remaining(run, missing, self._workers, self._watcher)
@@ -212,24 +212,3 @@ class _Runner:
             run.reload()
             done = COMPLETE if run.complete and self._asking.part is not None else status
             run.end(self._number, done, asked, finished=max(finished, run.manifest["finished"]))
-
-
-def _missing(run: Run) -> list[Task]:
-    """The episodes to play, conditions taking turns; damaged files count as missing."""
-    there = run.finished()
-    tasks: list[Task] = []
-    for i in range(max(len(c.seeds) for c in run.conditions)):
-        for index, condition in enumerate(run.conditions):
-            if i < len(condition.seeds) and not _usable(run, condition.name, condition.seeds[i], there):
-                tasks.append((index, condition.seeds[i]))
-    return tasks
-
-
-def _usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) -> bool:
-    if (condition, seed) not in there:
-        return False
-    try:
-        run.read_events(condition, seed)
-    except RunError:
-        return False
-    return True

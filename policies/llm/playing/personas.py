@@ -53,7 +53,7 @@ def read_personas(data: object, where: str) -> tuple[Mapping[str, Persona], Mapp
         The personas by name, and the words of the traits.
 
     Raises:
-        WordingError: the file is not as described in docs/llm_policies.md.
+        WordingError: the file does not hold what is said above.
     """
     if not isinstance(data, Mapping) or not set(data) <= {"personas", "traits"}:
         raise WordingError(f"{where}: must hold 'personas' and 'traits'")

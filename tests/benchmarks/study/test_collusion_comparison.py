@@ -129,7 +129,7 @@ def test_given_players_join_the_others_in_the_markets_they_know(study):
     models = joined("llm:any/model")
     assert [one.settings["talk"] for one in models] == [False] * 3 + [True] * 3
     assert {(one.settings["rounds"], len(one.seeds), one.after["horizon"]) for one in models} == {(400, 5, 25)}
-    with pytest.raises(StudyError, match="no shipped Q table"):
+    with pytest.raises(StudyError, match="is neither shipped nor a file"):
         joined("q_learning:nowhere")
 
 
@@ -219,7 +219,7 @@ def test_the_command_asks_a_model_and_replays_its_answers(tmp_path):
     ("options", "said"),
     [
         (("--policy", "tit_for_tit"), "did you mean 'tit_for_tat'?"),
-        (("--policy", "q_learning:nowhere"), "no shipped Q table and no file"),
+        (("--policy", "q_learning:nowhere"), "is neither shipped nor a file"),
         (("--policy", "llm"), "which model? Give --model NAME"),
         (("--policy", "grim_trigger {tolerance: -1}"), "must be 0 or more"),
         (("--only", "tit_for_tit*"), "fits no condition"),
