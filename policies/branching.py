@@ -19,7 +19,7 @@ import numpy as np
 
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.policy import PolicyLike, Table
+from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import RunError, SettingsError
@@ -57,7 +57,7 @@ class Branching:
         if not env.record:
             raise SettingsError("record", False, "branches are read from the recorded events; set it to True")
         self.env = env
-        self._table = Table(
+        self._table = Seating(
             seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats), env.possible_agents
         )
         self._seed = np.random.SeedSequence([seed, 1]) if policy_seed is None else policy_seed

@@ -235,12 +235,12 @@ class RunOptions:
             return None
         from llm_coop_envs.core.settings import plain, suggestion
         from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
-        from llm_coop_envs.policies.llm.playing.presets import PRESETS
+        from llm_coop_envs.policies.llm.playing.presets import presets
 
-        preset = self.preset or PRESET
-        if preset != NO_PRESET and preset not in PRESETS:
-            raise StudyError(f"--preset {preset}: is no preset; {suggestion(preset, [NO_PRESET, *PRESETS])}")
-        table = plain(PRESETS[preset].get("parameters", {})) if preset != NO_PRESET else {}
+        preset, known = self.preset or PRESET, {NO_PRESET: {}, **presets()}
+        if preset not in known:
+            raise StudyError(f"--preset {preset}: is no preset; {suggestion(preset, known)}")
+        table = plain(known[preset].get("parameters", {}))
         return {name: {**one, "temperature": self.temperature} for name, one in {"default": {}, **table}.items()}
 
     def _no_model_options(self) -> None:

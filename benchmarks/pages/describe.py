@@ -11,8 +11,8 @@ from typing import Any
 from gymnasium import spaces
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.settings import plain
+from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.settings import Settings, plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +93,17 @@ def describe(name: str) -> Description:
     return Description(
         scenario=scenario,
         about=tuple(_blocks(_before_sections(inspect.getdoc(type(env)) or ""))),
-        settings=_settings(scenario),
+        settings=_settings(scenario.settings_type),
         presets={key: plain(dict(value)) for key, value in scenario.settings_type.presets.items()},
         phases=env.phases,
         agents=(agent, env.possible_agents[-1]),
         spaces=parts,
         features=env.feature_names,
         metrics=scenario.measured.about,
-        policies=(*(_policy(f"{scenario.name}/{name}", make) for name, make in scenario.policies.items()), _model()),
+        policies=(
+            *(_policy(f"{scenario.name}/{name}", make) for name, make in scenario.policies.items()),
+            _model(scenario),
+        ),
         wordings=tuple(scenario.wordings),
     )
 
@@ -127,19 +130,17 @@ def _policy(name: str, make: Callable[..., Any]) -> PolicyText:
     return PolicyText(name=name, about=told.split("\n")[0], options=options)
 
 
-def _model() -> PolicyText:
-    """The language model with its settings."""
+def _model(scenario: Scenario) -> PolicyText:
+    """The language model, with its settings and those of the scenario's workflow."""
     from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 
-    meant = entries(LLMSettings.__doc__ or "", "Attributes")
-    options = []
-    for one in fields(LLMSettings):
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
-        options.append(
-            Setting(name=one.name, default=None if default is MISSING else plain(default), about=meant[one.name])
-        )
-    about = "A language model, in any scenario: llm:MODEL; --preset gives it a paper's settings."
-    return PolicyText(name="llm", about=about, options=tuple(options))
+    workflow = load(scenario.workflow)
+    own = _settings(LLMSettings) + (() if workflow is None else _settings(workflow.settings_type))
+    return PolicyText(
+        name="llm",
+        about="A language model: llm:MODEL; --preset gives it a paper's settings.",
+        options=tuple(one for one in own if one.name != "options"),
+    )
 
 
 def first_line(scenario: Scenario) -> str:
@@ -163,17 +164,19 @@ def _parts(space: spaces.Dict) -> dict[str, Any]:
     return dict(space.spaces)
 
 
-def _settings(scenario: Scenario) -> tuple[Setting, ...]:
-    kind = scenario.settings_type
+def _settings(kind: type[Settings]) -> tuple[Setting, ...]:
+    """The fields of settings, the shared ones last."""
     about: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         about.update(entries(base.__dict__.get("__doc__") or "", "Attributes"))
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
     shared = [f for f in fields(kind) if f.init and f not in own]
-    return tuple(
-        Setting(name=f.name, default=plain(getattr(kind, f.name, None)), about=about.get(f.name, ""))
-        for f in (*own, *shared)
-    )
+    found = []
+    for f in (*own, *shared):
+        default = f.default_factory() if f.default_factory is not MISSING else f.default
+        default = None if default is MISSING else plain(default)
+        found.append(Setting(name=f.name, default=default, about=about.get(f.name, "")))
+    return tuple(found)
 
 
 def entries(docstring: str, section: str) -> dict[str, str]:

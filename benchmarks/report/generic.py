@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -91,7 +92,7 @@ class GenericSection(ScenarioSection[list[Row]]):
         """The first measure of one episode."""
         name = self._columns()[0]
         found = _by_round(one.episodes[number], name)
-        curve = Curve(label=f"here, {one.who}", x=list(found), y=list(found.values()), color=one.color, marked=True)
+        curve = Curve(label=f"here, {one.who}", x=list(found), y=list(found.values()), marked=True)
         return Panel(title="", x_label="round", y_label=name, curves=[curve], x_ticks=_ticks([one]))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[list[Row]]], temperature: float) -> Panel:
@@ -124,9 +125,9 @@ class GenericSection(ScenarioSection[list[Row]]):
 
 
 def _ticks(conditions: Sequence[PlayedCondition[list[Row]]]) -> list[int] | None:
-    """The rounds, if they are few; else ticks are automatic."""
+    """Some of the rounds, if there are few; else ticks are automatic."""
     rounds = {row["round"] for one in conditions for rows in one.episodes for row in rows}
-    return sorted(rounds) if len(rounds) <= 12 else None
+    return sorted(rounds)[:: math.ceil(len(rounds) / 6)] if 0 < len(rounds) <= 12 else None
 
 
 def _by_round(rows: Sequence[Row], name: str) -> dict[int, float]:

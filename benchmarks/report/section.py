@@ -129,8 +129,12 @@ class PlayedCondition(Generic[E]):
     @property
     def title(self) -> str:
         """The condition's title, cut if it is too long for a legend or the head of a panel."""
+        return self.cut_title(TITLE)
+
+    def cut_title(self, most: int) -> str:
+        """The condition's title in at most so many characters."""
         title = self.condition.title
-        return title if len(title) <= TITLE else title[: TITLE - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+        return title if len(title) <= most else title[: most - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
     @property
     def below(self) -> str:

@@ -23,7 +23,7 @@ from llm_coop_envs.benchmarks.study.study import (
     make_player,
 )
 from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
-from llm_coop_envs.core.policy import Table
+from llm_coop_envs.core.policy import Seating
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 
 _PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
@@ -151,7 +151,7 @@ def _try(condition: Condition, player: Player) -> None:
     env = condition.spec.environment(**condition.settings)
     policy = make_policy(condition.scenario, player.policy, player.options)
     if not isinstance(policy, Learns):
-        seats = Table(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
+        seats = Seating(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
         seats.begin(condition.spec.env_name, env.settings, env.possible_agents, np.random.SeedSequence(0))
 
 

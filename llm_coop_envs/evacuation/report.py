@@ -26,7 +26,7 @@ from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import bootstrap_mean
-from llm_coop_envs.evacuation.room_charts import Snapshot, draw_snapshots, exit_color
+from llm_coop_envs.evacuation.report_room import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
 SHOWN_ROUNDS = (0, 2, 4, 8)

@@ -1,5 +1,6 @@
 """The scenario from outside: every command works for it, and nothing outside its folder knows of it."""
 
+import asyncio
 import copy
 import io
 import json
@@ -17,10 +18,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from model_studies import answering
 
 from fishery.env import FisheryEnv, FisherySettings
 from fishery.rules import catches, regrown, sustainable_yield
 from fishery.scenario import SCENARIO
+from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.human_game import plan_game
+from llm_coop_envs.benchmarks.run.human_window import play_in_window
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.policies import play, scripted
@@ -220,5 +225,40 @@ def test_train(call, tmp_path):
 
 
 def test_a_language_model_is_asked_with_the_text(call, tmp_path):
-    costs = call("cost", FOLDER / "study.yaml", "--model", "gpt-4o-mini")
+    study, flags = FOLDER / "study.yaml", ("--policy", "llm", "--model", "scripted")
+    costs = call("cost", study, "--model", "gpt-4o-mini")
     assert "calls" in costs
+    with answering() as server:
+        call("run", study, *flags, "--base-url", server.base_url, "-o", tmp_path / "run")
+    call("run", study, *flags, "--replay", tmp_path / "run", "-o", tmp_path / "again")
+    condition, seed = "sharing", seeds(tmp_path / "run", "sharing")[0]
+    found = [open_run(tmp_path / name).read_events(condition, seed)[1] for name in ("run", "again")]
+    assert found[0] == found[1]
+    assert any(event["type"] == "message" and event["text"] for event in found[0])
+    flagged = [event for event in found[0] if event["type"] == "choice" and event["flags"]]
+    assert not flagged
+    told = call("transcript", tmp_path / "run", condition, seed)
+    assert "How many tons do you land in season 1?" in told
+    call("report", tmp_path / "run")
+    assert "scripted answers" in (tmp_path / "run" / "report" / "index.html").read_text()
+
+
+def test_play_in_a_window(registered, tmp_path, typed_in_window):
+    windows, problems = typed_in_window("4", "hello", "many", "4", "", "5", None)
+    _, result = asyncio.run(play_in_window(plan_game("fishery"), lambda: tmp_path / "game"))
+    assert result.left
+    assert windows
+    assert "many" in problems[0]
+    events = open_run(tmp_path / "game").read_events("played", 0)[1]
+    mine = [event["choice"] for event in events if event["type"] == "choice" and event["agent"] == "fisher_0"]
+    assert mine == [4, 4, 5]
+
+
+def test_the_replay_window_shows_it(call, run):
+    call("watch", run, "mixed", seeds(run, "mixed")[0], "--pictures", 5)
+
+
+def test_a_tabular_or_shipped_network_says_that_it_is_not_for_it(call):
+    for policy in ("sb3:evacuation", "q_learning:calvano"):
+        told = call("evaluate", policy, "--env", "fishery", "--episodes", 1, code=2)
+        assert told.startswith("Error: ")

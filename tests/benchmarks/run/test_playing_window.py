@@ -20,53 +20,14 @@ from llm_coop_envs.render.scenes.table import TableScene
 from llm_coop_envs.render.screen.player_window import PlayerWindow
 
 
-@pytest.fixture
-def typed(monkeypatch):
-    """Press keys, one answer for each question; the window is closed when there are no more."""
-    windows, problems = [], []
-
-    def begin(*answers):
-        rest = iter(answers)
-        ask, tell = PlayerWindow.ask, PlayerWindow.tell
-
-        def press(answer):
-            if answer is None:
-                pygame.event.post(pygame.event.Event(pygame.QUIT))
-            elif isinstance(answer, str):
-                pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text=answer))
-                pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_RETURN, mod=0))
-            else:
-                pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=answer, mod=0))
-
-        def asked(self, question):
-            windows.append(self)
-            ask(self, question)
-            press(next(rest, None))
-
-        def told(self, sentence):
-            tell(self, sentence)
-            self.draw()
-            problems.append(sentence)
-            # What was typed stays, to be mended.
-            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE, mod=0))
-            press(next(rest, None))
-
-        monkeypatch.setattr(PlayerWindow, "ask", asked)
-        monkeypatch.setattr(PlayerWindow, "tell", told)
-        return windows, problems
-
-    yield begin
-    pygame.display.quit()
-
-
 def game(folder, scenario, **options):
     found, result = asyncio.run(play_in_window(plan_game(scenario, **options), lambda: folder))
     assert found == folder
     return result, open_run(folder).read_events("played", 0)[1] if result.kept else []
 
 
-def test_a_contest_in_the_window(tmp_path, typed):
-    typed("33", "שלום 🙂 let us say 20", "20", "", "x", "20", "", "20")
+def test_a_contest_in_the_window(tmp_path, typed_in_window):
+    typed_in_window("33", "שלום 🙂 let us say 20", "20", "", "x", "20", "", "20")
     result, events = game(tmp_path / "game", "kbc", settings={"players": 4})
     assert (result.kept, result.left) == (True, False)
     mine = [event for event in events if event.get("agent") == "player_0"]
@@ -74,16 +35,16 @@ def test_a_contest_in_the_window(tmp_path, typed):
     assert [event["text"] for event in mine if event["type"] == "message"] == ["שלום 🙂 let us say 20"]
 
 
-def test_prices_in_the_window(tmp_path, typed):
-    typed("7", "7.5", "15", "8", "6")
+def test_prices_in_the_window(tmp_path, typed_in_window):
+    typed_in_window("7", "7.5", "15", "8", "6")
     options = {"preset": "team_up_linear", "settings": {"talk": False, "rounds": 4}}
     result, events = game(tmp_path / "game", "bertrand", others="best_reply", **options)
     assert not result.left
     assert [e["choice"] for e in events if e.get("agent") == "firm_0" and e["type"] == "choice"] == [7, 7.5, 8, 6]
 
 
-def test_an_evacuation_with_arrow_keys(tmp_path, typed):
-    windows, _ = typed("right", pygame.K_SPACE, pygame.K_KP5, pygame.K_UP, pygame.K_PAGEUP)
+def test_an_evacuation_with_arrow_keys(tmp_path, typed_in_window):
+    windows, _ = typed_in_window("right", pygame.K_SPACE, pygame.K_KP5, pygame.K_UP, pygame.K_PAGEUP)
     options = {"preset": "small", "settings": {"people": 2, "talk": False, "replan_probability": 0.0}}
     result, events = game(tmp_path / "game", "evacuation", **options)
     assert (result.left, result.reason) == (True, "left: the window was closed")
@@ -97,9 +58,9 @@ def test_an_evacuation_with_arrow_keys(tmp_path, typed):
     assert scene.personas[0] != (None, None)
 
 
-def test_impossible_steps_are_told_and_asked_again(tmp_path, typed):
+def test_impossible_steps_are_told_and_asked_again(tmp_path, typed_in_window):
     # The person stands beside the wall.
-    _, problems = typed("bottom", pygame.K_DOWN, pygame.K_UP, pygame.K_UP)
+    _, problems = typed_in_window("bottom", pygame.K_DOWN, pygame.K_UP, pygame.K_UP)
     options = {"preset": "small", "settings": {"people": 1, "talk": False, "replan_probability": 0.0}}
     result, events = game(tmp_path / "game", "evacuation", **options)
     assert result.kept
@@ -169,9 +130,9 @@ class TestTyping:
             window.draw()
 
 
-def test_a_scenario_without_pictures_shows_the_question(tmp_path, typed, monkeypatch):
+def test_a_scenario_without_pictures_shows_the_question(tmp_path, typed_in_window, monkeypatch):
     monkeypatch.setitem(registry._registered, "toy", TOY)
-    windows, problems = typed("hello", "4", "7", "3", "", "1", None)
+    windows, problems = typed_in_window("hello", "4", "7", "3", "", "1", None)
     result, events = game(tmp_path / "game", "toy", settings={"rounds": 3})
     assert result.left
     assert [e["choice"] for e in events if e.get("agent") == "player_0" and e["type"] == "choice"] == [3, 1]

@@ -1,0 +1,46 @@
+"""Fixtures that several rooms' tests share."""
+
+import pytest
+
+
+@pytest.fixture
+def typed_in_window(monkeypatch):
+    """Press keys, one answer for each question; the window is closed when there are no more."""
+    pygame = pytest.importorskip("pygame")
+    from llm_coop_envs.render.screen.player_window import PlayerWindow
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    windows, problems = [], []
+
+    def begin(*answers):
+        rest = iter(answers)
+        ask, tell = PlayerWindow.ask, PlayerWindow.tell
+
+        def press(answer):
+            if answer is None:
+                pygame.event.post(pygame.event.Event(pygame.QUIT))
+            elif isinstance(answer, str):
+                pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text=answer))
+                pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_RETURN, mod=0))
+            else:
+                pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=answer, mod=0))
+
+        def asked(self, question):
+            windows.append(self)
+            ask(self, question)
+            press(next(rest, None))
+
+        def told(self, sentence):
+            tell(self, sentence)
+            self.draw()
+            problems.append(sentence)
+            # What was typed stays, to be mended.
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE, mod=0))
+            press(next(rest, None))
+
+        monkeypatch.setattr(PlayerWindow, "ask", asked)
+        monkeypatch.setattr(PlayerWindow, "tell", told)
+        return windows, problems
+
+    yield begin
+    pygame.display.quit()
