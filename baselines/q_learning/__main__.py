@@ -149,7 +149,7 @@ def _published(folder: Path, workers: int | None) -> tuple[list[Printed], Stored
 
 @app.command()
 def reproduce(folder: Folder, seed: Seed = 0, workers: Workers = None) -> None:
-    """Run everything that docs/q_learning.md quotes, and write it to recorded.json in the folder."""
+    """Run everything that the documentation quotes, and write it to recorded.json in the folder."""
     printed, docked_run = _published(folder, workers)
     answers_of = {"docked": docked_run.answers()}
     summaries: dict[str, dict[str, Row]] = {}

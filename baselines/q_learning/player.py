@@ -1,4 +1,7 @@
-"""Trained Q tables in the seats of the price competition: policies named `q_learning:TABLE` in studies."""
+"""Q tables in the seats of the price competition: policies named `q_learning:TABLE`, and `q_learning`, in studies.
+
+The former plays a table that was trained before; the latter learns anew before each episode, and then plays greedily.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,20 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
 
     Args:
         scenario: the scenario's name; must be that of price competition.
-        argument: a shipped table's name or a file.
-        options: there are none.
+        argument: a shipped table's name or a file; empty for a learner that learns anew before each episode.
+        options: of a learner, the settings of `QLearningSettings`; a table has none.
         chat: not used.
 
     Raises:
         SettingsError: another scenario, options, or no such table.
         RunError: the file is no table.
+        MissingExtra: the compiler, without which nothing is learned, is not installed.
     """
+    if not argument:
+        from llm_coop_envs.baselines.q_learning.anew import LearningPolicy
+
+        check_played("q_learning", scenario, SCENARIO.name)
+        return LearningPolicy(options)
     check_options(options)
     table = load_table(argument)
     check_played(f"q_learning:{argument}", scenario, SCENARIO.name)

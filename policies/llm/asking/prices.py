@@ -19,6 +19,7 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatRequest, Usage
 
 MILLION = 1_000_000
+_EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"
 BYTES_PER_TOKEN = 4  # the usual rule of thumb for English text and byte-pair tokenizers
 # What chat templates add at most: marks around every message, and a preamble of their own (Llama's names the date).
 PER_MESSAGE = 16
@@ -98,9 +99,9 @@ class PriceList:
         try:
             data = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise PriceError(f"{path}: cannot be read ({error}); see docs/llm_clients.md for an example") from error
+            raise PriceError(f"{path}: cannot be read ({error}); {_EXAMPLE}") from error
         if not isinstance(data, dict) or not data:
-            raise PriceError(f"{path}: must map model names to prices; see docs/llm_clients.md for an example")
+            raise PriceError(f"{path}: must map model names to prices; {_EXAMPLE}")
         return cls({str(model): _own_price(path, str(model), entry) for model, entry in data.items()})
 
     def of(self, model: str, *, own_server: bool = False) -> Price | None:
