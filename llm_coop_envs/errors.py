@@ -20,7 +20,7 @@ from __future__ import annotations
 
 
 class LlmCoopError(Exception):
-    """Base of every error that is the caller's to mend."""
+    """Base of every error that the caller can put right."""
 
 
 class SettingsError(LlmCoopError, ValueError):

@@ -1,6 +1,6 @@
 """Who decides: the policy contract, the policies that fulfil it, and how to play an episode with them."""
 
-from llm_coop_envs.core.policy import Episode, PolicyLike, Request, Table
+from llm_coop_envs.core.policy import Episode, PolicyLike, Request, Seating
 from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
 from llm_coop_envs.policies.play import play, play_async
 
@@ -11,7 +11,7 @@ __all__ = [
     "PolicyLike",
     "Request",
     "ScriptedPolicy",
-    "Table",
+    "Seating",
     "play",
     "play_async",
 ]

@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import SettingsError
 
 Action = dict[str, Any]
 
@@ -54,3 +57,41 @@ class ScriptedPolicy(Policy):
     @abstractmethod
     def decide(self, request: Request) -> Action:
         """One player's action."""
+
+
+class SlotsPolicy(ScriptedPolicy):
+    """A rule for one scenario that decides from what a player may know: words in talk, else a choice.
+
+    Attributes:
+        plays: the scenario's name, such as `"kbc"`.
+        settings_type: its settings' class.
+        settings: the episode's settings.
+    """
+
+    plays: ClassVar[str]
+    settings_type: ClassVar[type[ScenarioSettings]]
+    settings: Any
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode.
+
+        Raises:
+            SettingsError: it is of another scenario.
+        """
+        super().begin(episode)
+        if not isinstance(episode.settings, self.settings_type):
+            raise SettingsError("policy", type(self).__name__, f"plays {self.plays}, not {episode.scenario}")
+        self.settings = episode.settings
+
+    def decide(self, request: Request) -> Action:
+        """A message when talking, else a choice."""
+        slots = request.info["slots"]
+        return {"message": self.say(slots)} if slots.phase == TALK else {"choice": self.choose(slots)}
+
+    def say(self, slots: Any) -> str:
+        """What to say; nothing unless a policy says something."""
+        return ""
+
+    @abstractmethod
+    def choose(self, slots: Any) -> Any:
+        """The action's choice."""

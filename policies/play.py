@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.policy import PolicyLike, Table
+from llm_coop_envs.core.policy import PolicyLike, Seating
 
 
 async def play_async(
@@ -34,7 +34,7 @@ async def play_async(
         Each agent's sum of rewards.
     """
     filled = seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats)
-    table = Table(filled, env.possible_agents)
+    table = Seating(filled, env.possible_agents)
     table.begin(
         env.metadata["name"],
         env.settings,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from llm_coop_envs.core.snapshot import generator_from, generator_state
+from llm_coop_envs.core.packing import generator_from, generator_state
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
 from llm_coop_envs.storage.files import write_whole

@@ -39,11 +39,10 @@ def write_curve(rows: Sequence[Row], learner: TabularLearner, reference: tuple[s
         title=learner.title.format(learner.learning.preset),
         x_label=f"episodes of learning ({count} {'episode' if count == 1 else 'episodes'} without exploration a point)",
         y_label=label,
-        y_range=(min(0.0, *values), None),
         curves=[
             Curve(label=f"{name}: {round(value, 2):g}", x=[0, episodes[-1]], y=[value, value], color=FAINT),
             Curve(label="Q-learners", x=episodes, y=values, color=BLUE, marked=True),
         ],
+        y_range=(min(0.0, *values), None),
     )
-    figure = draw_panels([[panel]], size=(7.0, 3.8))
-    write_whole(folder / PICTURE, picture(figure))
+    write_whole(folder / PICTURE, picture(draw_panels([[panel]], size=(7.0, 3.8))))

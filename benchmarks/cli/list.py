@@ -15,8 +15,8 @@ def list_command() -> None:
     from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.pages.describe import all_scenarios, first_line, policy_lines
     from llm_coop_envs.benchmarks.study.study import load_study, shipped_studies
-    from llm_coop_envs.policies.llm.playing.packs import HOME, load_pack
-    from llm_coop_envs.policies.llm.playing.presets import PRESETS
+    from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
+    from llm_coop_envs.policies.llm.playing.presets import presets
 
     console = Console()
     for scenario in all_scenarios():
@@ -36,10 +36,9 @@ def list_command() -> None:
         table.add_row(f"  {name}", escape(about))
     console.print(table)
     console.print("\n[bold]Language models[/]  (for any seat: --policy llm --model NAME; see 'llm-coop run --help')")
-    console.print(f"  presets   {', '.join([*PRESETS, 'none'])}", highlight=False)
-    packs = sorted(path.name for path in HOME.iterdir() if path.is_dir())
-    console.print(f"  packs     {', '.join(packs)} (or a folder of your own)", highlight=False)
-    personas = ["none", *load_pack("en-a").personas]
+    console.print(f"  presets   {', '.join([*presets(), 'none'])}", highlight=False)
+    console.print(f"  packs     {', '.join(shipped_packs())} (or a folder of your own)", highlight=False)
+    personas = ["none", *dict.fromkeys(name for one in load_pack("en-a").all_prompts() for name in one.personas)]
     console.print(f"  personas  {', '.join(personas)} (or words of your own)", highlight=False)
     console.print("\n[bold]Studies[/]")
     table = two_columns()

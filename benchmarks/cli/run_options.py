@@ -151,7 +151,7 @@ class RunOptions:
     def _parameters(self) -> dict[str, Any] | None:
         """Model parameters, if they are not the preset's."""
         from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
-        from llm_coop_envs.policies.llm.playing.presets import PRESETS
+        from llm_coop_envs.policies.llm.playing.presets import presets
 
         if self.parameters is not None:
             if self.temperature is not None:
@@ -160,10 +160,10 @@ class RunOptions:
             return {name: one.plain() for name, one in spot.mapping().items()}
         if self.temperature is None:
             return None
-        preset = self.preset or PRESET
-        if preset != NO_PRESET and preset not in PRESETS:
-            raise StudyError(f"--preset {preset}: is no preset; {suggestion(preset, [NO_PRESET, *PRESETS])}")
-        table = plain(PRESETS[preset].get("parameters", {})) if preset != NO_PRESET else {}
+        preset, known = self.preset or PRESET, {NO_PRESET: {}, **presets()}
+        if preset not in known:
+            raise StudyError(f"--preset {preset}: is no preset; {suggestion(preset, known)}")
+        table = plain(known[preset].get("parameters", {}))
         return {name: {**one, "temperature": self.temperature} for name, one in {"default": {}, **table}.items()}
 
     def _no_model_options(self) -> None:

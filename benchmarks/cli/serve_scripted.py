@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
 HANG = 2.0  # seconds of silence where a fault is a time-out; a real one would make trying things out tedious
 
-_STRANGER = (
-    "This is a scripted server and no language model. It answers the prompts of the shipped packs only, and this is "
-    "none of them."
-)
-
 
 @sentences
 def serve_scripted_command(
@@ -47,17 +42,19 @@ def serve_scripted_command(
 ) -> None:
     """Serve scripted answers in OpenAI's format, on this machine. This is NOT a language model.
 
-    The answers follow rules that read the prompt's text, and nothing that was played with them says anything about a
-    model. Answers are streamed where a request asks for it. Ctrl-C ends it.
+    It answers players whose model is called 'scripted' (or so with anything behind it): their requests carry the
+    question as data, and the answer is any legal one. Nothing that was played with it says anything about a model.
+    Answers are streamed where a request asks for it. Ctrl-C ends it.
     """
     from llm_coop_envs.core.extras import need
     from llm_coop_envs.policies.llm.testing.faults import TRANSPORT, Faults
 
     need("aiohttp", "serving scripted answers", "openai")
+    from llm_coop_envs.policies.llm.testing.answers import scripted_answer
     from llm_coop_envs.policies.llm.testing.server import ScriptedServer
 
     chosen = Faults.evenly(faults, tuple(kinds) if kinds else TRANSPORT, seed=seed, hang=HANG) if faults else Faults()
-    server = ScriptedServer(_answer, faults=chosen, latency=latency, at_once=at_once, host=host, port=port)
+    server = ScriptedServer(scripted_answer, faults=chosen, latency=latency, at_once=at_once, host=host, port=port)
     try:
         asyncio.run(_serve(server))
     except OSError as error:
@@ -65,15 +62,6 @@ def serve_scripted_command(
     except KeyboardInterrupt:
         pass
     note(f"Stopped after {sum(server.answered.values())} answers to {sum(server.asked.values())} requests.")
-
-
-def _answer(prompt: str) -> str:
-    from llm_coop_envs.policies.llm.testing.answers import scripted_answer
-
-    try:
-        return scripted_answer(prompt)
-    except LookupError:
-        return _STRANGER
 
 
 async def _serve(server: ScriptedServer) -> None:

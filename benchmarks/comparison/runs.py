@@ -18,7 +18,7 @@ import numpy as np
 from llm_coop_envs.benchmarks.comparison.arms import Arm
 from llm_coop_envs.benchmarks.comparison.playing import Row, market_env, measured
 from llm_coop_envs.benchmarks.study.players import make_policy
-from llm_coop_envs.core.policy import Table
+from llm_coop_envs.core.policy import Seating
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import read_appended as read_lines
 from llm_coop_envs.storage.files import write_whole
@@ -72,7 +72,7 @@ def fitted(arm: Arm) -> Arm:
         env = market_env(preset, talk=arm.talk, rounds=1)
         policy = make_policy("bertrand", arm.policy, arm.options)
         try:
-            Table(dict.fromkeys(env.possible_agents, policy), env.possible_agents).begin(
+            Seating(dict.fromkeys(env.possible_agents, policy), env.possible_agents).begin(
                 env.metadata["name"], env.settings, env.possible_agents, np.random.SeedSequence(0)
             )
         except LlmCoopError as error:

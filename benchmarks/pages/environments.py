@@ -18,7 +18,7 @@ HEAD = """# The environments
 
 All three share one contract ([design.md](design.md)): a flat Dict observation (`observation` in numbers, `phase`,
 `turn`, `messages` heard, `text` with everything in words), an action with a `choice` and, with talk on, a `message`,
-and infos with `action_mask`, `round`, `flags` (what was mended in the last submission) and `slots` (what the player
+and infos with `action_mask`, `round`, `flags` (what was replaced in the last submission) and `slots` (what the player
 may know, as plain values). Every choice, message or missing answer that cannot be used is replaced as described and
 flagged, never an exception.
 

@@ -19,7 +19,6 @@ from llm_coop_envs.core.settings import check_int, check_number
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import MILLION, Price
-from llm_coop_envs.policies.llm.playing.packs import shipped_packs
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 
@@ -168,7 +167,7 @@ def estimate_cost(
         watch: is told which episode is begun.
 
     Raises:
-        StudyError: no model plays in it, or scripted answers cannot read its prompts.
+        StudyError: no model plays in it.
     """
     models = tuple(dict.fromkeys(player.policy.partition(":")[2] for player in study.models))
     if not models:
@@ -179,7 +178,7 @@ def estimate_cost(
         seeds = condition.seeds[:episodes]
         for seed in seeds:
             watch(condition.name, seed)
-            asyncio.run(_played(study, condition, seed, chat))
+            asyncio.run(play_episode(study.seed, condition, seed, chat))
         asked = [chat.estimates[name] for name in _names(condition, seeds) if name in chat.estimates]
         if asked:
             found.append((condition, len(seeds), asked))
@@ -192,17 +191,6 @@ def estimate_cost(
         counters={model: counter_of(model)[1] for model in models},
         pace=pace,
     )
-
-
-async def _played(study: Study, condition: Condition, seed: int, chat: DryChat) -> None:
-    try:
-        await play_episode(study.seed, condition, seed, chat)
-    except LookupError as error:
-        packs = ", ".join(shipped_packs())
-        raise StudyError(
-            f"condition '{condition.name}': scripted answers cannot read its prompts; costs can be estimated for the "
-            f"shipped packs ({packs}) only, so take one of them with --pack for the estimate"
-        ) from error
 
 
 def _names(condition: Condition, seeds: Sequence[int]) -> list[str]:

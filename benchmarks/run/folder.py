@@ -139,9 +139,10 @@ def _reached(condition: Condition, endpoints: Mapping[str, Mapping[str, Any]]) -
 def described_models(study: Study) -> list[dict[str, Any]]:
     """What a run records of the language models in its seats: settings, prompt pack with its hash, token counter."""
     found: list[dict[str, Any]] = []
+    played = {condition.scenario for condition in study.conditions}
     for player in study.models:
         one = {"policy": player.policy, "options": plain(player.options)}
-        one.update(describe_model(player.policy, player.options))
+        one.update(describe_model(player.policy, player.options, played))
         if one not in found:
             found.append(one)
     return found

@@ -27,9 +27,9 @@ from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.testing.answers import scripted_reply
+from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 
-MODEL = "m"
+MODEL = "scripted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class KnownAnswers:
         prompt = request.messages[-1].content
         answer = self._known.get(prompt)
         if answer is None:
-            answer = self._known[prompt] = scripted_reply(request.messages)
+            answer = self._known[prompt] = scripted_answer(prompt, request.extra.get("metadata"))
         return ChatReply(answer, Usage(800, 12), "stop", MODEL, 0.8)
 
     async def aclose(self) -> None:

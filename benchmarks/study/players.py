@@ -8,7 +8,7 @@ kind is a module that is imported when it is first asked for, and offers `LABEL`
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from llm_coop_envs.core.registry import find_scenario
@@ -146,11 +146,11 @@ def asks_a_model(policy: str) -> bool:
     return policy.partition(":")[0] == LLM
 
 
-def describe_model(policy: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run records of a policy that asks a language model."""
+def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:
+    """What a run records of a policy that asks a language model, for the scenarios that are played."""
     kind, _, argument = policy.partition(":")
     module: Any = _kind(kind)
-    described: dict[str, Any] = module.describe(argument, options)
+    described: dict[str, Any] = module.describe(argument, options, played)
     return described
 
 

@@ -23,7 +23,7 @@ from llm_coop_envs.bertrand.env import ACT, BertrandEnv
 from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.paths import EXACT, PathCycle, discounted, path_cycle, same_cycle
 from llm_coop_envs.bertrand.rules import nearest, positions
-from llm_coop_envs.core.policy import PolicyLike, Table
+from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.errors import RunError, SettingsError
 
 TARGETS = ("best_reply", "nash", "joint", "lowest", "highest")
@@ -78,7 +78,7 @@ class Branching:
             why = "prices held together would end the episode; set it to 0"
             raise SettingsError("collusion_window", env.settings.collusion_window, why)
         self.env = env
-        self._table = Table(
+        self._table = Seating(
             seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats), env.possible_agents
         )
         self._seed = np.random.SeedSequence([seed, 1]) if policy_seed is None else policy_seed

@@ -19,7 +19,7 @@ class Market:
     Args:
         cost: each firm's cost of one unit, in money.
         quality: each firm's quality, in money (`a_i`, the intercept of both demand systems).
-        truncate: cut profits towards zero to whole numbers, as the code published with Wu et al. 2024 does.
+        truncate: cut profits towards zero to integers, as the code published with Wu et al. 2024 does.
     """
 
     cost: tuple[float, ...]

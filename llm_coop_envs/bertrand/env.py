@@ -6,20 +6,14 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.history import History, others
-from llm_coop_envs.bertrand.rules import (
-    Outcome,
-    nearest,
-    normalised_profits,
-    outcome,
-    positions,
-)
+from llm_coop_envs.bertrand.rules import RoundOutcome, nearest, normalised_profits, outcome, positions
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.actions import Indices
@@ -41,7 +35,7 @@ _REMEMBERED = 100_000
 class _Settled:
     """One combination of prices, settled: what it brought, and the arrays that follow from it."""
 
-    outcome: Outcome
+    outcome: RoundOutcome
     rewards: NDArray[np.float64]
     features: NDArray[np.float32]
 
@@ -57,7 +51,7 @@ class BertrandEnv(ScenarioEnv):
     the price. A choice that cannot be used is replaced and flagged `illegal_choice` (`missing_action` if nothing was
     given): no number, or one that is not finite, by the firm's own cost, moved into the range (as in the authors' code
     of Wu et al. 2024, which falls back to the cost); a price below the lowest by the lowest; one above the highest by
-    the highest. On a grid, what is no index is replaced by the index of the price nearest to the cost.
+    the highest. On a grid, anything but an index is replaced by the index of the price nearest to the cost.
 
     **Reward.** After each choice step the round's profit (or normalised profit); 0 in talk steps.
 
@@ -72,29 +66,15 @@ class BertrandEnv(ScenarioEnv):
     **End.** After `rounds` rounds (truncation), or when all prices have been close to each other between Nash and
     joint-profit price for `collusion_window` rounds in a row (termination).
 
-    Args:
-        preset: `"calvano"`, `"team_up"`, `"team_up_linear"`, `"fish"`, `"fish_1"`, `"fish_3_2"` or `"fish_10"`.
-        render_mode: `"human"`, `"rgb_array"`, `"ansi"`, or `None`.
-        max_cycles: truncate after exactly this many steps.
-        record: keep `events` of the running episode.
-        **fields_given: fields of `BertrandSettings`; they win over the preset's.
-
-    Raises:
-        SettingsError: a setting is unknown, impossible, or contradicts another.
+    Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `BertrandSettings`.
     """
 
-    metadata: dict[str, Any] = {
-        "name": "bertrand_v0",
-        "render_modes": ["human", "rgb_array", "ansi"],
-        "render_fps": 10,
-        "is_parallelizable": True,
-    }
+    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "bertrand_v0"}
     settings_type = BertrandSettings
     slots_type = BertrandSlots
     role = "firm"
-    act_phases = (ACT,)
     home = Path(__file__).parent
-
+    kept = ("_streak", "_pricing", "_prior", "_forced")
     settings: BertrandSettings
 
     def _setup(self) -> None:
@@ -121,9 +101,7 @@ class BertrandEnv(ScenarioEnv):
     def _set_bounds(self) -> None:
         """Price and profit scales at the extreme prices: demand falls in the own price and rises in the others'."""
         n = self.n_players
-        low_prices = np.array(self._floors)
-        high_prices = np.array(self._caps)
-        low, high = positions(low_prices, self.marks), positions(high_prices, self.marks)
+        low, high = positions(self._floors, self.marks), positions(self._caps, self.marks)
         most = np.empty(n)
         for i in range(n):
             best, worst = list(self._caps), list(self._floors)
@@ -160,11 +138,10 @@ class BertrandEnv(ScenarioEnv):
         self._pricing = False
         start = self._starting_prices()
         self._forced = start if settings.force_first_price else None
-        self._prior = start if start is not None and not settings.force_first_price else None
+        self._prior = None if settings.force_first_price else start
         self._latest = None if self._prior is None else self._settle(self._prior)
 
     def _starting_prices(self) -> tuple[float, ...] | None:
-        """The prices before round 1: given, drawn, or none."""
         if self.settings.initial_prices != "random":
             return self.settings.start
         if self._grids:
@@ -191,14 +168,12 @@ class BertrandEnv(ScenarioEnv):
         return self._talk_stage([order] * settings.exchanges, everyone())
 
     def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
-        key = tuple(choices.tolist())
+        key, forced = tuple(choices.tolist()), self._forced is not None
         if self._forced is not None:
-            settled, forced = self._settle(self._forced), True
+            settled = self._settle(self._forced)
             self._forced = None
-        elif self._grids:
-            settled, forced = self._settle_grid(key), False
         else:
-            settled, forced = self._settle(key), False
+            settled = self._settle_grid(key) if self._grids else self._settle(key)
         result = settled.outcome
         self._latest = settled
         self._history.add(result)
@@ -218,7 +193,6 @@ class BertrandEnv(ScenarioEnv):
         return settled
 
     def _settle(self, prices: tuple[float, ...]) -> _Settled:
-        """Settle a round at these prices."""
         result = outcome(self.market, self.marks, self._band, prices)
         places, gains = result.places, result.gains
         rows = [(1.0, places[i], *others(places, i), gains[i]) for i in range(self.n_players)]
@@ -231,14 +205,14 @@ class BertrandEnv(ScenarioEnv):
         return np.array([nearest(self._grids[i], self.market.cost[i]) for i in who.tolist()], dtype=np.int64)
 
     def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        usable, mended = values.tolist(), [False] * len(who)
+        usable, replaced = values.tolist(), [False] * len(who)
         cap = self._caps[0]
         for k, i in enumerate(who.tolist()):
             value, floor = usable[k], self._floors[i]
             if not floor <= value <= cap:
                 wanted = value if abs(value) < np.inf else self.market.cost[i]
-                usable[k], mended[k] = min(max(wanted, floor), cap), True
-        return np.array(usable), np.array(mended)
+                usable[k], replaced[k] = min(max(wanted, floor), cap), True
+        return np.array(usable), np.array(replaced)
 
     # Views.
 
@@ -250,17 +224,16 @@ class BertrandEnv(ScenarioEnv):
             blank = np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32)
             blank[:, 0] = -1.0
             return blank
-        features: NDArray[np.float32] = self._latest.features.copy()
-        return features
+        return np.array(self._latest.features)
 
     def _state_vector(self) -> NDArray[np.float64]:
         settings, latest = self.settings, self._latest
         window = settings.collusion_window
         filled = self._streak / window if window else 0.0
-        head = [self._history.played / settings.rounds, filled, -1.0 if latest is None else 1.0]
+        head = [self._history.played / settings.rounds, filled]
         if latest is None:
-            return np.array(head + [0.0] * (2 * self.n_players))
-        return np.array([*head, *latest.outcome.places, *latest.outcome.gains])
+            return np.array([*head, -1.0] + [0.0] * (2 * self.n_players))
+        return np.array([*head, 1.0, *latest.outcome.places, *latest.outcome.gains])
 
     def _slots(self, index: int, common: dict[str, Any]) -> BertrandSlots:
         settings, number = self.settings, self.round
@@ -304,12 +277,8 @@ class BertrandEnv(ScenarioEnv):
     # Records and snapshots.
 
     def _start_event(self) -> Event:
-        marks = self.marks
         return {
-            "nash": list(marks.nash),
-            "joint": list(marks.joint),
-            "nash_profit": list(marks.nash_profit),
-            "joint_profit": list(marks.joint_profit),
+            **{name: list(getattr(self.marks, name)) for name in ("nash", "joint", "nash_profit", "joint_profit")},
             "cost": list(self.market.cost),
             "band": [self._band.low, self._band.high, self._band.tolerance],
             "initial_prices": None if self._prior is None else list(self._prior),
@@ -325,19 +294,11 @@ class BertrandEnv(ScenarioEnv):
         ]
 
     def _snapshot(self) -> dict[str, Any]:
-        return {
-            "played": self._history.played,
-            "prices": self._history.prices(),
-            "streak": self._streak,
-            "pricing": self._pricing,
-            "prior": None if self._prior is None else list(self._prior),
-            "forced": None if self._forced is None else list(self._forced),
-        }
+        return {**super()._snapshot(), "played": self._history.played, "prices": self._history.prices()}
 
     def _restore(self, data: Mapping[str, Any]) -> None:
+        super()._restore(data)
         settings = self.settings
-        self._streak, self._pricing = data["streak"], data["pricing"]
-        self._prior, self._forced = (None if data[name] is None else tuple(data[name]) for name in ("prior", "forced"))
         prices = [tuple(p) for p in data["prices"]]
         self._history = History(settings.history_window, settings.bin_size, settings.bins)
         self._history.restore(data["played"], prices, lambda p: self._settle(p).outcome)
@@ -345,10 +306,6 @@ class BertrandEnv(ScenarioEnv):
         self._latest = None if last is None else self._settle(last)
 
 
-def _round_data(result: Outcome) -> dict[str, Any]:
-    return {
-        "prices": list(result.prices),
-        "demand": list(result.demand),
-        "profits": list(result.profits),
-        "together": result.together,
-    }
+def _round_data(result: RoundOutcome) -> dict[str, Any]:
+    numbers = {name: list(getattr(result, name)) for name in ("prices", "demand", "profits")}
+    return {**numbers, "together": result.together}

@@ -25,13 +25,9 @@ _BISECTION_STEPS = 200
 
 
 def nash_prices(market: Market) -> tuple[float, ...]:
-    """Prices at which no firm gains by changing its own (the one-shot Bertrand-Nash equilibrium).
+    """Prices, one per firm, at which no firm gains by changing its own (the one-shot Bertrand-Nash equilibrium).
 
-    Args:
-        market: the firms and their demand.
-
-    Returns:
-        One price per firm. With identical linear goods and equal costs this is the cost.
+    With identical linear goods and equal costs this is the cost.
 
     Raises:
         SettingsError: no such prices with positive sales exist, or they cannot be computed to `RESIDUAL`.
@@ -52,13 +48,7 @@ def nash_prices(market: Market) -> tuple[float, ...]:
 
 
 def joint_prices(market: Market) -> tuple[float, ...]:
-    """Prices at which the firms' profits add up to most (as one owner of all firms would set them).
-
-    Args:
-        market: the firms and their demand.
-
-    Returns:
-        One price per firm.
+    """Prices, one per firm, at which their profits add up to most (as one owner of all firms would set them).
 
     Raises:
         SettingsError: no such prices with positive sales exist, or they cannot be computed to `RESIDUAL`.
@@ -85,17 +75,10 @@ def joint_prices(market: Market) -> tuple[float, ...]:
 
 
 def best_reply(market: Market, firm: int, prices: Sequence[float]) -> float:
-    """The price that earns firm `firm` most this round, given the others' prices.
+    """The price, not below cost, that earns firm `firm` most this round, given everybody's prices (its own is ignored).
 
-    Args:
-        market: the firms and their demand.
-        firm: who replies.
-        prices: everybody's prices; the replier's own is ignored.
-
-    Returns:
-        The price, not below cost. Where goods are identical no best reply exists (any price just below the
-        rival's is beaten by one closer to it): then `HOMOGENEOUS_CUT` below the lowest rival, or the monopoly
-        price if that is lower, or cost.
+    Where goods are identical no best reply exists (any price just below the rival's is beaten by one closer to it):
+    then `HOMOGENEOUS_CUT` below the lowest rival, or the monopoly price if that is lower, or cost.
     """
     cost = market.cost[firm]
     if isinstance(market, LogitMarket):
@@ -133,9 +116,7 @@ def _share_odds(log_y: float) -> float:
 def _rising_root(rising: Callable[[float], tuple[float, float]], target: float) -> float:
     """Solve value(u) = target for a convex function with slope >= 1, where Newton's method cannot fail.
 
-    Args:
-        rising: gives value and slope.
-        target: the value to reach.
+    `rising` gives value and slope.
     """
     u = math.log(target) if target > 1.0 else target
     for _ in range(_NEWTON_STEPS):
@@ -162,10 +143,8 @@ def _logit_nash(market: LogitMarket) -> tuple[float, ...]:
         y = 0.5 * (low + high)
         if y in (low, high):
             break
-        if sum(x / (1.0 + x) for x in odds(y)) + math.exp(outside - y) > 1.0:
-            low = y
-        else:
-            high = y
+        crowded = sum(x / (1.0 + x) for x in odds(y)) + math.exp(outside - y) > 1.0
+        low, high = (y, high) if crowded else (low, y)
     return tuple(c + mu * (1.0 + x) for c, x in zip(market.cost, odds(0.5 * (low + high)), strict=True))
 
 
@@ -183,14 +162,11 @@ def _linear_nash(market: LinearMarket) -> tuple[float, ...]:
     return tuple(a - (gap + r * total) / (2.0 + r) for a, gap in zip(market.quality, gaps, strict=True))
 
 
-def _linear_reply(market: LinearMarket, firm: int, prices: Sequence[float]) -> float:
-    """The stationary point of the profit when every firm sells."""
-    rivals = [j for j in range(market.firms) if j != firm]
-    return _reply_among(market, firm, prices, rivals)
-
-
-def _reply_among(market: LinearMarket, firm: int, prices: Sequence[float], rivals: Sequence[int]) -> float:
-    """The stationary point of the profit when exactly `rivals` sell beside the firm."""
+def _linear_reply(
+    market: LinearMarket, firm: int, prices: Sequence[float], among: Sequence[int] | None = None
+) -> float:
+    """The stationary point of the profit when all rivals, or exactly those `among`, sell beside the firm."""
+    rivals = [j for j in range(market.firms) if j != firm] if among is None else among
     surplus = sum(market.quality[j] - prices[j] for j in rivals)
     return (market.quality[firm] + market.cost[firm] - _rivalry(market, len(rivals) + 1) * surplus) / 2
 
@@ -201,7 +177,7 @@ def _clamped_reply(market: LinearMarket, firm: int, prices: Sequence[float], inn
     rivals = sorted((j for j in range(market.firms) if j != firm), key=lambda j: (-surplus[j], j))
     candidates = [inner]
     for k, rival in enumerate(rivals):
-        candidates.append(_reply_among(market, firm, prices, rivals[:k]))
+        candidates.append(_linear_reply(market, firm, prices, rivals[:k]))
         if market.d > 0.0:
             # Here this rival stops selling: its surplus is d times what the firm and the k rivals before it
             # sell.
@@ -232,15 +208,9 @@ def _check(market: Market, prices: Sequence[float], missed: Sequence[float], kin
     """Refuse a solution that does not solve, or that has a firm without sales."""
     size = max(1e-300, *(abs(p) for p in prices))
     if not all(math.isfinite(p) for p in prices) or not max(abs(m) for m in missed) <= RESIDUAL * size:
-        raise SettingsError(
-            "cost",
-            market.cost,
-            f"the {kind} prices of this market cannot be computed; choose milder parameters",
-        )
+        why = f"the {kind} prices of this market cannot be computed; choose milder parameters"
+        raise SettingsError("cost", market.cost, why)
     for i, sold in enumerate(market.demand(prices)):
         if not sold > 0.0:
-            raise SettingsError(
-                "cost",
-                market.cost,
-                f"firm {i} would sell nothing at the {kind} prices; bring costs and qualities closer",
-            )
+            why = f"firm {i} would sell nothing at the {kind} prices; bring costs and qualities closer"
+            raise SettingsError("cost", market.cost, why)

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from llm_coop_envs.bertrand.rules import Outcome
-from llm_coop_envs.bertrand.slots import Bin, Row
+from llm_coop_envs.bertrand.rules import RoundOutcome
+from llm_coop_envs.bertrand.slots import Bin, PastRow
 
 
 def others(values: tuple[float, ...], firm: int) -> tuple[float, ...]:
@@ -32,16 +32,16 @@ class History:
         self.bins = bins
         self.played = 0
         # One block more than is shown: the block under way pushes nothing out that still counts.
-        self._outcomes: deque[Outcome] = deque(maxlen=max(1, window, (bins + 1) * bin_size if bins else 0))
-        self._rows: dict[int, tuple[int, tuple[Row, ...]]] = {}
+        self._outcomes: deque[RoundOutcome] = deque(maxlen=max(1, window, (bins + 1) * bin_size if bins else 0))
+        self._rows: dict[int, tuple[int, tuple[PastRow, ...]]] = {}
         self._blocks: dict[int, tuple[int, tuple[Bin, ...]]] = {}
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RoundOutcome) -> None:
         """Append a round."""
         self.played += 1
         self._outcomes.append(outcome)
 
-    def rows(self, firm: int) -> tuple[Row, ...]:
+    def rows(self, firm: int) -> tuple[PastRow, ...]:
         """The latest rounds as `firm` knows them, oldest first."""
         until, known = self._rows.get(firm, (0, ()))
         if until < self.played:
@@ -50,7 +50,7 @@ class History:
             recent = islice(self._outcomes, len(self._outcomes) - new, None)
             first = self.played - new + 1
             added = [
-                Row(number, o.prices[firm], o.demand[firm], o.profits[firm], others(o.prices, firm))
+                PastRow(number, o.prices[firm], o.demand[firm], o.profits[firm], others(o.prices, firm))
                 for number, o in enumerate(recent, first)
             ]
             known = (*known, *added)[-shown:] if shown else ()
@@ -68,7 +68,6 @@ class History:
         return known
 
     def _block(self, block: int, firm: int) -> Bin:
-        """Means over one block of rounds."""
         size = self.bin_size
         start = block * size - (self.played - len(self._outcomes))
         rounds = list(islice(self._outcomes, start, start + size))
@@ -83,7 +82,7 @@ class History:
         )
 
     @property
-    def outcomes(self) -> tuple[Outcome, ...]:
+    def outcomes(self) -> tuple[RoundOutcome, ...]:
         """The remembered rounds, oldest first."""
         return tuple(self._outcomes)
 
@@ -91,7 +90,7 @@ class History:
         """The remembered prices, oldest first: all that `restore` needs."""
         return [list(o.prices) for o in self._outcomes]
 
-    def restore(self, played: int, prices: Iterable[tuple[float, ...]], settle: Callable[..., Outcome]) -> None:
+    def restore(self, played: int, prices: Iterable[tuple[float, ...]], settle: Callable[..., RoundOutcome]) -> None:
         """Become the history that had `played` rounds and remembered `prices`."""
         self._outcomes.clear()
         self._outcomes.extend(settle(p) for p in prices)

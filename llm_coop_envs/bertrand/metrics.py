@@ -6,14 +6,15 @@ rules, learners. Rounds are counted from 1, windows include both ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
+from llm_coop_envs.core.records import of_type, start_of
 from llm_coop_envs.core.scenario import Measures
 
 INDEX_FIRST = 250
@@ -28,15 +29,9 @@ WINDOW = 200
 
 
 def together(prices: ArrayLike, marks: Benchmarks, band: Band) -> NDArray[np.bool_]:
-    """In which rounds prices were held together.
+    """In which rounds prices, (rounds, firms), were held together: (rounds,) of booleans.
 
-    Args:
-        prices: (rounds, firms).
-        marks: the market's benchmarks.
-        band: when they count so; a setting's own is `settings.band`.
-
-    Returns:
-        (rounds,) of booleans.
+    What counts as together is the `band`; a setting's own is `settings.band`.
     """
     return np.array([band.holds(row) for row in positions(prices, marks).tolist()], dtype=np.bool_)
 
@@ -44,8 +39,7 @@ def together(prices: ArrayLike, marks: Benchmarks, band: Band) -> NDArray[np.boo
 def lasting_from(held: ArrayLike) -> int | None:
     """The round from which on prices were held together until the end; `None` if they were not at the end.
 
-    Args:
-        held: (rounds,) from `together`.
+    `held`, here and below, is (rounds,) from `together`.
     """
     flags = np.asarray(held, dtype=bool)
     if not len(flags) or not flags[-1]:
@@ -55,11 +49,7 @@ def lasting_from(held: ArrayLike) -> int | None:
 
 
 def longest_run(held: ArrayLike) -> int:
-    """The largest number of consecutive rounds in which prices were held together.
-
-    Args:
-        held: (rounds,) from `together`.
-    """
+    """The largest number of consecutive rounds in which prices were held together."""
     longest = run = 0
     for flag in np.asarray(held, dtype=bool).tolist():
         run = run + 1 if flag else 0
@@ -68,12 +58,7 @@ def longest_run(held: ArrayLike) -> int:
 
 
 def window_reached(held: ArrayLike, window: int) -> int | None:
-    """The round that completes the first `window` consecutive rounds held together; `None` if none does.
-
-    Args:
-        held: (rounds,) from `together`.
-        window: how many rounds, 1 or more (Wu et al. 2024: 200).
-    """
+    """The round that completes the first `window` (1 or more) consecutive rounds held together; `None` if none does."""
     run = 0
     for number, flag in enumerate(np.asarray(held, dtype=bool).tolist(), 1):
         run = run + 1 if flag else 0
@@ -83,15 +68,9 @@ def window_reached(held: ArrayLike, window: int) -> int | None:
 
 
 def mean_prices(prices: ArrayLike, first: int, last: int) -> Floats:
-    """Each firm's mean price over the rounds `first` to `last`, as far as they were played.
+    """Each firm's mean of (rounds, firms) prices over the rounds `first` to `last`, as far as they were played.
 
-    Args:
-        prices: (rounds, firms).
-        first: the first round, from 1.
-        last: the last round.
-
-    Returns:
-        (firms,), NaN if none of these rounds was played.
+    (firms,), NaN if none of these rounds was played.
     """
     chosen = np.asarray(prices, dtype=np.float64)[first - 1 : last]
     return chosen.mean(axis=0) if len(chosen) else np.full(chosen.shape[1], np.nan)
@@ -121,19 +100,12 @@ def collusiveness_index(
 
 
 def price_spread(prices: ArrayLike) -> Floats:
-    """The difference between the highest and the lowest price of each round.
-
-    Args:
-        prices: (rounds, firms).
-
-    Returns:
-        (rounds,) in money.
-    """
+    """The difference between the highest and the lowest of (rounds, firms) prices: (rounds,) in money."""
     return np.asarray(np.ptp(np.asarray(prices, dtype=np.float64), axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedMarket:
     """An episode's numbers, taken from its events.
 
     Attributes:
@@ -141,7 +113,6 @@ class Recorded:
         marks: the market's benchmarks.
         band: when prices count as held together.
         prices: (rounds, firms).
-        demand: (rounds, firms).
         profits: (rounds, firms).
         rounds: the round events.
         messages: how many messages were sent.
@@ -152,47 +123,32 @@ class Recorded:
     marks: Benchmarks
     band: Band
     prices: Floats
-    demand: Floats
     profits: Floats
-    rounds: list[dict[str, Any]]
+    rounds: list[Mapping[str, Any]]
     messages: int
     reason: str | None
 
 
-def read(events: Sequence[dict[str, Any]]) -> Recorded:
+def read(events: Sequence[dict[str, Any]]) -> RecordedMarket:
     """Collect an episode's numbers from its events.
-
-    Args:
-        events: as recorded by the environment, in order.
 
     Raises:
         ValueError: there is no `start` event.
     """
-    start = next((event for event in events if event["type"] == "start"), None)
-    if start is None:
-        raise ValueError("these events have no 'start'; give all events of one episode, from reset on")
-    rounds = [event for event in events if event["type"] == "round"]
+    start, rounds = start_of(events), of_type(events, "round")
     shape = (len(rounds), len(start["nash"]))
-    columns = (
-        np.array([event[name] for event in rounds], dtype=np.float64).reshape(shape)
-        for name in ("prices", "demand", "profits")
+    prices, profits = (
+        np.array([event[name] for event in rounds], dtype=np.float64).reshape(shape) for name in ("prices", "profits")
     )
-    prices, demand, profits = columns
-    return Recorded(
+    return RecordedMarket(
         settings=start["settings"],
-        marks=Benchmarks(
-            nash=tuple(start["nash"]),
-            joint=tuple(start["joint"]),
-            nash_profit=tuple(start["nash_profit"]),
-            joint_profit=tuple(start["joint_profit"]),
-        ),
+        marks=Benchmarks(**{one.name: tuple(start[one.name]) for one in fields(Benchmarks)}),
         band=Band(**dict(zip(("low", "high", "tolerance"), start["band"], strict=True))),
         prices=prices,
-        demand=demand,
         profits=profits,
         rounds=rounds,
-        messages=sum(event["type"] == "message" for event in events),
-        reason=next((event["reason"] for event in events if event["type"] == "end"), None),
+        messages=len(of_type(events, "message")),
+        reason=next((event["reason"] for event in of_type(events, "end")), None),
     )
 
 
@@ -237,14 +193,7 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
 
 
 def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One flat row per round.
-
-    Args:
-        events: as recorded by the environment, in order.
-
-    Returns:
-        Rows with `round`, `price_i`, `demand_i`, `profit_i` for each firm i, `profit_gain`, `together` and `forced`.
-    """
+    """Flat rows: `round`, `price_i`, `demand_i`, `profit_i` of firm i, `profit_gain`, `together`, `forced`."""
     record = read(events)
     gains = profit_gain(record.profits, record.marks).tolist()
     rows = []
@@ -252,10 +201,7 @@ def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"round": event["round"]}
         for column, name in (("price", "prices"), ("demand", "demand"), ("profit", "profits")):
             row.update({f"{column}_{i}": value for i, value in enumerate(event[name])})
-        row["profit_gain"] = gain
-        row["together"] = event["together"]
-        row["forced"] = event["forced"]
-        rows.append(row)
+        rows.append({**row, "profit_gain": gain, "together": event["together"], "forced": event["forced"]})
     return rows
 
 

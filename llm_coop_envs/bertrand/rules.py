@@ -75,7 +75,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RoundOutcome:
     """What one round's prices brought; one value per firm in each tuple.
 
     Attributes:
@@ -150,12 +150,7 @@ def nearest(grid: Sequence[float], price: float) -> int:
 
 
 def positions(prices: Any, marks: Benchmarks) -> Floats:
-    """Prices on the scale where each firm's Nash price is 0 and its joint-profit price 1.
-
-    Args:
-        prices: (..., firms).
-        marks: the market's benchmarks.
-    """
+    """(..., firms) prices on the scale where each firm's Nash price is 0 and its joint-profit price 1."""
     nash = np.asarray(marks.nash)
     return np.asarray((np.asarray(prices, dtype=np.float64) - nash) / (np.asarray(marks.joint) - nash))
 
@@ -165,20 +160,13 @@ def places(prices: Sequence[float], marks: Benchmarks) -> list[float]:
     return [(p - low) / (high - low) for p, low, high in zip(prices, marks.nash, marks.joint, strict=True)]
 
 
-def outcome(market: Market, marks: Benchmarks, band: Band, prices: Sequence[float]) -> Outcome:
-    """Settle one round.
-
-    Args:
-        market: the firms and their demand.
-        marks: its benchmarks.
-        band: when prices count as held together.
-        prices: one per firm.
-    """
+def outcome(market: Market, marks: Benchmarks, band: Band, prices: Sequence[float]) -> RoundOutcome:
+    """Settle one round in which the firms ask `prices`, one per firm."""
     demand = market.demand(prices)
     profits = market.earned(prices, demand)
     where = places(prices, marks)
     gap = marks.mean_gap
-    return Outcome(
+    return RoundOutcome(
         prices=tuple(prices),
         demand=tuple(demand),
         profits=tuple(profits),
@@ -191,12 +179,7 @@ def outcome(market: Market, marks: Benchmarks, band: Band, prices: Sequence[floa
 def profit_gain(profits: Any, marks: Benchmarks) -> Floats:
     """The profit gain Delta (Calvano et al. 2020) of the firms' mean profit: 0 at Nash, 1 at joint profit.
 
-    Args:
-        profits: (..., firms); rounds, means over rounds, anything that ends in the firms.
-        marks: the market's benchmarks.
-
-    Returns:
-        (...) gains.
+    `profits` are (..., firms): rounds, means over rounds, anything that ends in the firms; the gains are (...).
     """
     mean = np.asarray(profits, dtype=np.float64).mean(axis=-1)
     return np.asarray((mean - np.mean(marks.nash_profit)) / marks.mean_gap)
@@ -206,14 +189,7 @@ def normalised_profits(profits: Any, marks: Benchmarks) -> Floats:
     """Each firm's profit above Nash, in units of the firms' mean distance from Nash to joint profit.
 
     For equal firms this is 0 at Nash and 1 at joint profit; for unequal ones the firms' mean is, because at
-    the joint optimum one of them may earn less than at Nash.
-
-    Args:
-        profits: (..., firms).
-        marks: the market's benchmarks.
-
-    Returns:
-        (..., firms).
+    the joint optimum one of them may earn less than at Nash. `profits` and what is returned are (..., firms).
     """
     above = np.asarray(profits, dtype=np.float64) - np.asarray(marks.nash_profit)
     return np.asarray(above / marks.mean_gap)
@@ -229,8 +205,8 @@ def profit_table(market: Market, grids: Sequence[Sequence[float]]) -> tuple[Floa
     Returns:
         Demand and profits, each (m, ..., m, firms): firm i's price index is axis i.
     """
-    size = tuple(len(grid) for grid in grids)
-    demand = [market.demand(prices) for prices in itertools.product(*grids)]
-    profits = [market.earned(p, q) for p, q in zip(itertools.product(*grids), demand, strict=True)]
-    shape = (*size, market.firms)
+    asked = list(itertools.product(*grids))
+    demand = [market.demand(prices) for prices in asked]
+    profits = [market.earned(prices, sold) for prices, sold in zip(asked, demand, strict=True)]
+    shape = (*map(len, grids), market.firms)
     return np.array(demand).reshape(shape), np.array(profits).reshape(shape)

@@ -13,6 +13,7 @@ SCENARIO = Scenario(
     measures=f"{_ROOM}.metrics:MEASURES",
     scripted=f"{_ROOM}.scripted:POLICIES",
     opponent="price_matching",
+    workflow=f"{_ROOM}.workflow:BertrandWorkflow",
     scene=f"{_ROOM}.scene:BertrandTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:BertrandSection",

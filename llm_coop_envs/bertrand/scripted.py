@@ -9,27 +9,22 @@ shown: with `history_window=0` they act as in the first round.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable
 
-from llm_coop_envs.bertrand.demand import Market
 from llm_coop_envs.bertrand.equilibrium import best_reply
-from llm_coop_envs.bertrand.rules import Benchmarks, nearest
+from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
+from llm_coop_envs.policies.base import Policy, SlotsPolicy
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def last_prices(slots: BertrandSlots) -> tuple[float, tuple[float, ...]] | None:
-    """A firm's own last price and its rivals', or `None` if there are none yet.
-
-    Args:
-        slots: what the firm knows.
-    """
+    """A firm's own last price and its rivals', or `None` if there are none yet."""
     if slots.history:
         return slots.history[-1].price, slots.history[-1].rival_prices
     if slots.prior:
@@ -38,51 +33,32 @@ def last_prices(slots: BertrandSlots) -> tuple[float, tuple[float, ...]] | None:
 
 
 def choice_for(slots: BertrandSlots, price: float) -> int | float:
-    """The legal choice that is closest to a price; the lower one of two equally close.
-
-    Args:
-        slots: what the firm knows.
-        price: the price it wants.
-    """
+    """The legal choice that is closest to a price; the lower one of two equally close."""
     if slots.choices:
         return min(slots.choices, key=lambda choice: (abs(choice[1] - price), choice[0]))[0]
     return min(max(price, slots.floor), slots.cap)
 
 
-class PricingPolicy(ScriptedPolicy):
+class PricingPolicy(SlotsPolicy):
     """Names a price in act phases and is silent in talk, unless a subclass speaks."""
 
+    plays = "bertrand"
+    settings_type = BertrandSettings
     settings: BertrandSettings
-    market: Market
-    marks: Benchmarks
 
     def begin(self, episode: Episode) -> None:
-        """Start an episode: read the market from its settings.
-
-        Raises:
-            SettingsError: the episode is of another scenario.
-        """
+        """Start an episode: read the market from its settings."""
         super().begin(episode)
-        if not isinstance(episode.settings, BertrandSettings):
-            raise SettingsError("policy", type(self).__name__, f"plays bertrand, not {episode.scenario}")
-        self.settings = episode.settings
-        self.market = episode.settings.market
-        self.marks = episode.settings.marks
+        self.market = self.settings.market
+        self.marks = self.settings.marks
 
-    def decide(self, request: Request) -> Action:
-        """One firm's message or choice."""
-        slots: BertrandSlots = request.info["slots"]
-        if slots.phase == TALK:
-            return {"message": self.speak(slots)}
-        return {"choice": choice_for(slots, self.price(slots))}
+    def choose(self, slots: BertrandSlots) -> float:
+        """The legal choice that is closest to the price wanted."""
+        return choice_for(slots, self.price(slots))
 
-    def speak(self, slots: BertrandSlots) -> str:
-        """What to say; nothing by default."""
-        return ""
-
+    @abstractmethod
     def price(self, slots: BertrandSlots) -> float:
-        """The price wanted; it is moved to the closest legal one."""
-        raise NotImplementedError
+        """The price wanted."""
 
     def firm(self, slots: BertrandSlots) -> int:
         """The index of the firm whose slots these are."""
@@ -222,7 +198,7 @@ class PriceMatching(PricingPolicy):
             raise SettingsError("step", step, "must be above 0 and at most 1")
         self.step = step
 
-    def speak(self, slots: BertrandSlots) -> str:
+    def say(self, slots: BertrandSlots) -> str:
         """A proposal, or assent to a lower one."""
         mine, heard = self._mine(slots), self._heard(slots)
         if heard is None or heard >= mine:

@@ -15,18 +15,14 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
-from llm_coop_envs.core.settings import (
-    ScenarioSettings,
-    check_int,
-    check_number,
-)
+from llm_coop_envs.core.settings import ScenarioSettings, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000
 
 # The authors' code writes its two slopes in these decimals (about 1/150 and 1/300). They lie a hair below the
-# fractions, so that profits which are whole numbers on paper are not truncated to the number below.
+# fractions, so that profits which are integers on paper are not truncated to the number below.
 _TEAM_UP_BETA = 0.00666666666666
 _TEAM_UP_D = 0.00333333333333
 
@@ -86,7 +82,7 @@ class BertrandSettings(ScenarioSettings):
         price_cap: the highest price (continuous). `None`: for linear demand the highest `quality`, at which
             nobody buys; for logit demand 1.5 times the highest joint-profit price, to 2 decimals (the range
             named to the models in EconEvals 2025).
-        truncate_profit: cut profits to whole numbers (authors' code of Wu et al.).
+        truncate_profit: cut profits to integers (authors' code of Wu et al.).
         clamp_demand: linear only: nobody sells less than nothing. The authors' code of Wu et al. does not
             clamp.
         reward: `"profit"` of the round, or `"normalised"`: 0 at Nash, 1 at joint profit (see
@@ -212,8 +208,7 @@ class BertrandSettings(ScenarioSettings):
         for name in ("mu", "scale", "price_unit", "beta"):
             check_number(self, name, 0.0, above=True)
         check_number(self, "d", 0.0, self.beta, above=True)
-        if self.benchmark_decimals is not None:
-            check_int(self, "benchmark_decimals", 0, 15)
+        check_int(self, "benchmark_decimals", 0, 15, optional=True)
         self._check_prices()
 
     def _per_firm(self, name: str) -> None:
@@ -232,7 +227,6 @@ class BertrandSettings(ScenarioSettings):
             object.__setattr__(self, name, tuple(float(number) for number in numbers))
 
     def _check_prices(self) -> None:
-        """Check what depends on the market's own prices."""
         if self.clamp_demand and self.demand == "logit":
             raise SettingsError("clamp_demand", True, "has no effect on logit demand, which is never negative; drop it")
         # Solves the market: if it has no Nash or joint-profit prices, that is said now.
@@ -242,68 +236,45 @@ class BertrandSettings(ScenarioSettings):
         if self.price_cap is not None:
             check_number(self, "price_cap", 0.0, above=True)
             if self.prices == "grid":
-                raise SettingsError(
-                    "price_cap",
-                    self.price_cap,
-                    "has no effect on a grid of prices; drop it or use continuous prices",
-                )
+                why = "has no effect on a grid of prices; drop it or use continuous prices"
+                raise SettingsError("price_cap", self.price_cap, why)
         if self.prices == "grid":
             for i, (grid, floor) in enumerate(zip(self.grids, self.floors, strict=True)):
                 if grid[0] < floor:
-                    raise SettingsError(
-                        "grid_margin",
-                        self.grid_margin,
-                        f"takes firm {i}'s grid down to {grid[0]:g}, below the lowest price {floor:g}; make it smaller",
+                    why = (
+                        f"takes firm {i}'s grid down to {grid[0]:g}, below the lowest price {floor:g}; make it smaller"
                     )
+                    raise SettingsError("grid_margin", self.grid_margin, why)
         elif self.cap <= max(self.floors):
-            raise SettingsError(
-                "price_cap",
-                self.price_cap,
-                f"{self.cap:g} is not above the lowest price {max(self.floors):g}",
-            )
+            why = f"{self.cap:g} is not above the lowest price {max(self.floors):g}"
+            raise SettingsError("price_cap", self.price_cap, why)
         if isinstance(self.initial_prices, str):
             if self.initial_prices != "random":
-                raise SettingsError(
-                    "initial_prices",
-                    self.initial_prices,
-                    "must be 'random', a price, a list of one price per firm, or nothing",
-                )
+                why = "must be 'random', a price, a list of one price per firm, or nothing"
+                raise SettingsError("initial_prices", self.initial_prices, why)
         elif self.initial_prices is not None:
             self._per_firm("initial_prices")
             if self.prices == "continuous" and max(self._spread(self.initial_prices)) > self.cap:
-                raise SettingsError(
-                    "initial_prices", self.initial_prices, f"must not be above the highest price {self.cap:g}"
-                )
+                why = f"must not be above the highest price {self.cap:g}"
+                raise SettingsError("initial_prices", self.initial_prices, why)
         elif self.force_first_price:
             raise SettingsError("force_first_price", True, "needs initial_prices; say which prices round 1 has")
 
     def _spread(self, value: float | tuple[float, ...]) -> tuple[float, ...]:
-        """One value per firm."""
         return value if isinstance(value, tuple) else (float(value),) * self.firms
 
     @property
     def market(self) -> Market:
         """The market these settings describe, in the money the firms see."""
         unit = self.price_unit
-        cost = tuple(c * unit for c in self._spread(self.cost))
-        quality = tuple(a * unit for a in self._spread(self.quality))
+        firms: dict[str, Any] = {
+            "cost": tuple(c * unit for c in self._spread(self.cost)),
+            "quality": tuple(a * unit for a in self._spread(self.quality)),
+            "truncate": self.truncate_profit,
+        }
         if self.demand == "logit":
-            return LogitMarket(
-                cost=cost,
-                quality=quality,
-                truncate=self.truncate_profit,
-                outside=self.outside * unit,
-                mu=self.mu * unit,
-                scale=self.scale,
-            )
-        return LinearMarket(
-            cost=cost,
-            quality=quality,
-            truncate=self.truncate_profit,
-            beta=self.beta * unit,
-            d=self.d * unit,
-            clamp=self.clamp_demand,
-        )
+            return LogitMarket(**firms, outside=self.outside * unit, mu=self.mu * unit, scale=self.scale)
+        return LinearMarket(**firms, beta=self.beta * unit, d=self.d * unit, clamp=self.clamp_demand)
 
     @property
     def marks(self) -> Benchmarks:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from llm_coop_envs.core.slots import Heard, Slots
 
 
-class Row(NamedTuple):
+class PastRow(NamedTuple):
     """One past round as one firm knows it.
 
     Attributes:
@@ -54,7 +54,7 @@ class BertrandSlots(Slots):
         round: the current round, from 1; how many there will be is not told.
         rivals: the other firms' names, in their order.
         cost: what one unit costs this firm.
-        whole_profits: whether profits are cut to whole numbers.
+        whole_profits: whether profits are cut to integers.
         floor: the lowest price this firm may ask (continuous prices).
         cap: the highest price (continuous prices).
         choices: (number, price) of every choice it has; empty if prices are continuous.
@@ -78,7 +78,7 @@ class BertrandSlots(Slots):
     choices: tuple[tuple[int, float], ...]
     prior: tuple[float, ...]
     fixed_price: float | None
-    history: tuple[Row, ...]
+    history: tuple[PastRow, ...]
     bins: tuple[Bin, ...]
     bin_size: int
     said: tuple[Heard, ...]

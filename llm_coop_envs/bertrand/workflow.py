@@ -2,75 +2,116 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.question import Number
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.policies.base import Action
-from llm_coop_envs.policies.llm.parsing import NumberQuestion
-from llm_coop_envs.policies.llm.playing.asker import Asker, Turn, call_of
+from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.packs import values_for
-from llm_coop_envs.policies.llm.playing.personas import Persona
-from llm_coop_envs.policies.llm.playing.readers import NumberReader, WordReader
+from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
-_TALK, _PLAN, _PRICE = (call_of("bertrand", name) for name in ("talk", "plan", "price"))
+_FIRM = names("me rivals cost round history bins bin_size")
+# Authors' code of Wu et al. 2024.
+_TEAM_UP = {"parameters": {"temperature": 0.7, "top_p": 1.0, "max_tokens": 100}}
 
 
-async def play_bertrand(asker: Asker, turn: Turn, slots: BertrandSlots, first_firm: Persona | None) -> Action:
-    """A firm's turn.
+@dataclass(frozen=True, kw_only=True)
+class BertrandWorkflowSettings(Settings):
+    """How models set prices.
 
-    Args:
-        asker: asks the model.
-        turn: whose turn it is.
-        slots: what the firm knows.
-        first_firm: the first firm's persona, for the authors' mistake that the settings can repeat.
+    Attributes:
+        plan_memory: how many own plans the planning call shows (20, authors' code).
+        talk_plan_order: `"talk_first"`: firms plan after talking, without seeing the talk of that round (authors'
+            code); `"plan_first"`: they plan before, and talk with the new plan (the text's figure).
+        statistics_in_talk: show averages in talk too when the environment gives them (authors' code); the text names
+            only planning and pricing.
+        repeat_planning_prompt: put the whole planning question before the price question in planning rounds (the
+            authors' code does so by mistake).
+        first_firms_persona: plan with the first firm's persona, whoever plans, where firms talk (likewise a mistake).
     """
-    settings = asker.settings
-    if slots.phase == TALK:
-        if settings.talk_plan_order == "plan_first":
-            await _plan(asker, turn, slots, first_firm)
-        bins = slots.bins if settings.statistics_in_talk else ()
-        known = asker.known(turn, _TALK, vars(slots), **{**_private(asker, turn), "bins": bins})
-        return {"message": await asker.words(turn, _TALK, known, quiet=True)}
-    planned = await _plan(asker, turn, slots, first_firm)
-    known = asker.known(turn, _PRICE, vars(slots), **_private(asker, turn))
-    allowed = tuple(float(f"{price:.6g}") for _, price in slots.choices)
-    low, high = (min(allowed), max(allowed)) if allowed else (slots.floor, slots.cap)
-    reader = NumberReader(NumberQuestion(low, high, allowed=allowed, key=_PRICE.key))
-    before = planned + "\n\n" if planned and settings.repeat_planning_prompt else ""
-    decision = await asker.ask(turn, _PRICE, known, reader, before=before)
-    price = decision.reading.value
-    if price is None:
-        return {}
-    if not slots.choices:
-        # Out of bounds, it is moved to the nearest bound by the environment, and flagged.
-        return {"choice": price}
-    return {"choice": slots.choices[allowed.index(price)][0] if decision.reading.ok else -1}
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"plan_memory": (0, inf)}
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {"talk_plan_order": ("talk_first", "plan_first")}
+
+    plan_memory: int = 20
+    talk_plan_order: str = "talk_first"
+    statistics_in_talk: bool = True
+    repeat_planning_prompt: bool = False
+    first_firms_persona: bool = False
 
 
-async def _plan(asker: Asker, turn: Turn, slots: BertrandSlots, first_firm: Persona | None) -> str:
-    """Make a new plan if this is a round for it and none was asked for yet; return the planning question."""
-    memory = turn.memory
-    if not slots.may_replan or memory.planned == slots.round:
-        return ""
-    memory.planned = slots.round
-    planner = turn
-    if asker.settings.first_firms_persona and slots.exchanges:
-        planner = Turn(turn.episode, turn.agent, turn.step, turn.round, first_firm, memory)
-    known = asker.known(planner, _PLAN, vars(slots), **_private(asker, turn))
-    decision = await asker.ask(planner, _PLAN, known, WordReader(_PLAN.key, turn.agent))
-    question = ""
-    if asker.settings.repeat_planning_prompt:
-        question = asker.pack.render(_PLAN.template, values_for(_PLAN, known))
-    if decision.reading.ok and decision.reading.value:
-        memory.plans.append(Note(slots.round, decision.reading.value))
-        # No question shows more than the window, so that a run of any length stays small.
-        del memory.plans[: -max(1, asker.settings.plan_memory)]
-    return question
+class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
+    """The published protocol: planning does not see this round's talk, and nobody sees a rival's sales.
 
+    The statistics (`bins`) come in the rounds in which the environment shows them.
+    """
 
-def _private(asker: Asker, turn: Turn) -> dict[str, Any]:
-    plans = turn.memory.plans
-    shown = asker.settings.plan_memory
-    return {"plan": plans[-1] if plans else None, "plans": tuple(plans[-shown:]) if shown else ()}
+    calls = (
+        Call(
+            "talk",
+            "message",
+            _FIRM | names("plan said exchange exchanges message_length"),
+            (("said", "newest"), ("bins", "newest"), ("history", "newest")),
+        ),
+        Call("plan", "plan", _FIRM | names("plans"), (("plans", "newest"), ("bins", "newest"), ("history", "newest"))),
+        Call(
+            "price",
+            "",
+            _FIRM | names("plan said exchanges floor cap choices"),
+            (("said", "newest"), ("bins", "newest"), ("history", "newest")),
+        ),
+    )
+    settings_type = BertrandWorkflowSettings
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "team_up": _TEAM_UP,
+        "team_up_text": {"parameters": {**_TEAM_UP["parameters"], "max_tokens": 128}},
+        "team_up_claude": _TEAM_UP,
+        "shall_we_talk": _TEAM_UP,
+    }
+
+    async def play(self, prompter: Prompter, turn: Turn, slots: BertrandSlots) -> Action:
+        """A firm's turn."""
+        settings = self.settings
+        talk, _, price = self.calls
+        if slots.phase == TALK:
+            if settings.talk_plan_order == "plan_first":
+                await self._plan(prompter, turn, slots)
+            shown = {**self._private(turn), "bins": slots.bins if settings.statistics_in_talk else ()}
+            return await prompter.message(turn, talk, prompter.facts(turn, talk, {**vars(slots), **shown}))
+        planned = await self._plan(prompter, turn, slots)
+        facts = prompter.facts(turn, price, vars(slots), **self._private(turn))
+        before = planned + "\n\n" if planned and settings.repeat_planning_prompt else ""
+        assert isinstance(slots.question, Number), "whoever decides is asked for a price"
+        action, _ = await prompter.choose(turn, price, facts, slots.question, before=before)
+        return action
+
+    async def _plan(self, prompter: Prompter, turn: Turn, slots: BertrandSlots) -> str:
+        """Make a new plan if this is a round for it and none was asked for yet; return the planning question."""
+        memory, plan = turn.memory, self.calls[1]
+        if not slots.may_replan or memory.last_asked.get("plan") == slots.round:
+            return ""
+        memory.last_asked["plan"] = slots.round
+        planner = turn
+        if self.settings.first_firms_persona and slots.exchanges:
+            first = self.personas.get(self.episode.agents[0], turn.persona)
+            planner = Turn(turn.episode, turn.agent, turn.step, turn.round, first, memory)
+        facts = prompter.facts(planner, plan, vars(slots), **self._private(turn))
+        text = await prompter.words(planner, plan, facts)
+        question = ""
+        if self.settings.repeat_planning_prompt:
+            question = prompter.prompts.templates.render(plan.template, plan.values(facts))
+        if text:
+            # No question shows more than the window, so that a run of any length stays small.
+            memory.write("plan", Note(slots.round, text), self.settings.plan_memory)
+        return question
+
+    def _private(self, turn: Turn) -> dict[str, Any]:
+        memory = turn.memory
+        return {"plan": memory.last("plan"), "plans": memory.latest("plan", self.settings.plan_memory)}

@@ -43,11 +43,7 @@ class ChoiceReader:
         return np.full(self.n_players, np.nan)
 
     def number(self, raw: object) -> float | int:
-        """One submitted choice as a number; what is none becomes -1 (discrete) or NaN (continuous).
-
-        Args:
-            raw: a Python or NumPy number, or an array that holds exactly one.
-        """
+        """One submitted choice (a number, or an array of one) as a number; else -1 (discrete) or NaN."""
         if isinstance(raw, np.ndarray) and raw.size == 1:
             raw = raw.reshape(-1)[0]
         if isinstance(raw, np.generic):
@@ -79,10 +75,8 @@ class ChoiceReader:
             return None
         if len(who) == 0:
             return self._idle
-        if everyone and legal is None:
-            return self._every
-        if everyone and legal is not None:
-            masks = legal
+        if everyone:
+            masks = self._every if legal is None else legal
         else:
             masks = self._idle.copy()
             masks[who] = 1 if legal is None else legal[who]
@@ -104,10 +98,10 @@ class ChoiceReader:
             who: the players on turn.
             masks: from `masks`.
             fallback: for discrete choices, the stand-ins of given players.
-            clean: for continuous choices, the usable values and which were mended.
+            clean: for continuous choices, the usable values and which were replaced.
 
         Returns:
-            The legal values, and which were mended (`None` if none was).
+            The legal values, and which were replaced (`None` if none was).
         """
         if masks is None:
             usable, bad = clean(who, np.asarray(values, dtype=np.float64))

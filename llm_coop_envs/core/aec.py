@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pettingzoo.utils import AECEnv, OrderEnforcingWrapper
@@ -10,12 +12,17 @@ from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper
 
 from llm_coop_envs.core.env import ScenarioEnv
 
-
-def bare_aec(parallel: ScenarioEnv) -> AECEnv[str, Any, Any]:
-    """The agent-by-agent view without checks (`raw_env`)."""
-    return parallel_to_aec(parallel)
+Maker = Callable[..., AECEnv[str, Any, Any]]
 
 
-def checked_aec(parallel: ScenarioEnv) -> AECEnv[str, Any, Any]:
-    """The agent-by-agent view that checks actions and the order of calls (`env`)."""
-    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(bare_aec(parallel)))
+def aec_makers(parallel_env: type[ScenarioEnv]) -> tuple[Maker, Maker]:
+    """A scenario module's `env` and `raw_env`; both take what `parallel_env` takes."""
+    return partial(_checked, parallel_env), partial(_bare, parallel_env)
+
+
+def _bare(parallel_env: Callable[..., ScenarioEnv], **given: Any) -> AECEnv[str, Any, Any]:
+    return parallel_to_aec(parallel_env(**given))
+
+
+def _checked(parallel_env: Callable[..., ScenarioEnv], **given: Any) -> AECEnv[str, Any, Any]:
+    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(_bare(parallel_env, **given)))

@@ -45,46 +45,12 @@ class ArrayEnv(Hooks):
         events: the record of the running episode, if `record` is set.
     """
 
-    name: str
     settings: Any
-    possible_agents: list[str]
-    agents: list[str]
     phases: tuple[str, ...]
-    feature_names: tuple[str, ...]
-    n_players: int
-    conversation: Conversation
-    record: bool
-    cycles: int
-    round: int
-    phase: str
-    over: bool
-    events: list[Event]
-
-    _everyone: Indices
-    _choices: ChoiceReader
-    _feature_bounds: tuple[Any, Any]
-    _state_bounds: tuple[Any, Any]
-    _horizon: int | None
-    _watched: bool
-    _started: bool
-    _np_random: np.random.Generator | None
-    _rewards: NDArray[np.float64]
-    _alive: NDArray[np.bool_]
-    _all_alive: bool
-    _departed: bool
-    _truncated: bool
-    _flags: dict[int, tuple[str, ...]]
-    _masks: NDArray[np.int8] | None
-    _levels: list[Indices]
-    _level: int
-    _who: Indices
-    _orders: list[list[int]]
-    _audience: Audience
 
     def _prepare(
         self, name: str, settings: ScenarioSettings, role: str, *, max_cycles: int | None, record: bool
     ) -> None:
-        """Set up what does not change between episodes."""
         self.name = name
         self.settings = settings
         self.record = record
@@ -92,21 +58,41 @@ class ArrayEnv(Hooks):
         self._horizon = max_cycles
         self._watched = False
         self.feature_names = ()
-        self._feature_bounds = (-np.inf, np.inf)
-        self._state_bounds = (np.zeros(0), np.zeros(0))
+        self._feature_bounds: tuple[Any, Any] = (-np.inf, np.inf)
+        self._state_bounds: tuple[Any, Any] = (np.zeros(0), np.zeros(0))
         self.n_players = 0
         self._setup()
         if type(self)._state_vector is Hooks._state_vector:
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = [f"{role}_{i}" for i in range(self.n_players)]
-        self.agents = []
-        self._everyone = np.arange(self.n_players, dtype=np.intp)
+        self.agents: list[str] = []
+        self._everyone: Indices = np.arange(self.n_players, dtype=np.intp)
         self._choices = ChoiceReader(self._choice_space(), self.n_players)
-        self._np_random = None
+        self._np_random: np.random.Generator | None = None
         self._started = False
         self.conversation = Conversation(settings.message_length)
         self._clear()
+
+    def _clear(self) -> None:
+        self.cycles = 0
+        self.round = 0
+        self.phase = self.phases[0]
+        self.over = False
+        self._truncated = False
+        self.events: list[Event] = []
+        self._rewards: NDArray[np.float64] = np.zeros(self.n_players)
+        self._alive: NDArray[np.bool_] = np.ones(self.n_players, dtype=np.bool_)
+        self._all_alive = True
+        self._departed = False
+        self._flags: dict[int, tuple[str, ...]] = {}
+        self._masks: NDArray[np.int8] | None = None
+        self._levels: list[Indices] = []
+        self._level = 0
+        self._who = self._everyone[:0]
+        self._orders: list[list[int]] = []
+        self._audience = Audience(None)
+        self.conversation.restart()
 
     # The array view.
 
@@ -163,7 +149,7 @@ class ArrayEnv(Hooks):
         return self._feature_bounds
 
     def read_choice(self, raw: object) -> float | int:
-        """One submitted choice as a number; what is none becomes -1 (discrete) or NaN (continuous)."""
+        """One submitted choice as a number; anything else becomes -1 (discrete) or NaN (continuous)."""
         return self._choices.number(raw)
 
     def features(self) -> NDArray[np.float32]:
@@ -289,26 +275,6 @@ class ArrayEnv(Hooks):
         return Stage(TALK, self._open_talk())
 
     # Inside.
-
-    def _clear(self) -> None:
-        self.cycles = 0
-        self.round = 0
-        self.phase = self.phases[0]
-        self.over = False
-        self._truncated = False
-        self.events = []
-        self._rewards = np.zeros(self.n_players)
-        self._alive = np.ones(self.n_players, dtype=np.bool_)
-        self._all_alive = True
-        self._departed = False
-        self._flags = {}
-        self._masks = None
-        self._levels = []
-        self._level = 0
-        self._who = self._everyone[:0]
-        self._orders = []
-        self._audience = Audience(None)
-        self.conversation.restart()
 
     def _proceed(self) -> None:
         """Go to the next talk or stage that has somebody on turn."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.core.slots import Heard
 
 MESSAGE_CUT = "message_cut"
@@ -28,11 +29,7 @@ def clean_message(raw: object, max_length: int) -> tuple[str, tuple[str, ...]]:
     """Make one submitted message deliverable; never raise.
 
     Every Unicode character survives except lone surrogates, which no file or network can carry: each becomes
-    U+FFFD. What is no string counts as silence.
-
-    Args:
-        raw: what was submitted; `None` is silence.
-        max_length: the limit in characters (code points).
+    U+FFFD. `None`, and anything else that is not a string, is silence. `max_length` counts code points.
 
     Returns:
         The message, and what was done to it: `message_cleaned`, `message_cut`, both or neither.
@@ -72,12 +69,7 @@ class Message:
     _known: dict[bool, Heard] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def as_heard(self, speaker: str, own: bool) -> Heard:
-        """The message in a listener's slots; made once, because it comes back in slots after slots.
-
-        Args:
-            speaker: the speaker's agent name.
-            own: whether the listener said it itself.
-        """
+        """The message in a listener's slots; made once, because it comes back in slots after slots."""
         heard = self._known.get(own)
         if heard is None:
             heard = self._known[own] = Heard(speaker=speaker, text=self.text, own=own)
@@ -93,31 +85,20 @@ class Audience:
     """
 
     def __init__(self, listeners: Mapping[int, Sequence[int]] | None) -> None:
-        self._listeners = (
+        self.heard_by = (
             None if listeners is None else {s: tuple(int(i) for i in heard) for s, heard in listeners.items()}
         )
 
-    @property
-    def is_everyone(self) -> bool:
-        """Whether everyone hears everyone."""
-        return self._listeners is None
-
     def listeners(self, speaker: int) -> tuple[int, ...] | None:
         """Who hears `speaker`; `None` means everyone."""
-        if self._listeners is None:
-            return None
-        return self._listeners.get(speaker, ())
+        return None if self.heard_by is None else self.heard_by.get(speaker, ())
 
     def levels(self, order: Sequence[int]) -> list[list[int]]:
-        """Group an order of speakers into levels that may speak at the same time.
+        """Group an order of speakers, each in it at most once, into levels that may speak at the same time.
 
-        Args:
-            order: the speakers, first to last; each at most once.
-
-        Returns:
-            The levels, first to last; inside a level speakers keep their order.
+        The levels come first to last; inside a level speakers keep their order.
         """
-        if self._listeners is None:
+        if self.heard_by is None:
             return [[speaker] for speaker in order]
         floor: dict[int, int] = {}
         levels: list[list[int]] = []
@@ -126,21 +107,10 @@ class Audience:
             if level == len(levels):
                 levels.append([])
             levels[level].append(speaker)
-            for listener in self._listeners.get(speaker, ()):
+            for listener in self.heard_by.get(speaker, ()):
                 if floor.get(listener, 0) <= level:
                     floor[listener] = level + 1
         return levels
-
-    def to_json(self) -> Any:
-        """The audience as plain data."""
-        if self._listeners is None:
-            return None
-        return [[speaker, list(heard)] for speaker, heard in self._listeners.items()]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Audience:
-        """The audience that `to_json` described."""
-        return cls(None if data is None else {int(speaker): heard for speaker, heard in data})
 
 
 def everyone() -> Audience:
@@ -149,25 +119,20 @@ def everyone() -> Audience:
 
 
 def pairs(partners: Mapping[int, int]) -> Audience:
-    """One-on-one: each speaker is heard by its partner alone.
-
-    Args:
-        partners: speaker to listener, both as indices.
-    """
+    """One-on-one: each speaker is heard by its partner alone; `partners` maps speaker to listener."""
     return Audience({speaker: (listener,) for speaker, listener in partners.items()})
 
 
 def within(positions: NDArray[np.int64], radius: float, speakers: Sequence[int], present: Sequence[int]) -> Audience:
     """Proximity: a speaker is heard by everyone present within a Euclidean distance, itself excluded.
 
+    The cost grows with the number of pairs in neighbouring boxes, not with all pairs.
+
     Args:
         positions: (players, 2) cell coordinates.
         radius: the hearing radius in cells; a distance equal to it is heard.
         speakers: the indices of those who may speak.
         present: the indices of those who can hear at all.
-
-    Returns:
-        The audience; the cost grows with the number of pairs in neighbouring boxes, not with all pairs.
     """
     box = max(1, math.ceil(radius))
     limit = radius * radius
@@ -188,16 +153,6 @@ def within(positions: NDArray[np.int64], radius: float, speakers: Sequence[int],
             if other != speaker and (where[other][0] - row) ** 2 + (where[other][1] - col) ** 2 <= limit
         )
     return Audience(listeners)
-
-
-def alternation(speakers: Sequence[int], exchanges: int) -> list[list[int]]:
-    """The orders of `exchanges` exchanges in which the same speakers take turns, the first one opening each.
-
-    Args:
-        speakers: the order inside one exchange (shuffle it before, for a shuffled opener).
-        exchanges: how many times everyone speaks.
-    """
-    return [list(speakers) for _ in range(exchanges)]
 
 
 class Conversation:
@@ -223,18 +178,17 @@ class Conversation:
         self._last_order: dict[int, int] = {}
         self._sequence = -1
         self._together = False
+        # What each player hears; whoever is not in it hears what is meant for everyone.
         self._inboxes: dict[int, list[Message]] | None = None
+        self._shared: list[Message] = []
 
     def open(self, order: Sequence[int], audience: Audience, *, together: bool) -> list[list[int]]:
-        """Start one talk.
+        """Start one talk and say who speaks in which step.
 
         Args:
             order: the speakers, first to last.
             audience: who hears whom during it.
             together: everyone speaks at once and hears the others only afterwards.
-
-        Returns:
-            The levels: who speaks in which step.
         """
         self._audience = audience
         self._position = {int(speaker): position for position, speaker in enumerate(order)}
@@ -261,34 +215,22 @@ class Conversation:
         self._position = {}
 
     def say(self, speaker: int, raw: object) -> tuple[Message | None, tuple[str, ...]]:
-        """Deliver one message of the open talk.
-
-        Args:
-            speaker: who speaks; must be one of the talk's speakers.
-            raw: what was submitted; an empty text is silence and leaves no message.
-
-        Returns:
-            The message (or `None` for silence) and what was done to it.
-        """
+        """Deliver what a speaker of the open talk submitted: the message (`None` for silence), what was done to it."""
         text, flags = clean_message(raw, self.max_length)
         if not text:
             return None, flags
         message = Message(speaker, text, self._sequence, self._position[speaker], self._audience.listeners(speaker))
         self.messages.append(message)
-        ordered = self._shared_only if self._inboxes is not None else None
-        if ordered is not None and message.hearers is None and (not ordered or _place(ordered[-1]) < _place(message)):
+        ordered = self._shared
+        latest = not ordered or _place(ordered[-1]) < _place(message)
+        if self._inboxes == {} and message.hearers is None and latest:
             ordered.append(message)
         else:
             self._inboxes = None
         return message, flags
 
     def heard(self, listener: int, *, own: bool = False) -> list[Message]:
-        """What `listener` has heard, talk by talk, inside a talk in the one-by-one order.
-
-        Args:
-            listener: whose ears.
-            own: whether its own messages are included.
-        """
+        """What `listener` has heard (and with `own` said), talk by talk, inside a talk in the one-by-one order."""
         inbox = self._inbox(listener)
         bound = self._position.get(listener)
         if bound is None:
@@ -304,53 +246,34 @@ class Conversation:
     def _inbox(self, listener: int) -> list[Message]:
         if self._inboxes is None:
             ordered = sorted(self.messages, key=_place)
-            shared = [m for m in ordered if m.hearers is None]
-            if len(shared) == len(ordered):
-                self._shared_only: list[Message] | None = shared
-                self._inboxes = {}
-            else:
-                self._shared_only = None
-                self._inboxes = {}
-                for message in ordered:
-                    if message.hearers is None:
-                        continue
+            shared = self._shared = [m for m in ordered if m.hearers is None]
+            own: dict[int, list[Message]] = {}
+            for message in ordered:
+                if message.hearers is not None:
                     for hearer in (*message.hearers, message.speaker):
-                        self._inboxes.setdefault(hearer, []).append(message)
-                if shared:
-                    for hearer, mine in self._inboxes.items():
-                        self._inboxes[hearer] = sorted([*mine, *shared], key=_place)
-                self._shared = shared
-        if self._shared_only is not None:
-            return self._shared_only
+                        own.setdefault(hearer, []).append(message)
+            self._inboxes = {hearer: sorted([*mine, *shared], key=_place) for hearer, mine in own.items()}
         return self._inboxes.get(listener, self._shared)
 
     def get_state(self) -> dict[str, Any]:
         """Everything, as plain data."""
         return {
-            "messages": [
-                [m.speaker, m.text, m.sequence, m.position, None if m.hearers is None else list(m.hearers)]
-                for m in self.messages
-            ],
-            "audience": self._audience.to_json(),
-            "order": [[speaker, position] for speaker, position in self._position.items()],
+            "messages": [packed([m.speaker, m.text, m.sequence, m.position, m.hearers]) for m in self.messages],
+            "audience": packed(self._audience.heard_by),
+            "order": packed(self._position),
             "sequence": self._sequence,
             "together": self._together,
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what `get_state` gave."""
-        self.messages = [
-            Message(speaker, text, sequence, position, None if hearers is None else tuple(hearers))
-            for speaker, text, sequence, position, hearers in state["messages"]
-        ]
+        self.messages = [Message(*unpacked(message)) for message in state["messages"]]
         self._inboxes = None
-        self._audience = Audience.from_json(state["audience"])
-        self._position = {speaker: position for speaker, position in state["order"]}
-        self._last_order = self._position
+        self._audience = Audience(unpacked(state["audience"]))
+        self._position = self._last_order = unpacked(state["order"])
         self._sequence = state["sequence"]
         self._together = state["together"]
 
 
 def _place(message: Message) -> tuple[int, int]:
-    """Where a message stands in the conversation."""
     return message.sequence, message.position

@@ -51,7 +51,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         SettingsError: a setting is unknown, impossible, or contradicts another.
     """
 
-    metadata: dict[str, Any] = {
+    metadata: ClassVar[dict[str, Any]] = {
         "render_modes": ["human", "rgb_array", "ansi"],
         "render_fps": 10,
         "is_parallelizable": True,
@@ -71,15 +71,12 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         record: bool = False,
         **fields_given: Any,
     ) -> None:
-        EzPickle.__init__(
-            self, preset=preset, render_mode=render_mode, max_cycles=max_cycles, record=record, **fields_given
-        )
+        made: dict[str, Any] = {"render_mode": render_mode, "max_cycles": max_cycles, "record": record}
+        EzPickle.__init__(self, preset=preset, **made, **fields_given)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             modes = ", ".join(self.metadata["render_modes"])
             raise SettingsError("render_mode", render_mode, f"must be None or one of {modes}")
-        if max_cycles is not None and (
-            isinstance(max_cycles, bool) or not isinstance(max_cycles, int) or max_cycles < 1
-        ):
+        if max_cycles is not None and (type(max_cycles) is not int or max_cycles < 1):
             raise SettingsError("max_cycles", max_cycles, "must be None or a whole number, 1 or more")
         graphical = render_mode in GRAPHICAL
         if graphical:
@@ -116,10 +113,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 "turn": spaces.Discrete(2),
             }
             if self.settings.talk:
-                said = {
-                    "speaker": spaces.Discrete(self.n_players),
-                    "text": UnicodeText(self.settings.message_length),
-                }
+                text = UnicodeText(self.settings.message_length)
+                said = {"speaker": spaces.Discrete(self.n_players), "text": text}
                 parts["messages"] = spaces.Sequence(spaces.Dict(said))
             parts["text"] = UnicodeText(MAX_TEXT_LENGTH)
             space = self._observation_spaces[agent] = spaces.Dict(parts)
@@ -142,11 +137,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if self._state_space is None:
             flags = len(self.phases) + 2 * self.n_players
             low, high = self._state_bounds
-            self._state_space = spaces.Box(
-                np.concatenate([np.zeros(flags), low]),
-                np.concatenate([np.ones(flags), high]),
-                dtype=np.float64,
-            )
+            ends = np.concatenate([np.zeros(flags), low]), np.concatenate([np.ones(flags), high])
+            self._state_space = spaces.Box(*ends, dtype=np.float64)
         return self._state_space
 
     # PettingZoo's calls.
@@ -168,13 +160,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     def step(
         self, actions: Mapping[str, Any]
-    ) -> tuple[
-        dict[str, Observation],
-        dict[str, float],
-        dict[str, bool],
-        dict[str, bool],
-        dict[str, dict[str, Any]],
-    ]:
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Play one step.
 
         Args:
@@ -200,24 +186,14 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def submit(self, actions: Mapping[str, Any]) -> None:
         """Play one step without building observations; `look` shows afterwards what somebody sees.
 
-        For players of many seats: only those on turn need their texts. Otherwise as `step`.
-
-        Args:
-            actions: as in `step`.
-
-        Raises:
-            ResetNeeded: before the first `reset`, and after the end of an episode.
-            ActionError: `actions` is no mapping, or names somebody who does not exist.
+        For players of many seats: only those on turn need their texts. Otherwise as `step`, but after the end of an
+        episode it raises `ResetNeeded`.
         """
         values, missing, messages = self._read(actions)
         self.advance(values, messages, missing)
 
     def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
-        """Rewards, terminations and truncations of the last step, by agent name.
-
-        Args:
-            present: the indices of those who were playing before the step.
-        """
+        """Rewards, terminations and truncations of the last step, of those `present` before it, by agent name."""
         decided = self.over and not self._truncated
         if self._all_alive:
             names = self.possible_agents
@@ -317,10 +293,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         return snapshot(self)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue exactly where `get_state` was called, in this or another process.
-
-        Args:
-            state: what `get_state` gave, possibly through JSON.
+        """Continue exactly where `get_state` gave `state`, in this or another process; JSON may lie between.
 
         Raises:
             SnapshotError: the state belongs to another scenario, version or settings, or is damaged.
@@ -342,7 +315,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if self.over:
             return {}, {}
         who = self.on_turn if on_turn else self.live
-        return self._slot_views(who) if slots_only else self._views(who)
+        return self._views(who, slots_only=slots_only)
 
     # For the scenarios.
 
@@ -368,13 +341,12 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     def _player(self, agent: str) -> int:
         if agent not in self._index:
-            raise ActionError(
-                f"there is no agent {agent!r}; agents are {self.role}_0 to {self.role}_{self.n_players - 1}"
-            )
+            names = self.possible_agents
+            raise ActionError(f"there is no agent {agent!r}; agents are {names[0]} to {names[-1]}")
         return self._index[agent]
 
     def _read(self, actions: Mapping[str, Any]) -> tuple[NDArray[Any], list[int], dict[int, object]]:
-        """Turn action dicts into an array of choices, who gave none, and messages."""
+        """An array of choices, who gave none, and messages."""
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to action, not {type(actions).__name__}")
         if not actions.keys() <= self._index.keys():
@@ -397,59 +369,29 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 missing.append(i)
         return values, missing, messages
 
-    def _slot_views(self, who: Indices) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """As `_views`, for those who look at slots alone."""
-        turn = self.turn.tolist()
-        phase = self.phases.index(self.phase)
-        names = self.possible_agents
-        common = self._common_slots()
-        round_, step, flags = self.round, self.cycles, self._flags
+    def _views(
+        self, who: Indices, *, slots_only: bool = False
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        rows, masks = (None, None) if slots_only else (self._features(), self.masks())
+        turn, phase = self.turn.tolist(), self.phases.index(self.phase)
+        names, talk = self.possible_agents, self.settings.talk
+        common = {"phase": self.phase, "may_talk": talk, "message_length": self.settings.message_length}
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():
-            name = names[i]
-            slots = self._slots(i, self._own_slots(i, turn[i] == 1, common))
-            observations[name] = {"phase": phase, "turn": turn[i]}
-            infos[name] = {"round": round_, "step": step, "flags": flags.get(i, ()), "slots": slots}
-        return observations, infos
-
-    def _own_slots(self, index: int, on_turn: bool, common: dict[str, Any]) -> dict[str, Any]:
-        """The shared slots of one player."""
-        question: Question | None = None
-        if on_turn:
-            question = self._words if self.phase == TALK else self._question(index)
-        return {"me": self.possible_agents[index], "on_turn": on_turn, "question": question, **common}
-
-    def _common_slots(self) -> dict[str, Any]:
-        """The shared slots that are the same for all players."""
-        settings = self.settings
-        return {"phase": self.phase, "may_talk": settings.talk, "message_length": settings.message_length}
-
-    def _views(self, who: Indices) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Observations and infos of some players."""
-        rows = self._features()
-        masks = self.masks()
-        turn = self.turn.tolist()
-        phase = self.phases.index(self.phase)
-        names = self.possible_agents
-        talk = self.settings.talk
-        common = self._common_slots()
-        observations: dict[str, Observation] = {}
-        infos: dict[str, dict[str, Any]] = {}
-        for i in who.tolist():
-            slots = self._slots(i, self._own_slots(i, turn[i] == 1, common))
-            view: Observation = {"observation": rows[i], "phase": phase, "turn": turn[i]}
-            mask: dict[str, Any] = {"choice": None if masks is None else masks[i].copy()}
-            if talk:
-                view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in self.conversation.heard(i))
-                mask["message"] = None
-            view["text"] = self._wording.render(vars(slots))
-            observations[names[i]] = view
-            infos[names[i]] = {
-                "action_mask": mask,
-                "round": self.round,
-                "step": self.cycles,
-                "flags": self._flags.get(i, ()),
-                "slots": slots,
-            }
+            question: Question | None = None
+            if turn[i]:
+                question = self._words if self.phase == TALK else self._question(i)
+            slots = self._slots(i, {"me": names[i], "on_turn": turn[i] == 1, "question": question, **common})
+            view: Observation = {"phase": phase, "turn": turn[i]}
+            info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}
+            if rows is not None:
+                view = {"observation": rows[i], **view}
+                mask: dict[str, Any] = {"choice": None if masks is None else masks[i].copy()}
+                if talk:
+                    view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in self.conversation.heard(i))
+                    mask["message"] = None
+                view["text"] = self._wording.render(vars(slots))
+                info = {"action_mask": mask, **info}
+            observations[names[i]], infos[names[i]] = view, info
         return observations, infos

@@ -12,6 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.packing import packed, unpacked
 
 Event = dict[str, Any]
 
@@ -42,25 +43,11 @@ class Over:
     truncated: bool = False
 
 
-def packed(value: Any) -> Any:
-    """A value as JSON data: arrays keep their type."""
-    if isinstance(value, np.ndarray):
-        return {"dtype": value.dtype.str, "values": value.tolist()}
-    return [packed(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def unpacked(data: Any) -> Any:
-    """The value that `packed` described; tuples come back as lists."""
-    if isinstance(data, dict):
-        return np.array(data["values"], dtype=data["dtype"])
-    return [unpacked(item) for item in data] if isinstance(data, list) else data
-
-
 class Hooks(ABC):
     """A scenario's part of an environment.
 
     Attributes:
-        kept: attributes that a snapshot keeps: numbers, texts, arrays, and lists of these.
+        kept: attributes that a snapshot keeps; whatever `packed` takes.
         possible_agents: the players' names, in index order.
         feature_names: the names of the feature columns.
     """

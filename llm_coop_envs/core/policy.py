@@ -61,7 +61,7 @@ class PolicyLike(Protocol):
         ...
 
 
-class Table:
+class Seating:
     """Who sits where: the seats of one episode and the policies that fill them.
 
     Args:
@@ -111,15 +111,7 @@ class Table:
     async def act(
         self, observations: Mapping[str, dict[str, Any]], infos: Mapping[str, dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
-        """Ask everyone on turn.
-
-        Args:
-            observations: as `reset` or `step` returned them.
-            infos: likewise.
-
-        Returns:
-            The actions of the seated players on turn, by agent.
-        """
+        """The actions of the seated players on turn, by agent, given what `reset` or `step` returned."""
         batches: list[tuple[PolicyLike, list[Request]]] = [(policy, []) for policy in self.policies]
         batch_of = {id(policy): requests for policy, requests in batches}
         for agent, observation in observations.items():

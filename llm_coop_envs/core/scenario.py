@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.core.wording import wording_names
 
 if TYPE_CHECKING:
     from llm_coop_envs.core.env import ScenarioEnv
@@ -115,8 +116,7 @@ class Scenario:
     @property
     def wordings(self) -> list[str]:
         """The names of its shipped wordings."""
-        folder = self.env_class.home / "wordings"
-        return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+        return wording_names(self.env_class.home)
 
     @property
     def published(self) -> Mapping[str, Any]:

@@ -97,8 +97,8 @@ class ScenarioSettings(Settings):
         talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
             (everyone at once, heard afterwards).
         message_length: the longest message in characters; longer ones are cut and flagged.
-        wording: how observations are put into words: `"a"` or `"b"`, or the path of a folder that holds an
-            `observation.jinja` of your own.
+        wording: how observations are put into words: a prompt pack's name (`"en-a"`, `"en-b"`, `"de-a"`), or the path
+            of a folder that holds an `observation.jinja` of your own.
     """
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"message_length": (1, MAX_MESSAGE_LENGTH)}
@@ -107,13 +107,13 @@ class ScenarioSettings(Settings):
     talk: bool = True
     talk_mode: str = "sequential"
     message_length: int = 1000
-    wording: str = "a"
+    wording: str = "en-a"
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
         super().__post_init__()
         if not isinstance(self.wording, str) or not self.wording:
-            raise SettingsError("wording", self.wording, "must be 'a', 'b' or the path of a folder of templates")
+            raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
 
 
 @functools.cache

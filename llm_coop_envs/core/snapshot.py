@@ -1,4 +1,4 @@
-"""Snapshots: the whole state of an environment as JSON data, and back."""
+"""Snapshots: everything about an environment as JSON data, and back."""
 
 from __future__ import annotations
 
@@ -9,58 +9,27 @@ import numpy as np
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.channels import Audience
+from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.errors import SnapshotError
 
-FORMAT = 1
-
-
-def generator_state(rng: np.random.Generator) -> dict[str, Any]:
-    """A generator's state as JSON data; 128-bit integers as decimal strings, which every JSON reader keeps exact."""
-    state = rng.bit_generator.state
-    if state["bit_generator"] != "PCG64":
-        raise SnapshotError(f"only PCG64 generators can be saved, not {state['bit_generator']}")
-    return {
-        "bit_generator": "PCG64",
-        "state": str(state["state"]["state"]),
-        "inc": str(state["state"]["inc"]),
-        "has_uint32": int(state["has_uint32"]),
-        "uinteger": int(state["uinteger"]),
-    }
-
-
-def generator_from(data: Mapping[str, Any]) -> np.random.Generator:
-    """The generator that `generator_state` described."""
-    bits = np.random.PCG64()
-    bits.state = {
-        "bit_generator": data["bit_generator"],
-        "state": {"state": int(data["state"]), "inc": int(data["inc"])},
-        "has_uint32": data["has_uint32"],
-        "uinteger": data["uinteger"],
-    }
-    return np.random.Generator(bits)
+FORMAT = 2
+_KEPT = (
+    *("cycles", "round", "phase", "over", "_truncated", "_np_random", "_rewards", "_alive", "_flags"),
+    *("_levels", "_level", "_orders"),
+)
 
 
 def snapshot(game: ArrayEnv) -> dict[str, Any]:
     """Everything but the recorded events of a game."""
     if not game._started:
         raise SnapshotError("get_state() was called before reset(); there is no episode to save yet")
+    _ = game.np_random
     return {
         "format": FORMAT,
         "scenario": game.name,
         "settings": game.settings.to_json(),
-        "generator": generator_state(game.np_random),
-        "cycles": game.cycles,
-        "round": game.round,
-        "phase": game.phase,
-        "over": game.over,
-        "truncated": game._truncated,
-        "rewards": game._rewards.tolist(),
-        "alive": game._alive.tolist(),
-        "flags": [[i, list(flags)] for i, flags in game._flags.items()],
-        "levels": [level.tolist() for level in game._levels],
-        "level": game._level,
-        "orders": [list(order) for order in game._orders],
-        "audience": game._audience.to_json(),
+        "game": {name: packed(getattr(game, name)) for name in _KEPT},
+        "audience": packed(game._audience.heard_by),
         "conversation": game.conversation.get_state(),
         "own": game._snapshot(),
     }
@@ -88,21 +57,11 @@ def restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
 
 def _restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     game._clear()
-    game._np_random = generator_from(state["generator"])
-    game.cycles = state["cycles"]
-    game.round = state["round"]
-    game.phase = state["phase"]
-    game.over = state["over"]
-    game._truncated = state["truncated"]
-    game._rewards = np.array(state["rewards"], dtype=np.float64)
-    game._alive = np.array(state["alive"], dtype=np.bool_)
+    for name in _KEPT:
+        setattr(game, name, unpacked(state["game"][name]))
+    game._audience = Audience(unpacked(state["audience"]))
     game._all_alive = bool(game._alive.all())
-    game._flags = {i: tuple(flags) for i, flags in state["flags"]}
-    game._levels = [np.array(level, dtype=np.intp) for level in state["levels"]]
-    game._level = state["level"]
     game._who = game._levels[game._level] if game._level < len(game._levels) else game._everyone[:0]
-    game._orders = [list(order) for order in state["orders"]]
-    game._audience = Audience.from_json(state["audience"])
     game.conversation.set_state(state["conversation"])
     names = game.possible_agents
     game.agents = [] if game.over else [names[i] for i in np.flatnonzero(game._alive).tolist()]

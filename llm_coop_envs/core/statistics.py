@@ -4,7 +4,7 @@ With the five or fifteen runs that are usual here, the plain percentile bootstra
 its 95 % interval of the mean covers about 85 %. The default is therefore the expanded percentile interval (Hesterberg
 2015, "What Teachers Should Know About the Bootstrap", The American Statistician 69(4)): the percentiles are taken
 further out, by the factor sqrt(n / (n - 1)) and with Student's t in place of the normal quantile. Five normal draws are
-then covered with about 93 %. Nothing mends two or three: no resampled mean lies outside the values seen.
+then covered with about 93 %. Nothing helps with two or three: no resampled mean lies outside the values seen.
 """
 
 from __future__ import annotations
@@ -64,9 +64,8 @@ def bootstrap_mean(
         return None
     table = bootstrap_means(np.asarray(kept, dtype=float)[:, None], level, resamples, expand, seed)
     mean, low, high = (float(row[0]) for row in table)
-    if len(kept) < 2:
-        return Interval(mean=mean, low=None, high=None, n=len(kept))
-    return Interval(mean=mean, low=low, high=high, n=len(kept))
+    one = len(kept) < 2
+    return Interval(mean=mean, low=None if one else low, high=None if one else high, n=len(kept))
 
 
 def bootstrap_means(
@@ -106,30 +105,19 @@ def bootstrap_means(
 
 
 def student_quantile(probability: float, df: int) -> float:
-    """The quantile of Student's t distribution.
-
-    Args:
-        probability: in [0.5, 1).
-        df: degrees of freedom, 1 or more.
-    """
+    """The quantile of Student's t distribution for a probability in [0.5, 1) and 1 or more degrees of freedom."""
     low, high = 0.0, 1.0
     while student_cdf(high, df) < probability:
         high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if student_cdf(middle, df) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if student_cdf(middle, df) < probability else (low, middle)
+    return middle
 
 
 def student_cdf(t: float, df: int) -> float:
     """The distribution function of Student's t, for t >= 0.
 
-    The closed series for whole degrees of freedom (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4).
+    The closed series for integer degrees of freedom (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4).
     """
     angle = math.atan(t / math.sqrt(df))
     cosine = math.cos(angle) ** 2

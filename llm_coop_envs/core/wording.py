@@ -1,20 +1,29 @@
-"""Slots in words: loading and rendering of text templates."""
+"""Slots in words: loading, checking and rendering of text templates, for environments and for prompts."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.quoting import quoted
+from llm_coop_envs.core.slots import Heard
 from llm_coop_envs.errors import WordingError
 
 if TYPE_CHECKING:
     import jinja2
     from jinja2 import nodes
 
+PROMPTS = "prompts"
 TEMPLATE = "observation.jinja"
+WORDS = "words.json"
+
+_INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*(?:\n|\Z)", re.MULTILINE)
+_GAP = re.compile(r"\n{3,}")
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -39,11 +48,25 @@ def lines(rows: Sequence[tuple[Any, ...]], pattern: str) -> str:
     return "\n".join([_line(row, pattern) for row in rows])
 
 
-def template_environment(folder: Path) -> jinja2.Environment:
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Names as in a sentence, with a word before the last one."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def spoken(messages: Iterable[Heard], you: str) -> str:
+    """Messages in their quotation marks, one line each; `you` stands for the listener's own name.
+
+    A filter, because Jinja calls one many times faster than the body of a loop.
+    """
+    return "\n".join([f"{you}: {m.quotation}" if m.own else m.line for m in messages])
+
+
+def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
     """How templates are read everywhere: undefined names are errors, nothing is escaped but by `quoted`.
 
     Args:
         folder: where the templates are; they include each other by their paths below it.
+        words: what the filter `word` writes instead of a name.
     """
     import jinja2
 
@@ -53,11 +76,19 @@ def template_environment(folder: Path) -> jinja2.Environment:
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,
+        # A part that another template includes ends its last line itself.
+        keep_trailing_newline=True,
         # They do not change under a running program; looking whether they did costs more than rendering them.
         auto_reload=False,
     )
-    environment.filters["quoted"] = quoted
-    environment.filters["lines"] = lines
+    environment.filters.update(
+        quoted=quoted,
+        lines=lines,
+        listed=listed,
+        spoken=spoken,
+        price=lambda value: f"{value:.6g}",
+        word=lambda name: words.get(name, name),
+    )
     return environment
 
 
@@ -142,6 +173,75 @@ def check_quotation(trees: Mapping[str, nodes.Template], folder: Path) -> None:
             )
 
 
+class Templates:
+    """The templates of a folder, checked when they are loaded.
+
+    Args:
+        folder: where they are.
+        wanted: the names that each template which is rendered may use.
+
+    Attributes:
+        words: translations of names, from `words.json` in the folder: what the filter `word` writes.
+
+    Raises:
+        WordingError: a template is missing, has a syntax error, uses a name that is not for it, or shows a message
+            unquoted.
+    """
+
+    def __init__(self, folder: Path, wanted: Mapping[str, Collection[str]]) -> None:
+        self.folder = folder
+        self.words = _read_words(folder / WORDS)
+        environment = template_environment(folder, self.words)
+        trees = read_templates(environment, folder)
+        for name, allowed in wanted.items():
+            if name not in trees:
+                raise WordingError(f"{folder}: the template {name} is missing; add it")
+            check_names(trees, folder, name, allowed)
+        check_quotation(trees, folder)
+        sources = {name: (folder / name).read_text(encoding="utf-8") for name in trees}
+        self._templates = {name: environment.from_string(_with_parts(name, sources)) for name in wanted}
+        self._globals = dict(environment.globals)
+
+    def render(self, name: str, values: Mapping[str, Any]) -> str:
+        """A template in words; paragraphs that are not there leave no gap.
+
+        Args:
+            name: the template.
+            values: the names it may use; no others are seen.
+
+        Raises:
+            WordingError: the template fails on these values.
+        """
+        import jinja2
+
+        try:
+            # What Template.render does, without merging Jinja's globals anew for every text.
+            template = self._templates[name]
+            context = template.new_context({**self._globals, **values}, shared=True)
+            text = "".join(template.root_render_func(context)).strip()
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise WordingError(f"{self.folder / name}: {error}") from error
+        # What players wrote is quoted and has no line ends.
+        return _GAP.sub("\n\n", text) if "\n\n\n" in text else text
+
+
+def _read_words(path: Path) -> Mapping[str, str]:
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise WordingError(f"{path}: is no JSON ({error})") from error
+    if not isinstance(found, dict) or not all(isinstance(word, str) for word in found.values()):
+        raise WordingError(f"{path}: must hold texts by name")
+    return found
+
+
+def _with_parts(name: str, sources: Mapping[str, str]) -> str:
+    """A template with the parts it includes put in their places: rendered at once, it costs half."""
+    return _INCLUDE.sub(lambda match: _with_parts(match[1], sources), sources[name])
+
+
 class Wording:
     """One way to say what a player may know.
 
@@ -150,8 +250,7 @@ class Wording:
         slot_names: the names a template may use.
 
     Raises:
-        WordingError: the folder or template is missing, has a syntax error, uses a name that is no slot, or shows a
-            message unquoted.
+        WordingError: as `Templates` do.
     """
 
     def __init__(self, folder: Path, slot_names: Collection[str]) -> None:
@@ -159,13 +258,7 @@ class Wording:
             raise WordingError(
                 f"wording={str(folder)!r}: there is no file {TEMPLATE} in it; give a folder that has one"
             )
-        self.folder = folder
-        environment = template_environment(folder)
-        trees = read_templates(environment, folder)
-        check_names(trees, folder, TEMPLATE, slot_names)
-        check_quotation(trees, folder)
-        self._template: jinja2.Template = environment.get_template(TEMPLATE)
-        self._globals = dict(self._template.globals)
+        self._templates = Templates(folder, {TEMPLATE: slot_names})
 
     def render(self, slots: dict[str, Any]) -> str:
         """The text for one player.
@@ -176,14 +269,12 @@ class Wording:
         Raises:
             WordingError: the template fails on these slots.
         """
-        import jinja2
+        return self._templates.render(TEMPLATE, slots)
 
-        try:
-            # What Template.render does, without merging Jinja's globals anew for every player.
-            context = self._template.new_context({**self._globals, **slots}, shared=True)
-            return "".join(self._template.root_render_func(context)).strip()
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise WordingError(f"{self.folder / TEMPLATE}: {error}") from error
+
+def wording_names(home: Path) -> list[str]:
+    """The names of the wordings in a scenario's folder: those of its prompts that have an `observation.jinja`."""
+    return sorted(path.parent.name for path in (home / PROMPTS).glob(f"*/{TEMPLATE}"))
 
 
 @functools.lru_cache(maxsize=64)
@@ -191,18 +282,17 @@ def load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
     """Load one of a scenario's own wordings, or a folder.
 
     Args:
-        name: a name below `home/wordings`, or the path of a folder.
+        name: a name below `home/prompts`, or the path of a folder.
         home: the scenario's folder.
         slot_names: the names a template may use.
     """
-    own = home / "wordings" / name
-    if "/" not in name and own.is_dir():
-        return Wording(own, slot_names)
+    known = wording_names(home)
+    if name in known:
+        return Wording(home / PROMPTS / name, slot_names)
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        names = sorted(p.name for p in (home / "wordings").iterdir() if p.is_dir())
         raise WordingError(
-            f"wording={name!r}: is neither one of {', '.join(names)} nor a folder that exists; "
+            f"wording={name!r}: is neither one of {', '.join(known)} nor a folder that exists; "
             f"give one of those or a folder with {TEMPLATE}"
         )
     return Wording(folder, slot_names)

@@ -24,16 +24,13 @@ from llm_coop_envs.evacuation.room import STAY, ByteArray, IntArray, Room
 
 
 def settle_moves(room: Room, cells: IntArray, wishes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Where everybody stands after a simultaneous move.
+    """Where everybody stands after a simultaneous move: n padded cells, all different.
 
     Args:
-        room: the room.
+        room: its cells.
         cells: n padded cells, all different.
         wishes: n padded cells wanted, none blocked; the own cell means to stay.
         rng: consumed by one permutation of n.
-
-    Returns:
-        n padded cells, all different.
     """
     count = len(cells)
     everyone = np.arange(count)
@@ -66,14 +63,8 @@ def walking_wishes(room: Room, people: ByteArray, cells: IntArray, targets: IntA
     stands; else the nearest of the taken cells that are nearer, to follow whoever stands there; else to stay. Ties go
     to the first in the published order of moves.
 
-    Args:
-        room: the room.
-        people: 1 where somebody stands, over padded cells.
-        cells: n padded cells.
-        targets: n indices into `room.exit_cells`.
-
-    Returns:
-        n padded cells, for `settle_moves`.
+    `people` is 1 where somebody stands, over padded cells; `targets` are indices into `room.exit_cells`. What is
+    returned is n padded cells, for `settle_moves`.
     """
     around = cells[:, None] + room.moves
     distance = room.squared_distance(around, room.exit_cells[targets][:, None])

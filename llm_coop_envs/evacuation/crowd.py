@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.snapshot import generator_from, generator_state
+from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.evacuation.conflicts import settle_moves, walking_wishes
 from llm_coop_envs.evacuation.injury import Attributes, ancestor_attributes, crush, pressure, published_attributes
 from llm_coop_envs.evacuation.movement import move_levels, move_order, people_near, walk_one_by_one
@@ -21,20 +21,10 @@ from llm_coop_envs.evacuation.room import FloatArray, IntArray
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.evacuation.vision import view_of
 
-_ARRAYS: dict[str, type[Any]] = {
-    "cells": np.int64,
-    "previous": np.int64,
-    "inside": np.bool_,
-    "heading": np.int64,
-    "target": np.int64,
-    "queue": np.int64,
-    "planners": np.int64,
-    "overtaken": np.bool_,
-    "counts": np.int64,
-    "from_cells": np.int64,
-    "seen": np.float64,
-    "around": np.int64,
-}
+_KEPT = (
+    *("cells", "previous", "inside", "heading", "target", "history", "queue", "planners", "overtaken", "counts"),
+    *("from_cells", "seen", "around", "_conflict_rng", "option_rng"),
+)
 
 #: What the generators beside the episode's own one are for; the published stream is used by nothing but the published
 #: draws.
@@ -42,12 +32,7 @@ CONFLICTS, OPTIONS = 1, 2
 
 
 def side_generator(rng: np.random.Generator, purpose: int) -> np.random.Generator:
-    """A generator that follows from the state of another one without drawing from it.
-
-    Args:
-        rng: a PCG64 generator.
-        purpose: different purposes give independent streams.
-    """
+    """A generator that follows from the state of a PCG64 one without drawing from it, independent for each purpose."""
     state = rng.bit_generator.state["state"]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([state["state"], state["inc"], purpose])))
 
@@ -85,7 +70,7 @@ class Crowd:
         self.room = settings.room
         self._view = view_of(self.room)
         count = settings.people
-        fresh = generator_from(generator_state(rng))
+        fresh: np.random.Generator = unpacked(packed(rng))
         self._conflict_rng = side_generator(rng, CONFLICTS)
         self.option_rng = side_generator(rng, OPTIONS)
         if positions is not None:
@@ -116,11 +101,7 @@ class Crowd:
         self.around = np.zeros(count, dtype=np.int64)
 
     def leave_by_exits(self) -> list[tuple[int, int]]:
-        """Let everybody who stands on an exit cell out.
-
-        Returns:
-            (person, index of the exit cell) of those who are out, in the order of the list of cells.
-        """
+        """Let everybody who stands on an exit cell out: (person, index of that cell), in the order of the cells."""
         at = self.room.exit_at[self.cells[self.queue]]
         found = at >= 0
         if not found.any():
@@ -177,12 +158,7 @@ class Crowd:
         return move_levels(self.room, move_order(self.room, movers, self.cells, self.target), self.cells)
 
     def move(self, who: IntArray, moves: IntArray) -> None:
-        """Carry out the moves of one level.
-
-        Args:
-            who: the movers.
-            moves: their moves, as indices into `room.MOVES`, each allowed.
-        """
+        """Carry out the moves of one level, indices into `room.MOVES`, each allowed."""
         self._arrive(who, self.cells[who] + self.room.moves[moves])
 
     def walk(self) -> None:
@@ -194,32 +170,29 @@ class Crowd:
             order = move_order(self.room, movers, self.cells, self.target)
             self._arrive(order, walk_one_by_one(self.room, self.people, self.cells[order], self.target[order]))
 
+    def disabled_so_far(self) -> list[int]:
+        """Who has been disabled for good."""
+        if self.attributes is None:
+            return []
+        lost: list[int] = np.flatnonzero((self.counts == self.attributes.count_limit) & ~self.inside).tolist()
+        return lost
+
     def snapshot(self) -> dict[str, Any]:
         """Everything that changes, and the attributes, as JSON data."""
         held = self.attributes
-        return {
-            "arrays": {name: getattr(self, name).tolist() for name in _ARRAYS},
-            "history": [list(choices) for choices in self.history],
-            "attributes": None if held is None else {name: value.tolist() for name, value in vars(held).items()},
-            "conflict_rng": generator_state(self._conflict_rng),
-            "option_rng": generator_state(self.option_rng),
-        }
+        changing = {name: packed(getattr(self, name)) for name in _KEPT}
+        return {**changing, "attributes": None if held is None else packed(vars(held))}
 
     @classmethod
     def from_snapshot(cls, settings: EvacuationSettings, data: Mapping[str, Any]) -> Crowd:
         """The crowd that `snapshot` described."""
-        start = np.array(data["arrays"]["cells"], dtype=np.int64)
-        crowd = cls(settings, np.random.default_rng(0), start)
-        for name, dtype in _ARRAYS.items():
-            setattr(crowd, name, np.array(data["arrays"][name], dtype=dtype))
+        crowd = cls(settings, np.random.default_rng(0), unpacked(data["cells"]))
+        for name in _KEPT:
+            setattr(crowd, name, unpacked(data[name]))
         crowd.people[:] = 0
         crowd.people[crowd.cells[crowd.inside]] = 1
-        crowd.history = [list(choices) for choices in data["history"]]
-        held = data["attributes"]
-        if held is not None:
-            crowd.attributes = Attributes(**{name: np.array(value, dtype=np.float64) for name, value in held.items()})
-        crowd._conflict_rng = generator_from(data["conflict_rng"])
-        crowd.option_rng = generator_from(data["option_rng"])
+        if data["attributes"] is not None:
+            crowd.attributes = Attributes(**unpacked(data["attributes"]))
         return crowd
 
     def _movers(self) -> IntArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from llm_coop_envs.evacuation.drawing_room import draw_room, exit_colour, layout_of, look_of
 from llm_coop_envs.evacuation.scene import DISABLED, ESCAPED, INSIDE, EvacuationScene
-from llm_coop_envs.evacuation.seen import exits_seen
+from llm_coop_envs.evacuation.scene_sight import exits_seen
 from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, VERMILION, Canvas, Rect
 from llm_coop_envs.render.screen.chart import Chart
 from llm_coop_envs.render.screen.page import Picture, areas, draw_page

@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.evacuation.bubbles import Placed, place
+from llm_coop_envs.evacuation.drawing_bubbles import Placed, place
 from llm_coop_envs.evacuation.room import Room
 from llm_coop_envs.evacuation.scene import DISABLED, INSIDE, EvacuationScene, exit_places
-from llm_coop_envs.evacuation.seen import cells_seen, target_of
+from llm_coop_envs.evacuation.scene_sight import cells_seen, target_of
 from llm_coop_envs.render.screen.canvas import (
     BLUE,
     FAINT,

@@ -1,12 +1,4 @@
-"""The emergency evacuation as an environment: the order of one round, and what is observed.
-
-A round: people on exit cells leave; those inside are shuffled; who re-plans is drawn; those talk (phase `talk`), then
-declare the exit they head for (phase `exit`, all at once); then everybody moves (phase `move`, in levels), or walks
-by itself (`control="exit"`).
-
-Choices: 0 to G-1 declare an exit (G exits, in their shown order), G to G+8 are the nine moves in the published order:
-right, down, left, up, stay, down-right, down-left, up-left, up-right. With `control="exit"` there are only the exits.
-"""
+"""The emergency evacuation as an environment: the order of one round, and what is observed."""
 
 from __future__ import annotations
 
@@ -76,18 +68,13 @@ class EvacuationEnv(ScenarioEnv):
         v0: first version.
     """
 
-    metadata: dict[str, Any] = {
-        "name": "evacuation_v0",
-        "render_modes": ["human", "rgb_array", "ansi"],
-        "render_fps": 20,
-        "is_parallelizable": True,
-    }
+    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "evacuation_v0", "render_fps": 20}
     settings_type = EvacuationSettings
     slots_type = EvacuationSlots
     role = "evacuee"
     act_phases: ClassVar[tuple[str, ...]] = (EXIT, MOVE)
     home = Path(__file__).parent
-
+    kept = ("_due", "_out", "_out_by_exit", "_disabled", "_option_orders")
     settings: EvacuationSettings
 
     def _setup(self) -> None:
@@ -170,16 +157,19 @@ class EvacuationEnv(ScenarioEnv):
             self.emit(
                 "opening",
                 escaped=[list(pair) for pair in self._out],
-                planners=crowd.planners.tolist(),
-                overtaken=np.flatnonzero(crowd.overtaken).tolist(),
+                **self._planners_and_overtaken(),
                 disabled=self._disabled,
             )
         return None
 
+    def _planners_and_overtaken(self) -> Event:
+        crowd = self._crowd
+        return {"planners": crowd.planners.tolist(), "overtaken": np.flatnonzero(crowd.overtaken).tolist()}
+
     def _open_talks(self) -> Stage:
         self.conversation.forget()
         speakers = self._crowd.planners.tolist()
-        where = np.column_stack(self._room.row_col(self._crowd.cells))
+        where = self._room.where(self._crowd.cells)
         return self._talk_stage([speakers], within(where, self.settings.hearing_radius, speakers, speakers))
 
     def _close_round(self) -> None:
@@ -206,16 +196,14 @@ class EvacuationEnv(ScenarioEnv):
     def _record_round(self, *, played: bool = True) -> None:
         if self.record:
             crowd = self._crowd
-            where = np.column_stack(self._room.row_col(crowd.cells)).tolist()
-            inside = crowd.inside.tolist()
+            stand = zip(self._room.where(crowd.cells).tolist(), crowd.inside.tolist(), strict=True)
             self.emit(
                 "round",
                 played=played,
                 escaped=[list(pair) for pair in self._out],
-                positions=[cell if here else None for cell, here in zip(where, inside, strict=True)],
+                positions=[cell if here else None for cell, here in stand],
                 headings=[None if exit_ < 0 else exit_ for exit_ in crowd.heading.tolist()],
-                planners=crowd.planners.tolist(),
-                overtaken=np.flatnonzero(crowd.overtaken).tolist(),
+                **self._planners_and_overtaken(),
                 disabled=self._disabled,
             )
         self._out, self._disabled = [], []
@@ -238,11 +226,9 @@ class EvacuationEnv(ScenarioEnv):
         if self.phase == EXIT:
             return None if self._walks else self._declare_only
         legal = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
-        crowd = self._crowd
-        if self.settings.engine == "simultaneous":
-            legal[:, self._exits :] = open_moves(self._room, crowd.cells)
-        else:
-            legal[:, self._exits :] = free_moves(self._room, crowd.people, crowd.cells)
+        crowd, together = self._crowd, self.settings.engine == "simultaneous"
+        moves = open_moves(self._room, crowd.cells) if together else free_moves(self._room, crowd.people, crowd.cells)
+        legal[:, self._exits :] = moves
         return legal
 
     def _fallback(self, who: Indices) -> NDArray[Any]:
@@ -283,15 +269,8 @@ class EvacuationEnv(ScenarioEnv):
     def _state_vector(self) -> NDArray[np.float64]:
         crowd, room = self._crowd, self._room
         row, col = room.row_col(crowd.cells)
-        return np.concatenate(
-            [
-                row / (room.rows - 1),
-                col / (room.cols - 1),
-                (crowd.heading + 1) / self._exits,
-                crowd.overtaken,
-                [self.round / (self.settings.last_round + 1)],
-            ]
-        )
+        scaled = row / (room.rows - 1), col / (room.cols - 1), (crowd.heading + 1) / self._exits
+        return np.concatenate([*scaled, crowd.overtaken, [self.round / (self.settings.last_round + 1)]])
 
     def _picture(self) -> str:
         return draw(self._crowd, self._out_by_exit)
@@ -310,7 +289,7 @@ class EvacuationEnv(ScenarioEnv):
                 "exit_names": list(self._room.exit_names),
                 "desks": [list(cell) for cell in settings.desk_list],
             },
-            "positions": np.column_stack(self._room.row_col(crowd.cells)).tolist(),
+            "positions": self._room.where(crowd.cells).tolist(),
             "physical": crowd.physical.tolist(),
             "mental": crowd.mental.tolist(),
             # What the text says, after the published mix-up: whether strong, whether confident.
@@ -321,9 +300,8 @@ class EvacuationEnv(ScenarioEnv):
     def recap(self) -> list[Event]:
         """How things stand now, as one event of type `recap`, which no record holds."""
         crowd, room = self._crowd, self._room
-        positions, stood = (np.column_stack(room.row_col(cells)).tolist() for cells in (crowd.cells, crowd.from_cells))
         gone = np.flatnonzero(~crowd.inside)
-        disabled = self._disabled_so_far()
+        disabled = crowd.disabled_so_far()
         recap = {
             "type": "recap",
             "step": self.cycles,
@@ -332,40 +310,19 @@ class EvacuationEnv(ScenarioEnv):
             "disabled": disabled,
             "gone": np.setdiff1d(gone, disabled).tolist(),
             "out": list(self._out_by_exit),
-            "positions": positions,
-            "stood": stood,
+            "positions": room.where(crowd.cells).tolist(),
+            "stood": room.where(crowd.from_cells).tolist(),
             "headings": crowd.heading.tolist(),
-            "planners": crowd.planners.tolist(),
-            "overtaken": np.flatnonzero(crowd.overtaken).tolist(),
+            **self._planners_and_overtaken(),
         }
         return [recap]
 
-    def _disabled_so_far(self) -> list[int]:
-        crowd = self._crowd
-        if crowd.attributes is None:
-            return []
-        spent = crowd.counts == crowd.attributes.count_limit
-        lost: list[int] = np.flatnonzero(spent & ~crowd.inside).tolist()
-        return lost
-
     def _snapshot(self) -> dict[str, Any]:
-        return {
-            "crowd": self._crowd.snapshot(),
-            "due": self._due,
-            "out": [list(pair) for pair in self._out],
-            "disabled": list(self._disabled),
-            "out_by_exit": list(self._out_by_exit),
-            "option_orders": None if self._option_orders is None else self._option_orders.tolist(),
-        }
+        return {**super()._snapshot(), "crowd": self._crowd.snapshot()}
 
     def _restore(self, data: Mapping[str, Any]) -> None:
+        super()._restore(data)
         self._take(Crowd.from_snapshot(self.settings, data["crowd"]))
-        self._due = data["due"]
-        self._out = [(person, cell) for person, cell in data["out"]]
-        self._disabled = list(data["disabled"])
-        self._out_by_exit = list(data["out_by_exit"])
-        orders = data["option_orders"]
-        self._option_orders = None if orders is None else np.array(orders, dtype=np.int64)
 
     def _take(self, crowd: Crowd) -> None:
         self._crowd = crowd
@@ -380,7 +337,7 @@ class EvacuationEnv(ScenarioEnv):
         if not isinstance(given, Sequence):
             raise SettingsError("positions", given, "must be a list of cells (row, column)")
         cells = [tuple(cell) if isinstance(cell, Sequence) else cell for cell in given]
-        free = set(zip(*(part.tolist() for part in room.row_col(room.start_cells)), strict=True))
+        free = set(map(tuple, room.where(room.start_cells).tolist()))
         for cell in cells:
             if cell not in free:
                 raise SettingsError("positions", cell, "is no free cell (row, column) inside the room")

@@ -40,12 +40,7 @@ def feature_names(room: Room) -> tuple[str, ...]:
 
 
 class FeatureMaker:
-    """Builds the feature matrix.
-
-    Args:
-        settings: the settings.
-        crowd: the people.
-    """
+    """Builds the feature matrix."""
 
     def __init__(self, settings: EvacuationSettings, crowd: Crowd) -> None:
         self._settings = settings

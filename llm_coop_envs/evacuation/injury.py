@@ -13,7 +13,7 @@ We Team Up" (Wu et al. 2024) and in its rule-based ancestor (the `reproduce` tas
 
 Ours: in the active mode the rule is applied once a round to everybody at the same moment (after people have left
 through the exits), where the ancestor goes through its shuffled list and a person disabled early in it relieves the
-later ones; shares of people that are no whole numbers are given out by largest remainder, where the ancestor drops
+later ones; shares of people that are not integers are given out by largest remainder, where the ancestor drops
 people.
 """
 
@@ -69,11 +69,7 @@ def published_attributes(physical: IntArray, rng: np.random.Generator) -> Attrib
 
 
 def ancestor_attributes(people: int) -> Attributes:
-    """The ancestor's attributes, group by group and N0 ascending, person 0 first.
-
-    Args:
-        people: n; with n = 100 exactly the ancestor's numbers.
-    """
+    """The ancestor's attributes, group by group and N0 ascending, person 0 first; its very numbers for 100 people."""
     rows: list[tuple[float, float, float]] = []
     sizes = divide(people, [share for share, *_ in ANCESTOR_GROUPS])
     for size, (_, pressure, count, shares) in zip(sizes, ANCESTOR_GROUPS, strict=True):
@@ -84,18 +80,7 @@ def ancestor_attributes(people: int) -> Attributes:
 
 
 def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, who: IntArray) -> FloatArray:
-    """The pressure Y on some people.
-
-    Args:
-        room: the room.
-        cells: everybody's padded cell.
-        level: everybody's N0.
-        present: the indices of those in the room.
-        who: the indices of those whose pressure is asked for.
-
-    Returns:
-        One number for each of `who`.
-    """
+    """The pressure Y on each of `who`, by everybody's padded cell and `level` N0; only those `present` press."""
     levels = np.zeros(room.height * room.width)
     heads = np.zeros(room.height * room.width)
     levels[cells[present]] = level[present]
@@ -108,19 +93,13 @@ def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArra
 def crush(
     press: FloatArray, pressure_limit: FloatArray, count: IntArray, count_limit: FloatArray
 ) -> tuple[IntArray, BoolArray, BoolArray]:
-    """Apply the rule to n people.
-
-    Args:
-        press: pressure Y.
-        pressure_limit: Y0.
-        count: the counters Z so far.
-        count_limit: Z0.
+    """Apply the rule to n people with pressure Y, limit Y0, counters Z so far and limit Z0.
 
     Returns:
         The new counters; who is overtaken in this round; who is disabled now.
     """
     over = press > pressure_limit
     count = count + over
-    # Equality, as published: with the published real-valued Z0 it never holds, with the ancestor's whole numbers it
-    # holds once.
+    # Equality, as published: with the published real-valued Z0 it never holds, with the ancestor's integers it holds
+    # once.
     return count, over & (count < count_limit), over & (count == count_limit)

@@ -7,11 +7,11 @@ with the authors' code: whoever is counted out at the start of round r (counted 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.scenario import Measures
 
 Event = Mapping[str, Any]
@@ -39,21 +39,19 @@ class Round:
 
 def rounds_of(events: Sequence[Event]) -> tuple[Event, list[Round]]:
     """Split a record into its `start` event and its rounds."""
-    start = events[0]
+    start = start_of(events)
     index = {name: i for i, name in enumerate(start["agents"])}
-    said: dict[int, list[Event]] = defaultdict(list)
-    chosen: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    rounds = []
+    rounds: list[Round] = []
+    said: list[Event] = []
+    chosen: list[tuple[int, int]] = []
     for event in events:
         if event["type"] == "message":
-            said[event["round"]].append(event)
+            said.append(event)
         elif event["type"] == "choice" and event["phase"] == "exit":
-            chosen[event["round"]].append((index[event["agent"]], event["choice"]))
+            chosen.append((index[event["agent"]], event["choice"]))
         elif event["type"] == "round":
-            number = event["round"]
-            rounds.append(
-                Round(number=number, settled=event, messages=tuple(said[number]), choices=tuple(chosen[number]))
-            )
+            rounds.append(Round(number=event["round"], settled=event, messages=tuple(said), choices=tuple(chosen)))
+            said, chosen = [], []
     return start, rounds
 
 

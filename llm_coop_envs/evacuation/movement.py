@@ -26,15 +26,9 @@ REACH = 2
 
 
 def free_moves(room: Room, people: ByteArray, cells: IntArray) -> Moves:
-    """Which of the 9 moves lead to a free cell; staying always does.
+    """Which of the 9 moves from n padded cells lead to a free one; staying always does. (n, 9) of 0 and 1.
 
-    Args:
-        room: the room.
-        people: 1 where somebody stands, over padded cells.
-        cells: n padded cells.
-
-    Returns:
-        (n, 9) of 0 and 1.
+    Here and below `people` is 1 where somebody stands, over padded cells.
     """
     around = cells[:, None] + room.moves
     free: Moves = ((room.blocked[around] | people[around]) == 0).astype(np.int8)
@@ -55,16 +49,10 @@ def people_near(people: ByteArray, room: Room, cells: IntArray) -> IntArray:
 
 
 def move_order(room: Room, shuffled: IntArray, cells: IntArray, targets: IntArray) -> IntArray:
-    """The published order of moves.
+    """The people of `shuffled`, who are in the round's shuffled order, in the published order of moves.
 
-    Args:
-        room: the room.
-        shuffled: who moves, in the round's shuffled order.
-        cells: padded cells of all people, by index.
-        targets: the exit cell each heads for, as an index into `room.exit_cells`, of all people, by index.
-
-    Returns:
-        The people of `shuffled`, first mover first.
+    `cells` are the padded cells of all people, by index, `targets` the exit cells they head for, as indices into
+    `room.exit_cells`.
     """
     if not len(shuffled):
         return shuffled
@@ -78,13 +66,7 @@ def move_order(room: Room, shuffled: IntArray, cells: IntArray, targets: IntArra
 def move_levels(room: Room, order: IntArray, cells: IntArray) -> list[IntArray]:
     """Split the order of moves into levels that can be played at once, with the same result as one by one.
 
-    Args:
-        room: the room.
-        order: who moves, first mover first.
-        cells: padded cells of all people, by index, at the start of the phase.
-
-    Returns:
-        The levels, each in the order of moves.
+    `cells` are the padded cells of all people, by index, at the start of the phase; each level keeps the order.
     """
     width = room.width
     highest = [0] * (room.height * width)
@@ -106,14 +88,7 @@ def walk_one_by_one(room: Room, people: ByteArray, cells: IntArray, targets: Int
     Each goes to the free neighbouring cell that is nearest (Euclidean) to its exit cell, the first in the published
     order of moves on ties, and stays if none is nearer than where it stands.
 
-    Args:
-        room: the room.
-        people: 1 where somebody stands, over padded cells; not changed.
-        cells: n padded cells, first mover first.
-        targets: the n exit cells they head for, as indices into `room.exit_cells`.
-
-    Returns:
-        n padded cells after the moves.
+    `people` is not changed; `cells`, and what is returned, are n padded cells, first mover first.
     """
     taken = bytearray((room.blocked | people).tobytes())
     width = room.width

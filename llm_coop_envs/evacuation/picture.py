@@ -12,12 +12,7 @@ WALL, DESK, EXIT, PERSON, FREE = "#", "=", "E", "o", "."
 
 
 def draw(crowd: Crowd, out_by_exit: Sequence[int]) -> str:
-    """Draw the room.
-
-    Args:
-        crowd: the people.
-        out_by_exit: how many have left by each exit.
-    """
+    """Draw the room, with how many have left by each exit."""
     room = crowd.room
     signs = np.where(room.blocked, WALL, FREE)
     signs[room.desks > 0] = DESK

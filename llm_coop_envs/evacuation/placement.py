@@ -13,12 +13,8 @@ from llm_coop_envs.evacuation.room import Cell, IntArray, Room
 def random_cells(room: Room, people: int, rng: np.random.Generator) -> IntArray:
     """Draw each person's row, then column, uniformly over the whole room, again until the cell is free.
 
-    A cell is free if it is inside, no desk, no exit and not taken by an earlier person.
-
-    Args:
-        room: the room; it must have at least `people` free cells.
-        people: how many to place.
-        rng: consumed by two bounded integers per try, and by nothing else.
+    A cell is free if it is inside, no desk, no exit and not taken by an earlier person; there must be enough of them.
+    `rng` is consumed by two bounded integers per try, and by nothing else.
 
     Returns:
         `people` padded cells, person 0 first.
@@ -40,10 +36,8 @@ def random_cells(room: Room, people: int, rng: np.random.Generator) -> IntArray:
 def cells_below_desks(room: Room, desks: tuple[Cell, ...], rng: np.random.Generator) -> IntArray:
     """One person directly below each desk; who stands where is shuffled.
 
-    The authors' code shuffles the list of places and deals them from its end.
-
-    Returns:
-        As many padded cells as there are desks, person 0 first.
+    The authors' code shuffles the list of places and deals them from its end. What is returned is one padded cell for
+    each desk, person 0 first.
     """
     places = room.cells([(row + 1, col) for row, col in desks])
     rng.shuffle(places)
@@ -54,10 +48,7 @@ def cells_below_desks(room: Room, desks: tuple[Cell, ...], rng: np.random.Genera
 def traits(people: int) -> tuple[IntArray, IntArray]:
     """Each person's physical and mental trait, 0 the better and 1 the worse one, spread evenly over the four pairs.
 
-    From the authors' code: physical = (id % 4) // 2, mental = id % 2.
-
-    Returns:
-        The physical and the mental traits, `people` numbers each.
+    From the authors' code: physical = (id % 4) // 2, mental = id % 2; `people` numbers each.
     """
     ids = np.arange(people, dtype=np.int64)
     return ids % 4 // 2, ids % 2

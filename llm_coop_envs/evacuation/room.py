@@ -143,6 +143,10 @@ class Room:
         row, col = np.divmod(cells, self.width)
         return row - VIEW_RADIUS, col - VIEW_RADIUS
 
+    def where(self, cells: IntArray) -> IntArray:
+        """(n, 2) rows and columns of n padded cells."""
+        return np.column_stack(self.row_col(cells))
+
     def place(self, cells: IntArray) -> IntArray:
         """The index of padded cells in the (rows * cols) tables."""
         row, col = self.row_col(cells)
@@ -159,14 +163,7 @@ class Room:
 
 @lru_cache(maxsize=32)
 def build_room(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...]) -> Room:
-    """Compute a room's tables. Cached: rooms are immutable and shared.
-
-    Args:
-        rows: rows, walls included.
-        cols: columns, walls included.
-        exits: named cells, in list order.
-        desks: cells with a desk.
-    """
+    """Compute the tables of a room of so many rows and columns, walls included. Cached: rooms are shared."""
     pad = VIEW_RADIUS
     height, width = rows + 2 * pad, cols + 2 * pad
 
@@ -200,11 +197,12 @@ def build_room(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[C
         nearer = squared < best[which]
         best[which][nearer] = squared[nearer]
         target[which][nearer] = index
-    nearest_group = _first_nearest(best, target)
+    # The exit whose nearest cell is nearest of all, the cell first in the list on ties.
+    first = np.where(best == best.min(axis=0), target, np.iinfo(np.int64).max)
     tables = {
         "mean_distance": np.ascontiguousarray((total / np.bincount(group)[:, None]).T),
         "nearest_distance": np.sqrt(best.min(axis=0)),
-        "nearest_exit": nearest_group,
+        "nearest_exit": first.argmin(axis=0),
         "target_cell": np.ascontiguousarray(target.T),
         "blocked": flat,
         "desks": desk_grid,
@@ -218,11 +216,3 @@ def build_room(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[C
     for table in tables.values():
         table.setflags(write=False)
     return Room(rows=rows, cols=cols, height=height, width=width, exit_names=names, **tables)
-
-
-def _first_nearest(best: IntArray, target: IntArray) -> IntArray:
-    """The exit whose nearest cell is nearest of all, the cell first in the list on ties."""
-    tied = best == best.min(axis=0)
-    first = np.where(tied, target, np.iinfo(np.int64).max)
-    nearest: IntArray = first.argmin(axis=0)
-    return nearest

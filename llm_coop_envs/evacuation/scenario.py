@@ -13,6 +13,7 @@ SCENARIO = Scenario(
     measures=f"{_ROOM}.metrics:MEASURES",
     scripted=f"{_ROOM}.scripted:POLICIES",
     opponent="shares",
+    workflow=f"{_ROOM}.workflow:EvacuationWorkflow",
     scene=f"{_ROOM}.scene:EvacuationTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:EvacuationSection",

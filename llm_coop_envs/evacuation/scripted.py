@@ -8,33 +8,25 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView, MoveOption
-from llm_coop_envs.policies.base import Policy, ScriptedPolicy
-
-Action = dict[str, Any]
+from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy, SlotsPolicy
 
 
-class Walker(ScriptedPolicy):
+class Walker(SlotsPolicy):
     """Chooses an exit by a score, walks straight to it, and says nothing; others build on it."""
 
-    def decide(self, request: Request) -> Action:
-        """Answer whatever is asked."""
-        slots: EvacuationSlots = request.info["slots"]
-        if slots.asked == "talk":
-            return {"message": self.say(slots)}
-        if slots.asked == "exit":
-            return {"choice": self.best_exit(slots)}
-        return {"choice": self.step(slots).choice}
+    plays = "evacuation"
+    settings_type = EvacuationSettings
 
-    def say(self, slots: EvacuationSlots) -> str:
-        """What to say to those near; empty for nothing."""
-        return ""
+    def choose(self, slots: EvacuationSlots) -> int:
+        """The best exit, or the next step."""
+        return self.best_exit(slots) if slots.asked == "exit" else self.step(slots).choice
 
     def best_exit(self, slots: EvacuationSlots) -> int:
         """The number of the exit with the lowest score, the first shown on ties."""
@@ -47,10 +39,15 @@ class Walker(ScriptedPolicy):
 
     def step(self, slots: EvacuationSlots) -> MoveOption:
         """The step to a free cell nearer to the target; else to a taken one nearer, to follow; else stay."""
-        here = next(option for option in slots.moves if (option.row, option.col) == (slots.row, slots.col))
+        here = staying(slots)
         nearer = [option for option in slots.moves if squared(slots, option) < squared(slots, here)]
         # Free before taken, near before far; ties go to the lower number, whatever the order of the list.
         return min(nearer, key=lambda option: (option.taken, squared(slots, option), option.choice), default=here)
+
+
+def staying(slots: EvacuationSlots) -> MoveOption:
+    """The option to stay."""
+    return next(option for option in slots.moves if (option.row, option.col) == (slots.row, slots.col))
 
 
 def squared(slots: EvacuationSlots, option: MoveOption) -> int:
@@ -138,8 +135,7 @@ class RuleBased(Walker):
 
     def step(self, slots: EvacuationSlots) -> MoveOption:
         """The best free neighbouring cell, now and then the second best."""
-        here = (slots.row, slots.col)
-        stay = next(option for option in slots.moves if (option.row, option.col) == here)
+        stay = staying(slots)
         free = [option for option in slots.moves if option is not stay and not option.taken]
         ranked = sorted(free, key=lambda option: (squared(slots, option), option.row, option.col))
         place = 0 if self.episode.rng.random() < 0.95 else 1
@@ -196,7 +192,7 @@ def report(name: str, text: str) -> int:
     return (found > 0) - (found < 0)
 
 
-class Sharing(CrowdAware):
+class SharingReports(CrowdAware):
     """Tells others in plain words which exits look crowded or clear, and believes what it hears.
 
     The score is distance + weight x people + trust x (reports of a crowd - reports of a clear way).
@@ -241,6 +237,6 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "crowd_aware": CrowdAware,
     "rule_based": RuleBased,
     "herding": Herding,
-    "shares": Sharing,
+    "shares": SharingReports,
     "random": RandomLegal,
 }

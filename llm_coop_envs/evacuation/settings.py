@@ -169,7 +169,7 @@ class EvacuationSettings(ScenarioSettings):
 
     def _checked_widths(self) -> tuple[int, int, int]:
         widths = self.exit_widths
-        if not _is_list(widths) or len(widths) != 3 or not all(_is_int(width) and width >= 0 for width in widths):
+        if not _is_list(widths) or len(widths) != 3 or not all(type(w) is int and w >= 0 for w in widths):
             raise SettingsError("exit_widths", widths, "must be three whole numbers, 0 or more: bottom, left, right")
         if self.exits is not None:
             if tuple(widths) != (3, 3, 1):
@@ -180,9 +180,8 @@ class EvacuationSettings(ScenarioSettings):
         room_for = (self.cols - 2, self.rows - 2, self.rows - 3)
         for side, width, most in zip(("bottom", "left", "right"), widths, room_for, strict=True):
             if width > most:
-                raise SettingsError(
-                    "exit_widths", widths, f"the {side} exit has room for {most} cells in {self.rows} x {self.cols}"
-                )
+                why = f"the {side} exit has room for {most} cells in {self.rows} x {self.cols}"
+                raise SettingsError("exit_widths", widths, why)
         return (widths[0], widths[1], widths[2])
 
     def _checked_exits(self) -> tuple[ExitCell, ...] | None:
@@ -240,14 +239,11 @@ class EvacuationSettings(ScenarioSettings):
         if self.extra_round and not self.removal_lag:
             raise SettingsError("extra_round", True, "only makes sense with removal_lag=True, as in the authors' code")
         if self.control == "exit" and not self.all_plan_first:
-            raise SettingsError(
-                "all_plan_first",
-                False,
-                "must be true with control='exit': else an episode could pass without a question",
-            )
+            why = "must be true with control='exit': else an episode could pass without a question"
+            raise SettingsError("all_plan_first", False, why)
         if self.start == "below_desks":
-            if self.people != len(self.desk_list):
-                count = len(self.desk_list)
+            count = len(self.desk_list)
+            if self.people != count:
                 raise SettingsError("people", self.people, f"start='below_desks' needs one person per desk ({count})")
             taken = set(self.desk_list)
             for row, col in self.desk_list:
@@ -259,9 +255,5 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_cell(value: Sequence[object]) -> bool:
-    return all(_is_int(part) for part in value)
+    return all(type(part) is int for part in value)

@@ -155,10 +155,6 @@ class SlotMaker:
 
     Attributes:
         personas: for each person whether its text says strong, and confident.
-
-    Args:
-        settings: the settings.
-        crowd: the people.
     """
 
     def __init__(self, settings: EvacuationSettings, crowd: Crowd) -> None:
@@ -175,25 +171,18 @@ class SlotMaker:
         ]
         self._cells = [(row, col) for _, row, col in settings.exit_list]
         self._fixed: dict[str, Any] = {
+            **{name: getattr(settings, name) for name in ("rows", "cols", "rounds", "hearing_radius")},
             "exit_names": names,
-            "rows": settings.rows,
-            "cols": settings.cols,
-            "rounds": settings.rounds,
             "walks": settings.control == "exit",
             "together": settings.engine == "simultaneous",
             "helpful": settings.personas != "selfish",
             "around_kind": settings.crowd_count,
             "counts_self": settings.count_self,
             "counts_desks": settings.count_desks and bool(settings.desk_list),
-            "hearing_radius": settings.hearing_radius,
         }
 
     def refresh(self, orders: IntArray | None) -> None:
-        """Take the people's situation as it is now.
-
-        Args:
-            orders: (people, 9) orders in which moves are listed, or `None` for the fixed order.
-        """
+        """Take the people's situation as it is now; `orders` to list moves in are (people, 9), or `None` if fixed."""
         crowd, room = self._crowd, self._room
         place = room.place(crowd.cells)
         rows, cols = room.row_col(crowd.cells)
@@ -216,14 +205,7 @@ class SlotMaker:
         self._orders = None if orders is None else [tuple(order) for order in orders.tolist()]
 
     def make(self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...]) -> EvacuationSlots:
-        """The slots of one person.
-
-        Args:
-            index: who.
-            common: the fields of `core.slots.Slots`.
-            round_: the round.
-            heard: what it has heard, nearest speaker first.
-        """
+        """The slots of one person; `common` holds the fields of `core.slots.Slots`."""
         names = self._room.exit_names
         asked = common["phase"] if common["on_turn"] else ""
         question = common["question"]

@@ -166,16 +166,9 @@ class RoomVision:
         return frozenset(zip(row[inside].tolist(), col[inside].tolist(), strict=True))
 
     def people_towards(self, grid: ByteArray, cells: IntArray, *, count_self: bool) -> FloatArray:
-        """How many are seen towards each exit: the mean over the exit's cells.
+        """How many are seen from n cells towards each of G exits: (n, G) means over the exit's cells.
 
-        Args:
-            grid: 1 where somebody (or something that counts) stands, over padded cells; a watcher's own cell
-                included.
-            cells: n watchers' padded cells.
-            count_self: whether the watcher counts itself, as published.
-
-        Returns:
-            (n, G) means.
+        `grid` is 1 where somebody (or something that counts) stands, over padded cells, a watcher's own included.
         """
         parts = [
             self._people_towards(grid, cells[at : at + _CHUNK], count_self=count_self)

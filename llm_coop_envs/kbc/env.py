@@ -65,16 +65,12 @@ class KBCEnv(ScenarioEnv):
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `KBCSettings`.
     """
 
-    metadata: dict[str, Any] = {
-        "name": "kbc_v0",
-        "render_modes": ["human", "rgb_array", "ansi"],
-        "render_fps": 10,
-        "is_parallelizable": True,
-    }
+    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "kbc_v0"}
     settings_type = KBCSettings
     slots_type = KBCSlots
-    role: ClassVar[str] = "player"
+    role = "player"
     home = Path(__file__).parent
+    kept = ("_made", "_talked", "_numbers", "_own", "_targets", "_group_numbers")
     settings: KBCSettings
 
     def _setup(self) -> None:
@@ -104,10 +100,20 @@ class KBCEnv(ScenarioEnv):
         low[first:], high[first:] = -spare, 1 + spare
         self._feature_bounds = (low, high)
         self._state_bounds = (np.zeros(1 + self.n_players), np.ones(1 + self.n_players))
-        self._fixed_slots = self._rules_in_words()
-        self._number = Number(
-            low=tidy(settings.low), high=tidy(settings.high), integer=settings.integer, counted=settings.integer
-        )
+        bounds: dict[str, Any] = {"low": tidy(settings.low), "high": tidy(settings.high), "integer": settings.integer}
+        self._number = Number(**bounds, counted=settings.integer)
+        # The slots that stay the same for everyone throughout.
+        self._fixed_slots: dict[str, Any] = {
+            **bounds,
+            **{name: getattr(settings, name) for name in ("players", "winner_rule", "reward_rule", "currency")},
+            "ratio": str(settings.ratio),
+            "offset": str(settings.offset),
+            "tolerance": tidy(float(settings.tolerance)),
+            "unit": tidy(settings.unit),
+            "groups": settings.groups or (),
+            "repeated": settings.session == "repeated",
+            "together": settings.talk_mode == "simultaneous",
+        }
 
     def _choice_space(self) -> spaces.Discrete[Any] | spaces.Box:
         settings = self.settings
@@ -116,7 +122,7 @@ class KBCEnv(ScenarioEnv):
         return spaces.Box(float(settings.low), float(settings.high), (1,), np.float64)
 
     def _begin(self, options: Mapping[str, Any]) -> None:
-        self.made = 0
+        self._made = 0
         self.round = self.settings.first_round
         self._talked = False
         self._numbers: NDArray[Any] | None = None
@@ -126,10 +132,10 @@ class KBCEnv(ScenarioEnv):
         self._group_numbers: tuple[tuple[float, ...], ...] = ()
 
     def _next_stage(self) -> Stage | Over:
-        if self.made == self.settings.decisions:
+        if self._made == self.settings.decisions:
             return Over("all decisions made")
-        self.round = self.settings.first_round + self.made
-        turns = self.settings.turns_before(self.made)
+        self.round = self.settings.first_round + self._made
+        turns = self.settings.turns_before(self._made)
         if turns and not self._talked:
             self._talked = True
             return self._talk_stage([self._order() for _ in range(turns)], everyone())
@@ -148,7 +154,7 @@ class KBCEnv(ScenarioEnv):
         settled = settle(numbers, settings)
         self._rewards += settled.rewards
         self._numbers = numbers
-        self.made += 1
+        self._made += 1
         if settings.session == "repeated":
             last = settings.history
             self._own_columns = None
@@ -176,7 +182,7 @@ class KBCEnv(ScenarioEnv):
         """The last decision; earlier ones are not kept."""
         if self._numbers is None:
             return []
-        made = self.settings.first_round + self.made - 1
+        made = self.settings.first_round + self._made - 1
         data = self._round_data(self._numbers, settle(self._numbers, self.settings))
         return [{"type": "round", "step": self.cycles, "round": made, **data}]
 
@@ -187,7 +193,7 @@ class KBCEnv(ScenarioEnv):
 
     def _features(self) -> NDArray[np.float32]:
         rows: NDArray[np.float32] = self._base.copy()
-        rows[:, 0] = self.made / self.settings.decisions
+        rows[:, 0] = self._made / self.settings.decisions
         if self.phase != TALK:
             rows[:, 1] = 1.0
         if self._targets:
@@ -206,7 +212,7 @@ class KBCEnv(ScenarioEnv):
         settings = self.settings
         repeated = settings.session == "repeated"
         talking = self.phase == TALK
-        turns = 0 if self.over else settings.turns_before(self.made)
+        turns = 0 if self.over else settings.turns_before(self._made)
         # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
         slots = object.__new__(KBCSlots)
         vars(slots).update(
@@ -224,13 +230,12 @@ class KBCEnv(ScenarioEnv):
         return slots
 
     def _past(self, index: int) -> tuple[PastRound, ...]:
-        """The rounds that a player is shown."""
         if not self._own:
             return ()
         if self._own_columns is None:
             rows = [numbers.tolist() for numbers in self._own]
             self._own_columns = list(zip(*(map(tidy, row) for row in rows), strict=True))
-        first = self.made - len(self._targets) + 1
+        first = self._made - len(self._targets) + 1
         groups = self._group_numbers or repeat(())
         return tuple(map(PastRound, count(first), self._targets, self._own_columns[index], groups))
 
@@ -241,57 +246,21 @@ class KBCEnv(ScenarioEnv):
             return ""
         return settings.personas[index if len(settings.personas) > 1 else 0]
 
-    def _rules_in_words(self) -> dict[str, Any]:
-        """The slots that stay the same for everyone throughout."""
-        settings = self.settings
-        return {
-            "players": settings.players,
-            "low": tidy(settings.low),
-            "high": tidy(settings.high),
-            "integer": settings.integer,
-            "ratio": str(settings.ratio),
-            "offset": str(settings.offset),
-            "winner_rule": settings.winner_rule,
-            "tolerance": tidy(float(settings.tolerance)),
-            "reward_rule": settings.reward_rule,
-            "unit": tidy(settings.unit),
-            "currency": settings.currency,
-            "groups": settings.groups or (),
-            "repeated": settings.session == "repeated",
-            "together": settings.talk_mode == "simultaneous",
-        }
-
-    # The whole.
+    # For everyone else.
 
     def _scaled(self, numbers: Any) -> Any:
         return (numbers - self.settings.low) / self._span
 
     def _state_vector(self) -> NDArray[np.float64]:
         state = np.zeros(1 + self.n_players)
-        state[0] = self.made / self.settings.decisions
+        state[0] = self._made / self.settings.decisions
         if self._numbers is not None:
             state[1:] = self._scaled(self._numbers)
         return state
 
-    def _snapshot(self) -> dict[str, Any]:
-        return {
-            "made": self.made,
-            "talked": self._talked,
-            "numbers": None if self._numbers is None else self._numbers.tolist(),
-            "own": [numbers.tolist() for numbers in self._own],
-            "targets": list(self._targets),
-            "group_numbers": [list(numbers) for numbers in self._group_numbers],
-        }
-
     def _restore(self, data: Mapping[str, Any]) -> None:
-        kind: Any = np.int64 if self.settings.integer else np.float64
-        self.made = data["made"]
-        self._talked = data["talked"]
-        self._numbers = None if data["numbers"] is None else np.array(data["numbers"], dtype=kind)
-        self._own = [np.array(numbers, dtype=kind) for numbers in data["own"]]
+        super()._restore(data)
         self._own_columns = None
-        self._targets = tuple(data["targets"])
-        self._group_numbers = tuple(tuple(numbers) for numbers in data["group_numbers"])
 
     def _picture(self) -> str:
         if self._numbers is None:
@@ -299,13 +268,10 @@ class KBCEnv(ScenarioEnv):
         last = self._numbers.tolist()
         shown = " ".join(f"{number:g}" for number in last[:40]) + (" ..." if len(last) > 40 else "")
         settled = settle(self._numbers, self.settings)
-        won = int(settled.winners.sum())
-        return (
-            f"last numbers: {shown}\n"
-            f"mean {settled.mean:.2f}, target {settled.target:.2f}, {won} of {self.n_players} won"
-        )
+        won = f"{int(settled.winners.sum())} of {self.n_players} won"
+        return f"last numbers: {shown}\nmean {settled.mean:.2f}, target {settled.target:.2f}, {won}"
 
 
 def tidy(value: float) -> float:
-    """A whole float as an int, so that texts say 100 and not 100.0."""
+    """An integral float as an int, so that texts say 100 and not 100.0."""
     return int(value) if value == int(value) else value

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.records import of_type, start_of
 from llm_coop_envs.core.scenario import Measures
 from llm_coop_envs.kbc.reference import comparable, distances
 from llm_coop_envs.kbc.settings import KBCSettings
@@ -52,7 +53,7 @@ def levels(choices: NDArray[Any], settings: KBCSettings) -> NDArray[np.float64] 
 
     A player of level 0 names the middle m = (low + high) / 2 on average, one of level k the reply ratio x (the
     number of level k-1) + offset. With the fixed point e = offset / (1 - ratio), level k names e + (m - e) ratio^k;
-    solved for k this gives every number a level, whole or not: log((x - e) / (m - e)) / log(ratio), the depth of
+    solved for k this gives every number a level, integer or not: log((x - e) / (m - e)) / log(ratio), the depth of
     reasoning of Nagel 1995 ("Unraveling in Guessing Games") with the middle as its starting point. Levels are cut to
     [0, 10]: numbers on the naive side of m count as 0, numbers at or beyond e as 10 (with two thirds and 0 to 100,
     the number 1 has level 9.6).
@@ -88,9 +89,6 @@ def mean_level(choices: NDArray[Any], settings: KBCSettings) -> float | None:
 def round_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One row for each settled round of a recorded episode.
 
-    Args:
-        events: an environment's `events`.
-
     Returns:
         Rows of JSON scalars: `round` (k from 0 in nested sessions, else from 1), `players`, `messages` (since the
         round before), `mean`, `median`, `minimum`, `maximum`, `variance`, `rsd` (percent), `modal_number`,
@@ -99,7 +97,7 @@ def round_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         `reference.comparable`), `choices` (a JSON list in the players' order), `group_numbers` (a JSON list, or
         `None`). `mean` is that of the players' choices, in group play too.
     """
-    settings = _settings(events)
+    settings = KBCSettings.build(**start_of(events)["settings"])
     rows: list[dict[str, Any]] = []
     messages = 0
     for event in events:
@@ -114,21 +112,18 @@ def round_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One episode in numbers.
 
-    Args:
-        events: an environment's `events`.
-
     Returns:
         JSON scalars as `MEASURES.about` defines them; those of the first and last decision are `None` if none was
         settled.
     """
     rows = round_rows(events)
-    settings = _settings(events)
+    players = len(start_of(events)["agents"])
     paid = sum(row["n_winners"] * row["prize"] for row in rows)
     found: dict[str, Any] = {
         "decisions": len(rows),
-        "players": settings.players,
-        "messages": sum(event["type"] == "message" for event in events),
-        "reward_mean": paid / settings.players,
+        "players": players,
+        "messages": len(of_type(events, "message")),
+        "reward_mean": paid / players,
     }
     for name in _ENDS:
         found[f"{name}_first"] = rows[0][name] if rows else None
@@ -151,13 +146,6 @@ _ENDS = {
     "nyt_total_variation": "Total variation from what newspaper readers named, smoothed, 0 to 1 (Wu et al. 2024, "
     "figure 5); missing in other contests than theirs",
 }
-
-
-def _settings(events: Sequence[Mapping[str, Any]]) -> KBCSettings:
-    start = next((event for event in events if event["type"] == "start"), None)
-    if start is None:
-        raise ValueError("the events hold no 'start'; record the episode from its reset with record=True")
-    return KBCSettings.build(**start["settings"])
 
 
 def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from fractions import Fraction
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,8 @@ def nyt_density() -> NDArray[np.float64]:
     """
     text = (resources.files("llm_coop_envs.kbc") / "data" / NYT_FILE).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")][1:]
-    pairs = [line.split(",") for line in lines]
-    density = np.zeros(len(pairs))
-    for number, value in pairs:
+    density = np.zeros(len(lines))
+    for number, value in (line.split(",") for line in lines):
         density[int(number)] = float(value)
     density /= density.sum()
     density.flags.writeable = False
@@ -36,24 +36,14 @@ def nyt_density() -> NDArray[np.float64]:
 
 def comparable(settings: KBCSettings) -> bool:
     """Whether a contest asks what the readers were asked: 0 to 100, two thirds of the mean, everyone for themselves."""
-    return (
-        settings.low == 0
-        and settings.high == 100
-        and settings.ratio == Fraction(2, 3)
-        and settings.offset == 0
-        and settings.groups is None
-    )
+    asked: Any = (settings.low, settings.high, settings.ratio, settings.offset, settings.groups)
+    return bool(asked == (0, 100, Fraction(2, 3), 0, None))
 
 
 def histogram(choices: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """The shares of the whole numbers 0..bins-1, real choices rounded (halves up).
-
-    Args:
-        choices: (n,) numbers in [0, bins - 1], n >= 1.
-        bins: how many whole numbers there are.
-    """
-    whole = np.floor(np.asarray(choices, dtype=np.float64) + 0.5).astype(np.int64)
-    shares: NDArray[np.float64] = np.bincount(whole, minlength=bins) / len(whole)
+    """The shares of the integers 0..bins-1 among (n,) choices there, n >= 1; real ones rounded (halves up)."""
+    rounded = np.floor(np.asarray(choices, dtype=np.float64) + 0.5).astype(np.int64)
+    shares: NDArray[np.float64] = np.bincount(rounded, minlength=bins) / len(rounded)
     return shares
 
 
@@ -74,7 +64,7 @@ def total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
 def smoothed(shares: NDArray[np.float64], bandwidth: float = BANDWIDTH) -> NDArray[np.float64]:
     """Shares under a Gaussian kernel, cut at both ends and normalised.
 
-    The total variation from a smoothed curve would be large for any set of whole numbers, even one drawn from it;
+    The total variation from a smoothed curve would be large for any set of integers, even one drawn from it;
     so the numbers are smoothed as the curve was before they are compared.
     """
     at = np.arange(len(shares), dtype=np.float64)
@@ -89,7 +79,7 @@ def distances(choices: NDArray[np.float64], reference: NDArray[np.float64] | Non
 
     Args:
         choices: (n,) numbers in [0, len(reference) - 1].
-        reference: shares of the whole numbers from 0; the New York Times readers by default.
+        reference: shares of the integers from 0; the New York Times readers by default.
 
     Returns:
         The Wasserstein distance (numbers), and the total variation after smoothing (0 to 1).

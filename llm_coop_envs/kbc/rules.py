@@ -9,7 +9,6 @@ as equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -60,29 +59,34 @@ def settle(choices: Numbers, settings: KBCSettings) -> Settled:
         settings: the contest.
 
     Raises:
-        ValueError: not one number for each player, or no whole numbers where the contest asks for them.
+        ValueError: not one number for each player, or no integers where the contest asks for them.
     """
     if choices.shape != (settings.players,):
         raise ValueError(f"choices has shape {choices.shape}; it must be ({settings.players},), a number a player")
     if settings.integer and choices.dtype.kind != "i":
         raise ValueError(f"choices has dtype {choices.dtype}; a contest of whole numbers needs int64")
-    if settings.groups is not None:
-        return _settle_groups(choices, settings)
-    slack = SLACK * (settings.high - settings.low)
+    # In group play the groups compete by their means, else everyone by the number named.
+    sizes = np.asarray(settings.groups or (), dtype=np.int64)
+    grouped = len(sizes) > 0
+    sums: NDArray[Any] = np.add.reduceat(choices, np.cumsum(sizes) - sizes) if grouped else choices
+    numbers = sums / sizes if grouped else choices
     if settings.integer:
-        exact_mean = Fraction(int(choices.sum()), len(choices))
+        scaled, scale = _common_scale(sums, sizes) if grouped else (sums, 1)
+        exact_mean = Fraction(int(scaled.sum()), scale * len(scaled))
         target = settings.ratio * exact_mean + settings.offset
-        winners = exact_winners(choices, target, settings.winner_rule, settings.tolerance)
+        winning = exact_winners(scaled, target * scale, settings.winner_rule, settings.tolerance * scale)
         mean, shown = float(exact_mean), float(target)
     else:
-        mean = float(choices.mean())
+        mean = float(numbers.mean())
         shown = real_target(mean, settings.ratio, settings.offset)
-        winners = real_winners(
-            choices.astype(np.float64, copy=False), shown, settings.winner_rule, float(settings.tolerance), slack
-        )
-    count = int(np.count_nonzero(winners))
+        values = numbers.astype(np.float64, copy=False)
+        slack = SLACK * (settings.high - settings.low)
+        winning = real_winners(values, shown, settings.winner_rule, float(settings.tolerance), slack)
+    count = int(np.count_nonzero(winning))
     each = prize(count, settings.reward_rule, settings.unit)
-    return Settled(mean, shown, winners, count, each, np.where(winners, each, 0.0))
+    winners = np.repeat(winning, sizes) if grouped else winning
+    own = (numbers, winning) if grouped else (None, None)
+    return Settled(mean, shown, winners, count, each, np.where(winners, each, 0.0), *own)
 
 
 def real_target(mean: float, ratio: Fraction, offset: Fraction) -> float:
@@ -91,7 +95,7 @@ def real_target(mean: float, ratio: Fraction, offset: Fraction) -> float:
 
 
 def exact_winners(values: NDArray[Any], target: Fraction, rule: str, tolerance: Fraction) -> NDArray[np.bool_]:
-    """Who wins among whole numbers, without rounding.
+    """Who wins among integers, without rounding.
 
     Args:
         values: (n,) integers (int64, or Python integers in an object array), n >= 1.
@@ -111,10 +115,8 @@ def exact_winners(values: NDArray[Any], target: Fraction, rule: str, tolerance: 
         return np.asarray(values == (above if below is None else below), dtype=np.bool_)
     # The sign of (target - below) - (above - target), times the target's denominator.
     balance = 2 * target.numerator - (below + above) * target.denominator
-    if balance < 0:
-        return np.asarray(values == below, dtype=np.bool_)
-    if balance > 0:
-        return np.asarray(values == above, dtype=np.bool_)
+    if balance:
+        return np.asarray(values == (below if balance < 0 else above), dtype=np.bool_)
     tied = np.asarray((values == below) | (values == above), dtype=np.bool_)
     return _first_value(values, tied, 0) if rule == "first_value" else tied
 
@@ -140,14 +142,9 @@ def real_winners(
 def prize(count: int, rule: str, unit: float) -> float:
     """What each of `count` winners gets.
 
-    A single winner gets one unit. Several get nothing (`"exclusive"`), one unit each (`"independent"`), or as many
-    units each as there are winners (`"amplified"`). Source: the reward rules of Wu et al. 2024 ("Shall We Talk"),
+    A single winner gets one unit. Several get nothing (`rule="exclusive"`), one unit each (`"independent"`), or as
+    many units each as there are winners (`"amplified"`). Source: the reward rules of Wu et al. 2024 ("Shall We Talk"),
     which their programs state to the players and never pay.
-
-    Args:
-        count: how many win.
-        rule: as in `KBCSettings.reward_rule`.
-        unit: the size of a unit.
     """
     if count == 0 or (count > 1 and rule == "exclusive"):
         return 0.0
@@ -172,30 +169,6 @@ def _first_value(values: NDArray[Any], near: NDArray[np.bool_], slack: float) ->
     """Of the nearest, those on the side of the first one."""
     first = values[int(near.argmax())]
     return np.asarray(near & (abs(values - first) <= slack), dtype=np.bool_)
-
-
-def _settle_groups(choices: Numbers, settings: KBCSettings) -> Settled:
-    """Settle a round in which the groups' means compete."""
-    sizes: Sequence[int] = settings.groups or ()
-    widths = np.asarray(sizes, dtype=np.int64)
-    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
-    sums = np.add.reduceat(choices, starts)
-    slack = SLACK * (settings.high - settings.low)
-    numbers = sums / widths
-    if settings.integer:
-        scaled, scale = _common_scale(sums, widths)
-        exact_mean = Fraction(int(scaled.sum()), scale * len(sizes))
-        target = settings.ratio * exact_mean + settings.offset
-        winning = exact_winners(scaled, target * scale, settings.winner_rule, settings.tolerance * scale)
-        mean, shown = float(exact_mean), float(target)
-    else:
-        mean = float(numbers.mean())
-        shown = real_target(mean, settings.ratio, settings.offset)
-        winning = real_winners(numbers, shown, settings.winner_rule, float(settings.tolerance), slack)
-    count = int(np.count_nonzero(winning))
-    each = prize(count, settings.reward_rule, settings.unit)
-    winners = np.repeat(winning, widths)
-    return Settled(mean, shown, winners, count, each, np.where(winners, each, 0.0), numbers, winning)
 
 
 def _common_scale(sums: NDArray[Any], widths: NDArray[np.int64]) -> tuple[NDArray[Any], int]:

@@ -13,6 +13,7 @@ SCENARIO = Scenario(
     measures=f"{_ROOM}.metrics:MEASURES",
     scripted=f"{_ROOM}.scripted:POLICIES",
     opponent="poisson",
+    workflow=f"{_ROOM}.workflow:KBCWorkflow",
     scene=f"{_ROOM}.scene:KbcTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:KbcSection",

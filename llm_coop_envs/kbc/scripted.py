@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import fixed_point
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots
-from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
+from llm_coop_envs.policies.base import Policy, SlotsPolicy
 
 # Poisson mean of Camerer, Ho and Chong 2004 ("A Cognitive Hierarchy Model of Games"): their summary value over games.
 TAU = 1.5
@@ -30,41 +31,25 @@ _NUMBER = re.compile(r"(?<![\w./#])-?\d+(?:\.\d+)?(?![\w/%]|\.\d)", re.ASCII)
 
 
 def numbers_in(text: str, low: float, high: float) -> list[float]:
-    """The numbers in a message that could be named, in order.
-
-    Args:
-        text: the message.
-        low: the smallest legal number.
-        high: the largest legal number.
-    """
+    """The numbers in a message that could be named, from `low` to `high`, in order."""
     found = [float(match) for match in _NUMBER.findall(text)]
     return [number for number in found if low <= number <= high]
 
 
-class KBCPolicy(ScriptedPolicy):
+class KBCPolicy(SlotsPolicy):
     """A player that names a number and may speak."""
 
-    def begin(self, episode: Episode) -> None:
-        """Start an episode of the number contest."""
-        super().begin(episode)
-        if not isinstance(episode.settings, KBCSettings):
-            raise SettingsError("policy", type(self).__name__, f"plays kbc, not {episode.scenario}")
-        self.settings: KBCSettings = episode.settings
+    plays = "kbc"
+    settings_type = KBCSettings
+    settings: KBCSettings
 
-    def decide(self, request: Request) -> Action:
-        """A message when talking, else a choice."""
-        slots = request.info["slots"]
-        if slots.phase == "talk":
-            return {"message": self.speech(slots)}
-        return {"choice": self.settings.to_choice(self.number(slots))}
+    def choose(self, slots: KBCSlots) -> Any:
+        """The choice for the number, moved into the range and rounded."""
+        return self.settings.to_choice(self.number(slots))
 
+    @abstractmethod
     def number(self, slots: KBCSlots) -> float:
-        """The number to name; it is moved into the range and rounded afterwards."""
-        raise NotImplementedError
-
-    def speech(self, slots: KBCSlots) -> str:
-        """What to say; nothing unless a policy says something."""
-        return ""
+        """The number to name."""
 
     def reply(self, mean: float) -> float:
         """The best reply to a believed mean, inside the range; one's own weight in the mean is not counted."""
@@ -93,7 +78,7 @@ class KBCPolicy(ScriptedPolicy):
         return np.format_float_positional(number, trim="-")
 
 
-class Uniform(KBCPolicy):
+class UniformNumber(KBCPolicy):
     """Names any legal number, all equally likely, and says nothing (Wu et al. 2024: the "Rule" mode)."""
 
     def number(self, slots: KBCSlots) -> float:
@@ -111,7 +96,9 @@ class LevelK(KBCPolicy):
     """
 
     def __init__(self, k: int = 1, zero: str = "middle") -> None:
-        self.k = _level("k", k)
+        if type(k) is not int or not 0 <= k <= MAX_LEVEL:
+            raise SettingsError("k", k, f"must be a whole number between 0 and {MAX_LEVEL}")
+        self.k = k
         if zero not in ("middle", "random"):
             raise SettingsError("zero", zero, "must be 'middle' or 'random'")
         self.zero = zero
@@ -125,7 +112,7 @@ class LevelK(KBCPolicy):
             number = self.reply(number)
         return number
 
-    def speech(self, slots: KBCSlots) -> str:
+    def say(self, slots: KBCSlots) -> str:
         """Say the number; random players have nothing to say."""
         if self.k == 0 and self.zero == "random":
             return ""
@@ -173,7 +160,7 @@ class Poisson(KBCPolicy):
             return self.anything()
         return self.hierarchy(self.anchor(slots), level)[level]
 
-    def speech(self, slots: KBCSlots) -> str:
+    def say(self, slots: KBCSlots) -> str:
         """Say the number; level 0 has none in mind."""
         if self.levels[slots.me] == 0:
             return ""
@@ -206,7 +193,7 @@ class Announcer(KBCPolicy):
         """The announced number."""
         return self.fixed
 
-    def speech(self, slots: KBCSlots) -> str:
+    def say(self, slots: KBCSlots) -> str:
         """Announce it."""
         return f"I will name {self.shown(self.fixed)}. Let us all name it."
 
@@ -233,23 +220,20 @@ class Follower(LevelK):
         for line in slots.heard:
             if not line.own:
                 found += numbers_in(line.text, self.settings.low, self.settings.high)[-1:]
-        if not found:
-            return None
-        if self.pick == "latest":
-            return found[-1]
-        counts = Counter(reversed(found))
-        return counts.most_common(1)[0][0]
+        if not found or self.pick == "latest":
+            return found[-1] if found else None
+        return Counter(reversed(found)).most_common(1)[0][0]
 
     def number(self, slots: KBCSlots) -> float:
         """The number heard, or the level's."""
         heard = self.heard(slots)
         return super().number(slots) if heard is None else heard
 
-    def speech(self, slots: KBCSlots) -> str:
+    def say(self, slots: KBCSlots) -> str:
         """Agree with what was heard, or say the level's number."""
         heard = self.heard(slots)
         if heard is None:
-            return super().speech(slots)
+            return super().say(slots)
         return f"Agreed, I will name {self.shown(heard)}."
 
 
@@ -258,11 +242,5 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "poisson": Poisson,
     "announcer": Announcer,
     "follower": Follower,
-    "uniform": Uniform,
+    "uniform": UniformNumber,
 }
-
-
-def _level(field: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_LEVEL:
-        raise SettingsError(field, value, f"must be a whole number between 0 and {MAX_LEVEL}")
-    return value

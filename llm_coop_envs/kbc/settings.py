@@ -12,11 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.settings import (
-    ScenarioSettings,
-    check_int,
-    check_number,
-)
+from llm_coop_envs.core.settings import ScenarioSettings, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_PLAYERS = 1_000_000
@@ -168,13 +164,12 @@ class KBCSettings(ScenarioSettings):
         """Check every field, and the fields against each other."""
         super().__post_init__()
         self._check_range()
-        self._read_fraction("ratio")
+        for name in ("ratio", "offset", "tolerance"):
+            object.__setattr__(self, name, read_fraction(name, getattr(self, name)))
         if not 0 < self.ratio <= MAX_RATIO:
             raise SettingsError("ratio", str(self.ratio), f"must be above 0 and at most {MAX_RATIO}")
-        self._read_fraction("offset")
         if abs(self.offset) > MAX_NUMBER:
             raise SettingsError("offset", str(self.offset), f"must be between -{MAX_NUMBER} and {MAX_NUMBER}")
-        self._read_fraction("tolerance")
         if self.tolerance < 0:
             raise SettingsError("tolerance", str(self.tolerance), "must be at least 0")
         check_number(self, "unit", 0, MAX_NUMBER, above=True)
@@ -188,7 +183,7 @@ class KBCSettings(ScenarioSettings):
 
     @property
     def integer(self) -> bool:
-        """Whether only whole numbers may be named."""
+        """Whether only integers may be named."""
         return self.choices == "integer"
 
     @property
@@ -202,16 +197,10 @@ class KBCSettings(ScenarioSettings):
         return 0 if self.session == "nested" else 1
 
     def turns_before(self, decision: int) -> int:
-        """How many times everyone speaks before a decision.
-
-        Args:
-            decision: the decision, counted from 0 in every session.
-        """
+        """How many times everyone speaks before a decision, these counted from 0 in every session."""
         if not self.talk:
             return 0
-        if self.session == "nested":
-            return min(decision, 1)
-        return self.talk_turns
+        return min(decision, 1) if self.session == "nested" else self.talk_turns
 
     def to_number(self, choice: float) -> float:
         """The number that a choice of the environment's action stands for.
@@ -228,36 +217,27 @@ class KBCSettings(ScenarioSettings):
         return np.array([inside], dtype=np.float64)
 
     def _check_range(self) -> None:
-        if self.integer:
-            check_int(self, "low", -MAX_NUMBER, MAX_NUMBER)
-            check_int(self, "high", -MAX_NUMBER, MAX_NUMBER)
-        else:
-            check_number(self, "low", -MAX_NUMBER, MAX_NUMBER)
-            check_number(self, "high", -MAX_NUMBER, MAX_NUMBER)
+        check = check_int if self.integer else check_number
+        for name in ("low", "high"):
+            check(self, name, -MAX_NUMBER, MAX_NUMBER)
         if self.high <= self.low:
             raise SettingsError("high", self.high, f"must be above low={self.low!r}")
         if self.integer and self.high - self.low >= MAX_CHOICES:
-            raise SettingsError(
-                "high",
-                self.high,
-                f"must be less than {MAX_CHOICES} above low={self.low!r}; set choices='real' for a wider range",
-            )
-
-    def _read_fraction(self, field: str) -> None:
-        object.__setattr__(self, field, read_fraction(field, getattr(self, field)))
+            why = f"must be less than {MAX_CHOICES} above low={self.low!r}; set choices='real' for a wider range"
+            raise SettingsError("high", self.high, why)
 
     def _read_groups(self) -> None:
         given: Any = self.groups
         if given is None:
             return
-        if isinstance(given, int) and not isinstance(given, bool):
+        if type(given) is int:
             if not 2 <= given <= self.players:
                 raise SettingsError("groups", given, f"must be between 2 and players={self.players}")
             size, larger = divmod(self.players, given)
             sizes = (size + 1,) * larger + (size,) * (given - larger)
         elif isinstance(given, Sequence) and not isinstance(given, str):
             sizes = tuple(given)
-            if any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes):
+            if any(type(size) is not int or size < 1 for size in sizes):
                 raise SettingsError("groups", given, "must hold the sizes of the groups, whole numbers from 1")
             if len(sizes) < 2:
                 raise SettingsError("groups", given, "must name at least 2 groups, or be None")
@@ -274,14 +254,13 @@ class KBCSettings(ScenarioSettings):
         if any(not isinstance(text, str) or not text.strip() for text in given):
             raise SettingsError("personas", given, "must hold texts that are not empty")
         if len(given) not in (0, 1, self.players):
-            raise SettingsError(
-                "personas", given, f"must hold no text, one for everyone, or one for each of players={self.players}"
-            )
+            why = f"must hold no text, one for everyone, or one for each of players={self.players}"
+            raise SettingsError("personas", given, why)
         object.__setattr__(self, "personas", tuple(given))
 
 
 def read_fraction(field: str, value: object) -> Fraction:
-    """An exact fraction from what a user may write.
+    """The exact fraction that setting `field` has.
 
     Args:
         field: the setting's name, for the error.
@@ -293,11 +272,7 @@ def read_fraction(field: str, value: object) -> Fraction:
     """
     fraction: Fraction | None = None
     try:
-        if isinstance(value, Fraction):
-            fraction = value
-        elif isinstance(value, bool):
-            pass
-        elif isinstance(value, int):
+        if isinstance(value, Fraction | int) and not isinstance(value, bool):
             fraction = Fraction(value)
         elif isinstance(value, float) and math.isfinite(value):
             fraction = Fraction(repr(float(value)))

@@ -30,15 +30,15 @@ class KBCSlots(Slots):
 
     In nested and single sessions the question carries no number, winner or reward of an earlier decision, and at
     k = 0 no word of talk (Wu et al. 2024). In repeated sessions it carries the announced numbers and the player's own
-    earlier ones (Pan et al. 2024). Whole numbers are ints, others floats.
+    earlier ones (Pan et al. 2024). Integers are ints, other numbers floats.
 
     Attributes:
         over: whether the episode has ended.
         players: how many play.
         low: the smallest legal number.
         high: the largest legal number.
-        integer: whether only whole numbers are legal.
-        ratio: the factor of the mean, as a whole number or a fraction such as `"2/3"`.
+        integer: whether only integers are legal.
+        ratio: the factor of the mean, as an integer or a fraction such as `"2/3"`.
         offset: what is added to it, likewise; `"0"` for nothing, `"-1/2"` for less.
         winner_rule: as in `KBCSettings`.
         tolerance: the largest winning distance under `winner_rule="tolerance"`.

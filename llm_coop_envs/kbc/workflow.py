@@ -2,53 +2,87 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar
 
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.core.question import Number
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.kbc.slots import KBCSlots
 from llm_coop_envs.policies.base import Action
-from llm_coop_envs.policies.llm.parsing import NumberQuestion
 from llm_coop_envs.policies.llm.parsing.objects import find_value
-from llm_coop_envs.policies.llm.playing.asker import Asker, Turn, call_of
+from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.readers import NumberReader
+from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
-_TALK, _CHOOSE = call_of("kbc", "talk"), call_of("kbc", "choose")
+_RULES = names(
+    "me players low high integer ratio offset winner_rule tolerance reward_rule unit currency groups group repeated"
+    " round past turns together heard summary"
+)
+# Authors' code of Wu et al. 2024, "Shall We Team Up" (arXiv version 3).
+_TEAM_UP = {"temperature": 0.7, "top_p": 1.0, "max_tokens": 128}
 
 
-async def play_kbc(asker: Asker, turn: Turn, slots: KBCSlots, settings: KBCSettings) -> Action:
-    """A player's turn.
+@dataclass(frozen=True, kw_only=True)
+class KBCWorkflowSettings(Settings):
+    """How models play the number contest.
 
-    A number with decimals where whole ones are asked for is rounded, halves up, and counted. A number outside the
-    bounds that stays there is submitted as a choice that is not legal, so that the environment's fallback is flagged.
+    Attributes:
+        number_first: ask for the number on the first line and the reason on the second (arXiv version 1 of Wu et al.
+            2024) instead of the other way round (version 3).
+        own_reasons: how many of its own earlier reasons a player is shown. 0 in Wu et al. 2024; in Pan et al. 2024
+            players keep what they thought before.
     """
-    memory, own = turn.memory, asker.settings.own_reasons
-    more: dict[str, Any] = {
-        "summary": None,
-        "reasons": tuple(memory.reasons[-own:]) if own else (),
-        "number_first": asker.settings.number_first,
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"own_reasons": (0, inf)}
+
+    number_first: bool = False
+    own_reasons: int = 0
+
+
+class KBCWorkflow(Workflow[KBCWorkflowSettings]):
+    """Section "Keynesian beauty contest" of Wu et al. 2024: planning and choosing are one call."""
+
+    calls = (
+        Call("talk", "message", _RULES | names("turn message_length"), (("heard", "newest"), ("past", "newest"))),
+        Call(
+            "choose",
+            "",
+            _RULES | names("reasons number_first"),
+            (("heard", "newest"), ("reasons", "newest"), ("past", "newest")),
+        ),
+    )
+    settings_type = KBCWorkflowSettings
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "team_up": {"parameters": _TEAM_UP},
+        # The text of the paper; in it also Claude 3 Sonnet.
+        "team_up_text": {"parameters": {**_TEAM_UP, "max_tokens": 256}},
+        "team_up_claude": {"parameters": {"temperature": 1.0, "max_tokens": 256}},
+        # "Shall We Talk" (arXiv version 1).
+        "shall_we_talk": {"parameters": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 256}, "number_first": True},
+        # Pan et al. 2024.
+        "large_scale": {"parameters": {"temperature": 1.0, "max_tokens": 1024}, "own_reasons": 100},
     }
-    if slots.phase == TALK:
-        known = asker.known(turn, _TALK, vars(slots), slots.persona, **more)
-        return {"message": await asker.words(turn, _TALK, known, quiet=True)}
-    known = asker.known(turn, _CHOOSE, vars(slots), slots.persona, **more)
-    reader = NumberReader(NumberQuestion(slots.low, slots.high, whole=slots.integer))
-    decision = await asker.ask(turn, _CHOOSE, known, reader)
-    if own:
-        reason = reason_of(decision.text)
+
+    async def play(self, prompter: Prompter, turn: Turn, slots: KBCSlots) -> Action:
+        """A player's turn."""
+        talk, choose = self.calls
+        if slots.phase == TALK:
+            return await prompter.message(
+                turn, talk, prompter.facts(turn, talk, vars(slots), slots.persona, summary=None)
+            )
+        own = self.settings.own_reasons
+        private = {"reasons": turn.memory.latest("choose", own), "number_first": self.settings.number_first}
+        facts = prompter.facts(turn, choose, vars(slots), slots.persona, summary=None, **private)
+        assert isinstance(slots.question, Number), "whoever decides is asked for a number"
+        action, answer = await prompter.choose(turn, choose, facts, slots.question)
+        reason = reason_of(answer) if own else ""
         if reason:
-            memory.reasons.append(Note(turn.round, reason))
-    number = decision.reading.value
-    if number is None:
-        return {}
-    if not decision.reading.ok:
-        return {"choice": -1 if slots.integer else number}
-    if slots.integer and not number.is_integer():
-        asker.counters.of(_CHOOSE.name).rounded += 1
-        number = float(math.floor(number + 0.5))
-    return {"choice": settings.to_choice(number)}
+            turn.memory.write("choose", Note(turn.round, reason))
+        return action
 
 
 def reason_of(text: str) -> str:

@@ -54,18 +54,12 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
 
     def __init__(self, env: ScenarioEnv, *, mask_in_obs: bool = False) -> None:
         if not isinstance(env, ScenarioEnv):
-            raise SettingsError(
-                "env",
-                type(env).__name__,
-                "NumericView goes directly around parallel_env(); put other wrappers around the view",
-            )
+            why = "NumericView goes directly around parallel_env(); put other wrappers around the view"
+            raise SettingsError("env", type(env).__name__, why)
         space = env.choice_space
         if not isinstance(space, spaces.Discrete):
-            raise SettingsError(
-                "env",
-                env.metadata["name"],
-                "NumericView needs discrete choices; choose them in the settings (a price grid, whole numbers)",
-            )
+            why = "NumericView needs discrete choices; choose them in the settings (a price grid, whole numbers)"
+            raise SettingsError("env", env.metadata["name"], why)
         super().__init__(env)
         self.mask_in_obs = mask_in_obs
         self._game = env
@@ -109,11 +103,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
     def step(
         self, actions: Mapping[str, int]
     ) -> tuple[dict[str, Numeric], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one step.
-
-        Args:
-            actions: a choice for every player on turn. What is missing or illegal is replaced by the
-                scenario's fallback.
+        """Play one step; `actions` holds a choice for every player on turn, else the scenario's fallback is played.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -159,15 +149,8 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             raise AssertionError("the constructor made sure that choices are discrete")
         # Fancy indexing copies; without it the masks' constant rows would be shared between steps.
         rows, masks = (rows, masks.copy()) if present is None else (rows[present], masks[present])
+        seen = zip(names, rows, masks, strict=True)
         if self.mask_in_obs:
-            return (
-                {
-                    name: {"observation": row, "action_mask": mask}
-                    for name, row, mask in zip(names, rows, masks, strict=True)
-                },
-                {name: {} for name in names},
-            )
-        return (
-            dict(zip(names, rows, strict=True)),
-            {name: {"action_mask": mask} for name, mask in zip(names, masks, strict=True)},
-        )
+            observations = {name: {"observation": row, "action_mask": mask} for name, row, mask in seen}
+            return observations, {name: {} for name in names}
+        return dict(zip(names, rows, strict=True)), {name: {"action_mask": mask} for name, _, mask in seen}

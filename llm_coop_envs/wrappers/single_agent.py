@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.policy import PolicyLike, Table
+from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.errors import ResetNeeded, SettingsError
 from llm_coop_envs.wrappers.numeric import NumericView
 
@@ -45,15 +45,14 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         if not isinstance(env, ScenarioEnv):
             raise SettingsError("env", type(env).__name__, "SingleAgentView goes directly around parallel_env()")
         if agent not in env.possible_agents:
-            raise SettingsError(
-                "agent", agent, f"is no seat; seats are {env.possible_agents[0]} to {env.possible_agents[-1]}"
-            )
+            names = env.possible_agents
+            raise SettingsError("agent", agent, f"is no seat; seats are {names[0]} to {names[-1]}")
         self.env = env
         self.agent = agent
         self.render_mode = env.render_mode
         self._me = env.possible_agents.index(agent)
         rest = [name for name in env.possible_agents if name != agent]
-        self._table = Table(others if isinstance(others, Mapping) else dict.fromkeys(rest, others), rest)
+        self._table = Seating(others if isinstance(others, Mapping) else dict.fromkeys(rest, others), rest)
         self._numeric = NumericView(env) if numeric else None
         face = env if self._numeric is None else self._numeric
         self.observation_space = face.observation_space(agent)

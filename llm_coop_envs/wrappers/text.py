@@ -70,11 +70,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
     def step(
         self, actions: Mapping[str, str]
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one step.
-
-        Args:
-            actions: a string for every player on turn.
-        """
+        """Play one step; `actions` holds a string for every player on turn."""
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to text, not {type(actions).__name__}")
         dicts = {name: _action(self._questions.get(name), said) for name, said in actions.items()}
@@ -84,7 +80,6 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
 
 
 def _action(question: Question | None, said: object) -> dict[str, object]:
-    """What a text submits as the answer to a question."""
     if isinstance(question, Words):
         return {"message": said}
     if isinstance(question, Options):
@@ -95,11 +90,7 @@ def _action(question: Question | None, said: object) -> dict[str, object]:
 
 
 def read_number(text: object) -> float | int | None:
-    """The number that `text` consists of, or `None`.
-
-    Args:
-        text: an answer; white space around the number is allowed, anything else is not.
-    """
+    """The number that `text` consists of, white space around it allowed, or `None`."""
     if not isinstance(text, str):
         return None
     try:

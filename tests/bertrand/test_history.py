@@ -3,14 +3,14 @@
 import pytest
 
 from llm_coop_envs.bertrand.history import History, others
-from llm_coop_envs.bertrand.rules import Outcome
-from llm_coop_envs.bertrand.slots import Bin, Row
+from llm_coop_envs.bertrand.rules import RoundOutcome
+from llm_coop_envs.bertrand.slots import Bin, PastRow
 
 
 def settled(number, firms=2):
     """Prices that say which round and which firm they belong to."""
     prices = tuple(float(10 * number + i) for i in range(firms))
-    return Outcome(
+    return RoundOutcome(
         prices=prices,
         demand=tuple(p + 0.5 for p in prices),
         profits=tuple(-p for p in prices),
@@ -34,7 +34,7 @@ def test_others():
 
 
 def test_a_row_is_the_firms_own_view():
-    assert filled(3).rows(1)[-1] == Row(3, 31.0, 31.5, -31.0, (30.0,))
+    assert filled(3).rows(1)[-1] == PastRow(3, 31.0, 31.5, -31.0, (30.0,))
 
 
 @pytest.mark.parametrize(("rounds", "first"), [(0, None), (1, 1), (20, 1), (21, 2), (500, 481)])

@@ -36,7 +36,7 @@ class Scripted(PricingPolicy):
     def price(self, slots):
         return self.prices[min(slots.round, len(self.prices)) - 1]
 
-    def speak(self, slots):
+    def say(self, slots):
         return self.words.pop(0) if self.words else ""
 
 

@@ -15,7 +15,7 @@ DEFAULTS = {
     "talk": True,
     "talk_mode": "sequential",
     "message_length": 1000,
-    "wording": "a",
+    "wording": "en-a",
     "firms": 2,
     "cost": 1.0,
     "quality": 2.0,

@@ -63,7 +63,7 @@ def scene(name, wording):
     return advance(env, *where)[reader]["text"]
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 @pytest.mark.parametrize("name", SCENES)
 def test_golden(name, wording):
     text = scene(name, wording) + "\n"
@@ -74,7 +74,7 @@ def test_golden(name, wording):
     assert path.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 @pytest.mark.parametrize("name", SCENES)
 def test_texts_are_tidy(name, wording):
     text = scene(name, wording)
@@ -85,7 +85,7 @@ def test_texts_are_tidy(name, wording):
     assert text.strip().endswith((".", ").", "97018", "price 1.97018"))
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_the_other_firms_business_stays_hidden(wording):
     """What a rival sold and earned appears in nobody's text."""
     env = bertrand_v0.parallel_env(
@@ -104,7 +104,7 @@ def test_the_other_firms_business_stays_hidden(wording):
             assert f"{event['profits'][other]:.6g}" not in text
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_the_demand_and_the_marks_stay_hidden(wording):
     settings = {"preset": "team_up_linear", "collusion_window": 0, "wording": wording}
     env = bertrand_v0.parallel_env(**settings)
@@ -114,7 +114,7 @@ def test_the_demand_and_the_marks_stay_hidden(wording):
         assert secret not in text.replace("2; 1200", "")
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_a_window_of_no_rounds_is_not_a_first_round(wording):
     env = bertrand_v0.parallel_env(talk=False, history_window=0, bins=0, wording=wording)
     first, _ = env.reset(seed=0)

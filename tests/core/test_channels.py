@@ -13,7 +13,6 @@ from llm_coop_envs.core.channels import (
     MESSAGE_CUT,
     Audience,
     Conversation,
-    alternation,
     clean_message,
     everyone,
     pairs,
@@ -145,8 +144,7 @@ def test_nobody_speaking_needs_no_step():
     assert Conversation(10).open([], everyone(), together=False) == []
 
 
-def test_alternation_and_pairs():
-    assert alternation([1, 0], 3) == [[1, 0], [1, 0], [1, 0]]
+def test_pairs_hear_each_other_alone():
     audience = pairs({0: 1, 1: 0, 2: 3, 3: 2})
     assert audience.levels([0, 2, 1, 3]) == [[0, 2], [1, 3]]
     assert audience.listeners(2) == (3,)

@@ -5,7 +5,7 @@ import pytest
 from toy import ToyEnv
 
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies import Policy, ScriptedPolicy, Table, play
+from llm_coop_envs.policies import Policy, ScriptedPolicy, Seating, play
 
 
 class Chooser(ScriptedPolicy):
@@ -45,7 +45,7 @@ def test_policies_have_generators_of_their_own():
 def test_only_players_on_turn_are_asked():
     env = ToyEnv(levels=True)
     observations, infos = env.reset(seed=0)
-    table = Table(dict.fromkeys(env.possible_agents, Chooser()), env.possible_agents)
+    table = Seating(dict.fromkeys(env.possible_agents, Chooser()), env.possible_agents)
     table.begin("toy_v0", env.settings, env.possible_agents, np.random.SeedSequence(0))
     while env.agents:
         actions = asyncio.run(table.act(observations, infos))

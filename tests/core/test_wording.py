@@ -72,7 +72,7 @@ def test_an_included_template_is_checked_too(tmp_path):
 def test_a_folder_without_a_template_or_none_at_all(tmp_path):
     with pytest.raises(WordingError, match=r"no file observation\.jinja"):
         ToyEnv(wording=str(tmp_path))
-    with pytest.raises(WordingError, match="neither one of a nor a folder that exists"):
+    with pytest.raises(WordingError, match="neither one of en-a nor a folder that exists"):
         ToyEnv(wording="c")
     (tmp_path / "observation.jinja").write_bytes(b"\xff\xfe")
     with pytest.raises(WordingError, match="not UTF-8"):

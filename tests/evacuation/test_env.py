@@ -129,10 +129,9 @@ def test_rewards_of_rounds_without_a_step_are_not_lost():
 def test_fallbacks_and_flags():
     env = parallel_env(people=10, talk=False)
     env.reset(seed=2)
-    nearest = env.get_state()["own"]["crowd"]["arrays"]
-    assert nearest["heading"] == [-1] * 10
+    assert env.get_state()["own"]["crowd"]["heading"]["values"] == [-1] * 10
     _, _, _, _, infos = env.step({"evacuee_0": {"choice": 7}})
-    heading = env.get_state()["own"]["crowd"]["arrays"]["heading"]
+    heading = env.get_state()["own"]["crowd"]["heading"]["values"]
     for i, info in enumerate(infos.values()):
         away = [np.hypot(info["slots"].row - r, info["slots"].col - c) for _, r, c in env.settings.exit_list]
         assert env.settings.exit_list[int(np.argmin(away))][0] == ("bottom", "left", "right")[heading[i]]
@@ -148,9 +147,9 @@ def test_fallbacks_and_flags():
     while env.phase != "exit":
         env.step({})
     chosen = env.on_turn.tolist()
-    heading = env.get_state()["own"]["crowd"]["arrays"]["heading"]
+    heading = env.get_state()["own"]["crowd"]["heading"]["values"]
     env.step({})
-    after = env.get_state()["own"]["crowd"]["arrays"]["heading"]
+    after = env.get_state()["own"]["crowd"]["heading"]["values"]
     assert [after[i] for i in chosen] == [heading[i] for i in chosen]
 
 

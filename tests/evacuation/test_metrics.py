@@ -4,7 +4,7 @@ import math
 import pytest
 
 from llm_coop_envs.evacuation.metrics import MEASURES, balance, episode_metrics, listeners, round_rows, rounds_of
-from llm_coop_envs.evacuation.scripted import NearestExit, Sharing
+from llm_coop_envs.evacuation.scripted import NearestExit, SharingReports
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
 
@@ -144,7 +144,7 @@ def test_an_episode_without_a_round_or_an_escape():
 @pytest.mark.parametrize("lag", [True, False])
 def test_played_episodes(lag):
     env = parallel_env(people=40, talk=True, record=True, removal_lag=lag)
-    play(env, Sharing(), seed=1)
+    play(env, SharingReports(), seed=1)
     found = episode_metrics(env.events)
     rows = round_rows(env.events)
     assert found["escaped"] == 40

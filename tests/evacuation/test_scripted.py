@@ -11,7 +11,7 @@ from llm_coop_envs.evacuation.scripted import (
     NearestExit,
     RandomLegal,
     RuleBased,
-    Sharing,
+    SharingReports,
     mentioned,
     report,
 )
@@ -218,24 +218,24 @@ def test_herding_follows_the_seen_and_the_heard():
 
 def test_sharing_says_what_it_sees():
     slots = moment(talk=True)[1][0].info["slots"]
-    policy = Sharing(crowd=slots.exits[0].people - 1)
+    policy = SharingReports(crowd=slots.exits[0].people - 1)
     said = policy.say(slots)
     for exit_ in slots.exits:
         look = "crowded" if exit_.people >= slots.exits[0].people else "clear"
         assert f"The way to the {exit_.name} exit looks {look}." in said
     assert said.endswith(f"I am going to the {slots.exits[policy.best_exit(slots)].name} exit.")
     assert len(said.split()) <= 50
-    assert (Sharing().weight, Sharing().trust, Sharing().crowd) == (0.5, 1.0, 10.0)
+    assert (SharingReports().weight, SharingReports().trust, SharingReports().crowd) == (0.5, 1.0, 10.0)
 
 
 def test_sharing_believes_what_it_hears():
     names = [exit_.name for exit_ in talk_moment("hello").info["slots"].exits]
-    quiet = names[Sharing().decide(talk_moment("hello"))["choice"]]
+    quiet = names[SharingReports().decide(talk_moment("hello"))["choice"]]
     warned = talk_moment(f"The way to the {quiet} exit looks crowded.")
-    assert names[Sharing(trust=20.0).decide(warned)["choice"]] != quiet
-    assert names[Sharing(trust=0.0).decide(warned)["choice"]] == quiet
+    assert names[SharingReports(trust=20.0).decide(warned)["choice"]] != quiet
+    assert names[SharingReports(trust=0.0).decide(warned)["choice"]] == quiet
     invited = talk_moment("The left exit is clear.")
-    assert names[Sharing(trust=20.0).decide(invited)["choice"]] == "left"
+    assert names[SharingReports(trust=20.0).decide(invited)["choice"]] == "left"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_random_draws_every_legal_choice():
     [
         (lambda: CrowdAware(-1), "weight"),
         (lambda: Herding(float("nan")), "pull"),
-        (lambda: Sharing(trust=-0.1), "trust"),
+        (lambda: SharingReports(trust=-0.1), "trust"),
     ],
 )
 def test_bad_options(make, field):

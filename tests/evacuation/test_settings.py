@@ -39,7 +39,7 @@ def test_the_defaults_are_the_published_ones():
         "reward_out": 0.0,
         "reward_lost": 0.0,
         "message_length": 1000,
-        "wording": "a",
+        "wording": "en-a",
     }
     assert made.to_json() == expected
     assert len(made.exit_list) == 7

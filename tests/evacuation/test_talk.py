@@ -26,7 +26,7 @@ def say_all(env):
 
 def test_hearing_is_euclidean_up_to_the_radius_and_includes_later_speakers():
     env = talk_env()
-    order = env.get_state()["own"]["crowd"]["arrays"]["planners"]
+    order = env.get_state()["own"]["crowd"]["planners"]["values"]
     assert sorted(order) == [0, 1, 2, 3, 4]
     say_all(env)
     assert env.phase == "exit"
@@ -44,7 +44,7 @@ def test_hearing_is_euclidean_up_to_the_radius_and_includes_later_speakers():
 def test_while_talking_and_without_later_speakers_only_earlier_ones_are_heard():
     near = {0: {1, 2}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {1, 2}, 4: set()}
     env = talk_env(hear_later_speakers=False)
-    order = env.get_state()["own"]["crowd"]["arrays"]["planners"]
+    order = env.get_state()["own"]["crowd"]["planners"]["values"]
     expected = {i: {j for j in near[i] if order.index(j) < order.index(i)} for i in range(5)}
     at_turn = {}
     while env.phase == "talk":
@@ -73,7 +73,7 @@ def test_messages_live_one_round_and_only_planners_hear():
     env = talk_env()
     for _ in range(3):
         say_all(env)
-        planners = env.get_state()["own"]["crowd"]["arrays"]["planners"]
+        planners = env.get_state()["own"]["crowd"]["planners"]["values"]
         _, infos = env.look()
         for agent, info in infos.items():
             heard = {int(message.speaker[-1]) for message in info["slots"].heard}

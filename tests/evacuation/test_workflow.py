@@ -99,7 +99,7 @@ def test_a_feeling_that_does_not_come_is_not_shown():
     policy, _ = run(room(people=1, rounds=1), chat)
     assert policy.counters.of("panic").fallbacks == policy.counters.of("evaluate").fallbacks == 1
     assert "How you" not in chat.prompts("exit")[0][1]
-    assert policy.get_state()["evacuee_0"]["feeling"] is None
+    assert policy.get_state()["evacuee_0"]["notes"] == {}
 
 
 def test_exits_and_moves_reach_the_environment():
@@ -113,7 +113,7 @@ def test_exits_and_moves_reach_the_environment():
 
 @pytest.mark.parametrize("pack", ["en-a", "en-b", "de-a"])
 def test_names_of_exits_and_moves_are_understood_in_both_languages(pack):
-    word = load_pack(pack).word
+    word = load_pack(pack).prompts("evacuation").word
     for answer in (word("left"), "left", word("left").upper()):
         env = room(people=1, rounds=1, talk=False)
         run(env, Canned(exit=[answer], move=[word("stay")]), pack=pack)
@@ -140,23 +140,33 @@ def test_taken_cells_are_marked_when_all_move_at_once():
     assert not any("somebody is there now" in prompt for _, prompt in chat.prompts("move"))
 
 
-@pytest.mark.parametrize("pack", ["en-a", "en-b", "de-a"])
+TRAITS = {
+    "en-a": ("strong and in", "not strong", "of yourself only", "stay positive", "anxious"),
+    "en-b": ("fit and powerfully", "rather frail", "put yourself first", "spirits up", "fearful"),
+    "de-a": ("kräftig", "nicht stark", "nur an dich", "zuversichtlich", "ängstlich"),
+}
+
+
+@pytest.mark.parametrize("pack", TRAITS)
 def test_personas_are_put_into_the_packs_words(pack):
-    traits = load_pack(pack).traits
-    env = room(personas="selfish", persona_swap=False, rounds=1)
-    slots = {agent: info["slots"] for agent, info in env.reset(seed=0)[1].items()}
+    strong, weak, selfish, confident, afraid = TRAITS[pack]
+    env = room(personas="selfish", persona_swap=False, rounds=1, wording=pack)
+    observations, infos = env.reset(seed=0)
     _, chat = run(env, pack=pack)
-    for key, prompt in chat.prompts("panic"):
-        mine = slots[key.agent]
-        body = traits["strong" if mine.strong else "weak"]
-        mind = traits["confident" if mine.confident else "afraid"]
-        assert f"{body} {traits['selfish']} {mind}" in prompt
+    texts = [(key.agent, prompt) for key, prompt in chat.prompts("panic")]
+    # The environment's own text says the same.
+    texts += [(agent, observation["text"]) for agent, observation in observations.items()]
+    for agent, text in texts:
+        mine = infos[agent]["slots"]
+        body, mind = strong if mine.strong else weak, confident if mine.confident else afraid
+        [line] = [line for line in text.split("\n") if body in line]
+        assert line.index(body) < line.index(selfish) < line.index(mind)
     _, chat = run(room(personas="none", rounds=1), pack=pack)
-    assert not any(trait in request.messages[-1].content for trait in traits.values() for _, request, _ in chat.log)
+    assert not any(trait in request.messages[-1].content for trait in TRAITS[pack] for _, request, _ in chat.log)
 
 
 def test_the_own_persona_follows_the_environments():
     _, chat = run(room(rounds=1), personas="agreeable")
-    words = load_pack("en-a").personas["agreeable"].text("evacuation", "exit")
+    words = load_pack("en-a").prompts("evacuation").personas["agreeable"].text("exit")
     assert all(f" {words}\n" in prompt for _, prompt in chat.prompts("exit"))
     assert not any(words in prompt for _, prompt in chat.prompts("move"))

@@ -76,20 +76,20 @@ def test_random_level_zero_is_random_until_something_is_announced():
 def test_uniform_play_has_the_published_variance():
     # Uniform whole numbers from 0 to 100 have a variance of (101^2 - 1) / 12 = 850 ("Rule" mode of Wu et al.);
     # that of 5000 draws has a standard deviation of 850 x sqrt(0.8 / 5000) = 10.8.
-    (numbers,) = rounds(kbc.Uniform(), players=5000, session="single", talk=False)
+    (numbers,) = rounds(kbc.UniformNumber(), players=5000, session="single", talk=False)
     assert abs(np.var(numbers) - 850) < 4 * 10.8
     assert set(numbers) == set(range(101))
 
 
 def test_uniform_real_play_fills_the_range():
-    (numbers,) = rounds(kbc.Uniform(), players=2000, session="single", talk=False, choices="real", low=-5, high=7)
+    (numbers,) = rounds(kbc.UniformNumber(), players=2000, session="single", talk=False, choices="real", low=-5, high=7)
     assert -5 <= min(numbers) < -4.9
     assert 6.9 < max(numbers) <= 7
     assert np.mean(numbers) == pytest.approx(1, abs=0.3)
 
 
 def test_uniform_says_nothing():
-    assert sayings(kbc.Uniform(), players=3) == []
+    assert sayings(kbc.UniformNumber(), players=3) == []
 
 
 def begun(policy, **given_settings):
@@ -166,7 +166,7 @@ def test_followers_follow_what_they_heard():
 
 def test_followers_that_heard_nothing_reason():
     assert rounds(kbc.Follower(k=2), players=2, talk=False)[0] == [22, 22]
-    assert sayings([kbc.Follower(), kbc.Uniform()], players=2, exchanges=1) == ["I am thinking of 33."]
+    assert sayings([kbc.Follower(), kbc.UniformNumber()], players=2, exchanges=1) == ["I am thinking of 33."]
 
 
 def test_followers_agree_aloud():
@@ -199,7 +199,7 @@ def test_among_equally_frequent_numbers_the_one_heard_last_counts():
 
 def test_the_last_number_of_a_message_counts():
     class Talker(kbc.Announcer):
-        def speech(self, slots):
+        def say(self, slots):
             return f"Not 50 but {self.shown(self.fixed)}."
 
     policies = [Talker(20), Talker(30), kbc.Follower()]
@@ -266,8 +266,8 @@ def test_every_policy_plays_legally_and_repeats_itself(name, case):
 
 
 def test_randomness_comes_from_the_given_generator():
-    one = rounds(kbc.Uniform(), seed=1, players=10, talk=False)
-    assert one != rounds(kbc.Uniform(), seed=2, players=10, talk=False)
+    one = rounds(kbc.UniformNumber(), seed=1, players=10, talk=False)
+    assert one != rounds(kbc.UniformNumber(), seed=2, players=10, talk=False)
 
 
 def test_every_policy_is_described_in_one_line():
@@ -298,4 +298,4 @@ def test_wrong_options_are_refused_by_name(make, field):
 def test_other_scenarios_are_refused():
     episode = Episode(scenario="bertrand_v0", settings=None, agents=(), seats=(), rng=np.random.default_rng(0))
     with pytest.raises(SettingsError, match="plays kbc, not bertrand_v0"):
-        kbc.Uniform().begin(episode)
+        kbc.UniformNumber().begin(episode)

@@ -92,7 +92,7 @@ def told(name, wording):
         step += 1
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 @pytest.mark.parametrize("name", EPISODES)
 def test_texts_are_the_golden_ones(name, wording):
     path = GOLDEN / f"{name}_{wording}.txt"
@@ -104,7 +104,9 @@ def test_texts_are_the_golden_ones(name, wording):
 
 
 def test_every_golden_file_belongs_to_an_episode():
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == {f"{name}_{w}" for name in EPISODES for w in "ab"}
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {
+        f"{name}_{w}" for name in EPISODES for w in ("en-a", "en-b", "de-a")
+    }
 
 
 def hint_words():
@@ -113,15 +115,15 @@ def hint_words():
     return [*re.search(r"```hint-words\n(.*?)\n```", page, re.DOTALL).group(1).split("\n"), "this study"]
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_no_text_says_what_is_studied(wording):
-    folder = Path(kbc_v0.parallel_env.home) / "wordings" / wording
+    folder = Path(kbc_v0.parallel_env.home) / "prompts" / wording
     texts = [told(name, wording) for name in EPISODES] + [p.read_text(encoding="utf-8") for p in folder.glob("*.jinja")]
     for text in texts:
         assert [word for word in hint_words() if word in text.lower()] == []
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_every_rule_shows_in_the_text(wording):
     """Contests that differ in a rule that players must know read differently."""
     rules = [
@@ -161,7 +163,7 @@ def test_every_rule_shows_in_the_text(wording):
     assert len(set(texts)) == len(rules)
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_texts_have_no_loose_ends(wording):
     for name in EPISODES:
         for line in told(name, wording).split("\n"):

@@ -53,7 +53,7 @@ def test_own_reasons_are_shown_when_asked_for():
     last = [prompt for _, prompt in chat.prompts("choose")][-3]
     shown = [k for k in range(12) if f'- "Reason {k} is mine alone."' in last]
     assert shown == [3, 6]
-    assert [round_ for round_, _ in policy.get_state()["player_0"]["reasons"]] == [0, 1, 2, 3]
+    assert [round_ for round_, _ in policy.get_state()["player_0"]["notes"]["choose"]] == [0, 1, 2, 3]
     assert all("mine alone" not in prompt for _, prompt in chat.prompts("talk"))
 
 

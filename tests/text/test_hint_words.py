@@ -5,37 +5,71 @@ from pathlib import Path
 
 import pytest
 from configurations import CONFIGURATIONS
+from llm_chats import run
 from rollout import sampled
 
 import llm_coop_envs
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies import play
+from llm_coop_envs.policies.llm.playing.packs import HOME, load_pack, shipped_packs
 from llm_coop_envs.policies.scripted import factories, make
 
 ROOT = Path(llm_coop_envs.__file__).parent
-LIST = Path(__file__).parents[2] / "docs" / "development.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PACKS = shipped_packs()
 
 
-def hint_words():
-    block = re.search(r"```hint-words\n(.*?)```", LIST.read_text(encoding="utf-8"), re.DOTALL)
-    words = block.group(1).split("\n")
-    return [word for word in words if word]
+def stems(page, block):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return [word for word in re.search(rf"```{block}\n(.*?)```", text, re.DOTALL)[1].split("\n") if word]
 
 
-HINTS = re.compile("|".join(re.escape(word) for word in hint_words()), re.IGNORECASE)
+STEMS = [*stems("development.md", "hint-words"), *stems("llm_policies.md", "hint-words-de")]
+HINTS = re.compile("|".join(re.escape(stem) for stem in STEMS), re.IGNORECASE)
+TEMPLATES = sorted([*ROOT.glob("*/prompts/**/*.jinja"), *HOME.rglob("*.jinja")])
 
 
 def test_the_list_is_read():
-    assert {"cooperat", "collu", "equilibri", "price war"} <= set(hint_words())
+    assert {"cooperat", "collu", "equilibri", "price war", "kartell"} <= set(STEMS)
     assert HINTS.search("Let us COOPERATE")
+    # Three packs: three scenarios' calls and observations, and what all of them share.
+    assert len(TEMPLATES) > 100
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*/wordings/**/*.jinja")), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: "/".join(path.parts[-4:]))
 def test_templates(path):
     text = re.sub(r"\{#.*?#\}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    # Names of parts are not shown.
+    text = re.sub(r"\{% include .*? %\}", "", text)
     assert not HINTS.search(text), HINTS.search(text)
 
 
-@pytest.mark.parametrize("wording", ["a", "b"])
+@pytest.mark.parametrize("pack", PACKS)
+def test_no_persona_holds_a_hint_word_but_explicit_instructions(pack):
+    told = {}
+    for prompts in load_pack(pack).all_prompts():
+        for persona in prompts.personas.values():
+            told.setdefault((persona.name, persona.instruction), []).extend(persona.texts.values())
+    for (name, instruction), texts in told.items():
+        assert bool(HINTS.search(" ".join(texts))) == instruction, name
+    assert [name for name, instruction in told if instruction] == ["explicit_cooperation"]
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_no_prompt_and_no_scripted_answer_holds_a_hint_word(pack):
+    envs = (
+        kbc_v0.parallel_env(players=4),
+        bertrand_v0.parallel_env(preset="team_up", rounds=22),
+        evacuation_v0.parallel_env(preset="small", people=15, rounds=5),
+    )
+    for env in envs:
+        _, chat = run(env, pack=pack)
+        for _, request, reply in chat.log:
+            for text in (*(message.content for message in request.messages), reply.text):
+                assert not HINTS.search(text), text
+
+
+@pytest.mark.parametrize("wording", PACKS)
 @pytest.mark.parametrize("name", sorted(CONFIGURATIONS))
 def test_observations(name, wording):
     module, settings = CONFIGURATIONS[name]

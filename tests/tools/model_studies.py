@@ -52,7 +52,7 @@ conditions:
 QUICK = {"retry": {"first_pause": 0.0}, "timeout": 5.0}
 
 
-def study_with_model(text=SHORT, player="llm:m"):
+def study_with_model(text=SHORT, player="llm:scripted"):
     return with_players(small_study(text), read_player(player))
 
 
@@ -67,7 +67,7 @@ def asking(server, **more):
     return Asking(endpoint=endpoint, **more)
 
 
-def play(server, folder, text=SHORT, player="llm:m", **more):
+def play(server, folder, text=SHORT, player="llm:scripted", **more):
     return run_study(study_with_model(text, player), folder, asking=asking(server, **more))
 
 

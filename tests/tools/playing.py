@@ -26,7 +26,7 @@ KBC = "{name: warm, conditions: [{name: kbc, scenario: kbc, policies: poisson, e
 
 
 def session(study, folder, url):
-    plan = with_players(parse_study(study, "study.yaml"), read_player("llm:m"))
+    plan = with_players(parse_study(study, "study.yaml"), read_player("llm:scripted"))
     limits = {"start": AT_ONCE, "most": AT_ONCE}
     run_study(plan, Path(folder), asking=Asking(endpoint={"base_url": url, "limits": limits}))
 
@@ -35,7 +35,7 @@ def main():
     # Likewise made before the fork: scenarios with their wordings, the policy with its prompts.
     for scenario in (bertrand_v0, evacuation_v0, kbc_v0):
         scenario.parallel_env().reset(seed=0)
-    described_models(with_players(parse_study(KBC, "study.yaml"), read_player("llm:m")))
+    described_models(with_players(parse_study(KBC, "study.yaml"), read_player("llm:scripted")))
     versions()
     for line in sys.stdin:
         child = os.fork()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -55,8 +55,8 @@ class DryChat:
     """A `Chat` for estimates: the real prompts, scripted answers, nobody asked, nothing written.
 
     Args:
-        answer: the answer to a prompt, given as the texts of its messages with empty lines between; as for the
-            scripted server.
+        answer: the answer to a prompt, given as the texts of its messages with empty lines between, and to the
+            request's metadata; as for the scripted server.
         price_of: a model's price, or `None`.
         counter_of: what counts a model's tokens, and its name.
 
@@ -64,9 +64,11 @@ class DryChat:
         estimates: by episode (`RequestKey.episode`).
     """
 
+    scripted = True
+
     def __init__(
         self,
-        answer: Callable[[str], str],
+        answer: Callable[[str, Mapping[str, str]], str],
         price_of: Callable[[str], Price | None],
         counter_of: Callable[[str], tuple[TokenCounter, str]] = counter_for,
     ) -> None:
@@ -78,7 +80,7 @@ class DryChat:
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
         """Answer with the script, and count."""
         prompt = "\n\n".join(message.content for message in request.messages)
-        text = self._answer(prompt)
+        text = self._answer(prompt, request.extra.get("metadata", {}))
         count, _ = self._counter_of(request.model)
         price = self._price_of(request.model)
         usage = Usage(count(prompt), count(text), estimated=True)

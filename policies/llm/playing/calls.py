@@ -1,9 +1,7 @@
-"""What a model is asked in each scenario: the calls, and the slots each may show.
+"""The kinds of questions that a model is asked, and where the scenarios' own stand.
 
-The published protocol (Wu et al. 2024, "Shall We Team Up", and the authors' code) gives every call some of what a
-player may know, and no more: planning does not see this round's talk, nobody sees a rival's sales, an evacuee who feels
-does not yet know how full the exits are. A pack's templates get these names and no others, so that no wording can show
-what was not published.
+Every call shows some of what a player may know, and no more. Its templates get the names listed here and no others, so
+that no wording can show what was not meant to be seen.
 """
 
 from __future__ import annotations
@@ -12,10 +10,22 @@ import functools
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.settings import Settings
 
 #: Names that every template of a call gets besides its slots: the form of the answer, and the persona's words.
 SHARED = frozenset({"answer_as", "persona"})
+
+#: What asks in a scenario that brings no workflow of its own.
+GENERIC = "llm_coop_envs.policies.llm.playing.workflow:GenericWorkflow"
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text: the names that a template may use."""
+    return frozenset(text.split())
 
 
 @dataclass(frozen=True)
@@ -23,14 +33,13 @@ class Call:
     """One kind of question to a model.
 
     Attributes:
-        scenario: the scenario's name without its version.
         name: what is asked, as in `RequestKey.call`; also the template's name.
-        key: the key of the answer where an object is asked for.
+        key: the key of words where an object is asked for; the question's name stands for it in choices.
         slots: the names its template may use: fields of the scenario's slots, and private memory.
-        shrinks: lists that give way when the prompt would be too long, first to last, and which end is kept.
+        shrinks: lists that give way when the prompt would be too long, first to last, and which end is kept:
+            `"newest"` (the end) or `"first"` (the beginning).
     """
 
-    scenario: str
     name: str
     key: str
     slots: frozenset[str]
@@ -38,8 +47,8 @@ class Call:
 
     @property
     def template(self) -> str:
-        """The path of its template in a pack."""
-        return f"{self.scenario}/{self.name}.jinja"
+        """The file name of its template."""
+        return f"{self.name}.jinja"
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -47,105 +56,38 @@ class Call:
         return self.slots | SHARED | {f"{name}_left_out" for name, _ in self.shrinks}
 
     @functools.cached_property
-    def taken(self) -> tuple[tuple[str, ...], operator.itemgetter[Any]]:
-        """All names in a fixed order, and what takes their values from all that is known."""
-        names = tuple(sorted(self.names))
-        return names, operator.itemgetter(*names)
-
-    @functools.cached_property
     def nothing_left_out(self) -> Mapping[str, int]:
         """How many items of each list are left out at first: none."""
         return {f"{name}_left_out": 0 for name, _ in self.shrinks}
 
+    def values(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """What its template is given: of all that a player knows, what the call may show."""
+        ordered, take = self._taken
+        try:
+            return dict(zip(ordered, take(facts), strict=True))
+        except KeyError:
+            return {name: facts[name] for name in ordered if name in facts}
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_KBC_RULES = _names(
-    "me players low high integer ratio offset winner_rule tolerance reward_rule unit currency groups group"
-    " repeated round"
-    " past turns together"
-)
-_BERTRAND_SCENE = _names("me rivals cost round history bins bin_size")
-_EVACUATION_SCENE = _names("rows cols rounds exit_names")
-
-_CALLS = (
-    # Number contest: section "Keynesian beauty contest" of Wu et al. 2024; planning and choosing are one call.
-    Call(
-        "kbc",
-        "talk",
-        "message",
-        _KBC_RULES | _names("turn heard summary message_length"),
-        (("heard", "newest"), ("past", "newest")),
-    ),
-    Call(
-        "kbc",
-        "choose",
-        "number",
-        _KBC_RULES | _names("heard summary reasons number_first"),
-        (("heard", "newest"), ("reasons", "newest"), ("past", "newest")),
-    ),
-    # Price competition. The statistics (`bins`) come in the rounds in which the environment shows them.
-    Call(
-        "bertrand",
-        "talk",
-        "message",
-        _BERTRAND_SCENE | _names("plan said exchange exchanges message_length"),
-        (("said", "newest"), ("bins", "newest"), ("history", "newest")),
-    ),
-    Call(
-        "bertrand",
-        "plan",
-        "plan",
-        _BERTRAND_SCENE | _names("plans"),
-        (("plans", "newest"), ("bins", "newest"), ("history", "newest")),
-    ),
-    Call(
-        "bertrand",
-        "price",
-        "price",
-        _BERTRAND_SCENE | _names("plan said exchanges floor cap choices"),
-        (("said", "newest"), ("bins", "newest"), ("history", "newest")),
-    ),
-    # Evacuation: appendix of Wu et al. 2024.
-    Call(
-        "evacuation",
-        "talk",
-        "message",
-        _EVACUATION_SCENE | _names("exits heard feeling message_length"),
-        (("heard", "first"),),
-    ),
-    Call("evacuation", "panic", "feeling", _EVACUATION_SCENE | _names("nearest_distance around around_kind")),
-    Call("evacuation", "evaluate", "evaluation", _EVACUATION_SCENE | _names("feeling exits")),
-    Call(
-        "evacuation",
-        "exit",
-        "exit",
-        _EVACUATION_SCENE | _names("feeling evaluation heard may_talk past_exits target"),
-        (("heard", "first"), ("past_exits", "newest")),
-    ),
-    Call(
-        "evacuation", "move", "move", _names("rows cols rounds row col previous target_cell direction options together")
-    ),
-)
-
-#: All calls by scenario and name.
-CALLS: dict[tuple[str, str], Call] = {(call.scenario, call.name): call for call in _CALLS}
-
-#: What the templates that belong to no scenario may use.
-COMMON_TEMPLATES: dict[str, frozenset[str]] = {
-    # Asks what an answer that could not be read was meant to say.
-    "repair.jinja": _names("kind answer low high whole allowed options answer_as key"),
-    # Added to the question when it is asked again.
-    "again.jinja": _names("why kind value low high whole allowed options"),
-    # Asks for a shorter account of what was said.
-    "summary.jinja": _names("me heard summary words"),
-}
-
-SCENARIOS = tuple(dict.fromkeys(call.scenario for call in _CALLS))
+    @functools.cached_property
+    def _taken(self) -> tuple[tuple[str, ...], operator.itemgetter[Any]]:
+        ordered = tuple(sorted(self.names))
+        return ordered, operator.itemgetter(*ordered)
 
 
-def calls_of(scenario: str) -> tuple[Call, ...]:
-    """The calls of a scenario, in the order in which a round makes them."""
-    return tuple(call for call in _CALLS if call.scenario == scenario)
+class Asked(Protocol):
+    """What a class of workflows says of itself; see `workflow.Workflow`."""
+
+    calls: tuple[Call, ...]
+    settings_type: type[Settings]
+    presets: Mapping[str, Mapping[str, Any]]
+    from_text: bool
+
+
+def workflow_class(scenario: Scenario) -> Any:
+    """A scenario's class of workflows."""
+    return load(scenario.workflow or GENERIC)
+
+
+def workflow_classes() -> dict[str, Asked]:
+    """The workflows of all scenarios that there are, by the scenario's name."""
+    return {name: workflow_class(scenario) for name, scenario in scenarios().items()}

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import Self
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -27,52 +29,48 @@ class Memory:
     The windows of what happened come with the environment's slots; here is only what a model wrote.
 
     Attributes:
-        plans: its plans for setting prices, oldest first.
-        planned: the last round in which it was asked for one; 0 before.
-        feeling: the latest feeling (evacuation), or `None`.
-        evaluation: the latest judgement of the exits, or `None`.
-        reasons: its reasons for numbers, oldest first.
+        notes: what it wrote, oldest first, by the call that asked for it.
+        last_asked: the last round in which a call was made that is made once a round.
         summary: its notes of the conversation's beginning, or `None`.
         summarised: how many messages they stand for.
     """
 
-    plans: list[Note] = field(default_factory=list)
-    planned: int = 0
-    feeling: Note | None = None
-    evaluation: Note | None = None
-    reasons: list[Note] = field(default_factory=list)
+    notes: dict[str, list[Note]] = field(default_factory=dict)
+    last_asked: dict[str, int] = field(default_factory=dict)
     summary: Note | None = None
     summarised: int = 0
+
+    def write(self, call: str, note: Note, most: int | None = None) -> None:
+        """Keep a note; with `most` only so many of its kind, at least one."""
+        notes = self.notes.setdefault(call, [])
+        notes.append(note)
+        if most is not None:
+            del notes[: -max(1, most)]
+
+    def latest(self, call: str, count: int) -> tuple[Note, ...]:
+        """The latest notes of a kind, oldest first, at most so many."""
+        return tuple(self.notes.get(call, ())[-count:]) if count else ()
+
+    def last(self, call: str, round_: int | None = None) -> Note | None:
+        """The latest note of a kind; with a round only if it is of that round."""
+        notes = self.notes.get(call)
+        return notes[-1] if notes and round_ in (None, notes[-1].round) else None
 
     def to_json(self) -> dict[str, Any]:
         """The memory as plain data."""
         return {
-            "plans": [[note.round, note.text] for note in self.plans],
-            "planned": self.planned,
-            "feeling": _plain(self.feeling),
-            "evaluation": _plain(self.evaluation),
-            "reasons": [[note.round, note.text] for note in self.reasons],
-            "summary": _plain(self.summary),
+            "notes": {call: [[note.round, note.text] for note in notes] for call, notes in self.notes.items()},
+            "last_asked": dict(self.last_asked),
+            "summary": None if self.summary is None else [self.summary.round, self.summary.text],
             "summarised": self.summarised,
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Memory:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The memory that `to_json` described."""
         return cls(
-            plans=[Note(*note) for note in data["plans"]],
-            planned=data["planned"],
-            feeling=_note(data["feeling"]),
-            evaluation=_note(data["evaluation"]),
-            reasons=[Note(*note) for note in data["reasons"]],
-            summary=_note(data["summary"]),
+            notes={call: [Note(*note) for note in notes] for call, notes in data["notes"].items()},
+            last_asked=dict(data["last_asked"]),
+            summary=None if data["summary"] is None else Note(*data["summary"]),
             summarised=data["summarised"],
         )
-
-
-def _plain(note: Note | None) -> list[Any] | None:
-    return None if note is None else [note.round, note.text]
-
-
-def _note(data: Any) -> Note | None:
-    return None if data is None else Note(*data)

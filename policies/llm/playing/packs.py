@@ -1,40 +1,48 @@
-"""Prompt packs: folders of templates that put a call's slots into words, in one language and one paraphrase.
+"""Prompt packs: templates that put a call's slots into words, in one language and one paraphrase.
 
-A pack holds `manifest.yaml`, `personas.yaml`, a folder per scenario with a template per call, and three templates
-that all share. It is checked when it
-is loaded: every template there, no name used that the call may not show, every text that somebody wrote inside
-    quotation marks.
+The templates of a scenario's calls stand in the scenario's own room, `prompts/PACK`, beside the `observation.jinja` of
+its environment; what all scenarios share stands in `policies/llm/packs/PACK`: `manifest.yaml`, `personas.yaml`, the
+templates for repair, second tries and summaries, and in `generic` those for scenarios without any of their own. A pack
+of the user's is one folder that holds all of this, with the scenarios as folders inside.
+
+Templates are checked when they are loaded: each there, no name used that the call may not show, every text that
+somebody wrote inside quotation marks.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
+from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.settings import suggestion
-from llm_coop_envs.core.slots import Heard
-from llm_coop_envs.core.wording import check_names, check_quotation, read_templates, template_environment
-from llm_coop_envs.errors import WordingError
-from llm_coop_envs.policies.llm.playing.calls import COMMON_TEMPLATES, SCENARIOS, Call, calls_of
-from llm_coop_envs.policies.llm.playing.personas import Persona, read_personas
+from llm_coop_envs.core.wording import PROMPTS, Templates
+from llm_coop_envs.errors import SettingsError, WordingError
+from llm_coop_envs.policies.llm.playing.calls import names, workflow_class
+from llm_coop_envs.policies.llm.playing.personas import ANY, Persona, read_personas
 
-if TYPE_CHECKING:
-    import jinja2
-    from jinja2 import nodes
+HOME = Path(__file__).parents[1] / "packs"
+MANIFEST = "manifest.yaml"
+PERSONAS = "personas.yaml"
+GENERIC_FOLDER = "generic"
+_FIELDS = {"name": str, "language": str, "paraphrase": str, "version": int}
 
-HOME = Path(__file__).parents[1] / "packs_data"
-_FIELDS = {"name": str, "language": str, "paraphrase": str, "version": int, "scenarios": list, "words": dict}
-_OPTIONAL = {"words"}
-_INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*\n?", re.MULTILINE)
-_GAP = re.compile(r"\n{3,}")
+_LEGAL = "kind low high integer allowed options"
+#: What the templates that belong to no scenario may use.
+COMMON_TEMPLATES = {
+    # Asks what an answer that could not be read was meant to say.
+    "repair.jinja": names(f"{_LEGAL} answer answer_as key"),
+    # Added to the question when it is asked again.
+    "again.jinja": names(f"{_LEGAL} why value"),
+    # Asks for a shorter account of what was said.
+    "summary.jinja": names("me heard summary words"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,123 +54,143 @@ class Manifest:
         language: the language's code, such as `"en"`.
         paraphrase: which of several ways to say the same.
         version: counts up with each change of words.
-        scenarios: the scenarios it has templates for.
-        words: translations of the names of exits and moves, and of "and".
     """
 
     name: str
     language: str
     paraphrase: str
     version: int
-    scenarios: tuple[str, ...]
-    words: Mapping[str, str]
+
+
+class Prompts:
+    """The words of a pack for one scenario.
+
+    Args:
+        pack: the pack.
+        scenario: the scenario's name.
+
+    Attributes:
+        pack: the pack.
+        templates: those of the scenario's calls.
+        personas: who players can be told to be, by name.
+
+    Raises:
+        SettingsError: the pack has no words for the scenario.
+        WordingError: they are not complete, or a template shows what it must not.
+    """
+
+    def __init__(self, pack: Pack, scenario: str) -> None:
+        self.pack = pack
+        self.scenario = scenario
+        folder = pack.folder_of(scenario)
+        if not folder.is_dir():
+            raise SettingsError("pack", pack.name, f"has no templates for {scenario}")
+        calls = workflow_class(find_scenario(scenario)).calls
+        self.templates = Templates(folder, {call.template: call.names for call in calls})
+        own = folder / PERSONAS
+        self.personas = dict(pack.personas)
+        if own.is_file():
+            self.personas |= read_personas(_read_yaml(own), [call.name for call in calls], str(own))
+
+    def word(self, name: str) -> str:
+        """The name of an option in the pack's language."""
+        return self.templates.words.get(name, name)
+
+    def persona(self, name: str) -> Persona | None:
+        """The persona that a setting names.
+
+        Args:
+            name: a name; `"none"` for no persona; or, if it holds a space, the words themselves.
+
+        Raises:
+            SettingsError: there is no such persona, or it has no words for this scenario.
+        """
+        if name == "none":
+            return None
+        if " " in name.strip():
+            return Persona("own", {ANY: name.strip()})
+        if name in self.personas:
+            return self.personas[name]
+        others = {persona for prompts in self.pack.all_prompts() for persona in prompts.personas}
+        if name in others:
+            why = f"has no words for {self.scenario} in pack {self.pack.name}; choose another one"
+        else:
+            why = f"is no persona of pack {self.pack.name}; {suggestion(name, ['none', *self.personas])}"
+        raise SettingsError("personas", name, why)
 
 
 class Pack:
     """A loaded pack.
 
     Args:
-        folder: the pack's folder.
+        folder: what belongs to no scenario, and with a pack of the user's the scenarios' folders too.
+        shipped: whether the scenarios' templates stand in the scenarios' own rooms.
 
     Attributes:
         manifest: what it says about itself.
-        digest: SHA-256 over its files, 16 hexadecimal digits: recorded with every run.
-        personas: its personas by name.
-        traits: the words of the evacuation's own personas.
+        personas: those that say the same in all scenarios, by name.
+        templates: those that belong to no scenario.
 
     Raises:
         WordingError: the folder is no complete pack, or a template shows what it must not.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, shipped: bool = False) -> None:
         self.folder = folder
-        self.manifest = _read_manifest(folder)
-        environment = template_environment(folder)
-        # A part that another template includes ends its last line itself.
-        environment.keep_trailing_newline = True
-        words = self.manifest.words
-        environment.filters["word"] = lambda name: words.get(name, name)
-        environment.filters["listed"] = lambda names: _listed(names, words.get("and", "and"))
-        environment.filters["price"] = _price
-        environment.filters["spoken"] = _spoken
-        trees = read_templates(environment, folder)
-        self._check(trees)
-        sources = {name: (folder / name).read_text(encoding="utf-8") for name in trees}
-        self.personas, self.traits = read_personas(_read_yaml(folder / "personas.yaml"), str(folder / "personas.yaml"))
-        self.digest = _digest(folder)
-        self._templates: dict[str, jinja2.Template] = {
-            name: environment.from_string(_inlined(name, sources))
-            for name in trees
-            if not name.rpartition("/")[2].startswith("_")
-        }
-        self._globals = dict(environment.globals)
-        self._context = environment.context_class
+        self.shipped = shipped
+        self.manifest = _read_manifest(folder / MANIFEST)
+        self.personas = read_personas(_read_yaml(folder / PERSONAS), (), str(folder / PERSONAS))
+        self.templates = Templates(folder, COMMON_TEMPLATES)
+        self._prompts: dict[str, Prompts] = {}
 
-    def word(self, name: str) -> str:
-        """A name of an exit or a move, in the pack's language."""
-        return self.manifest.words.get(name, name)
+    @property
+    def name(self) -> str:
+        """Its name, as it says itself."""
+        return self.manifest.name
 
-    def render(self, template: str, values: Mapping[str, Any]) -> str:
-        """A template in words.
+    def folder_of(self, scenario: str) -> Path:
+        """Where its templates for a scenario are, or would be."""
+        found = find_scenario(scenario)
+        if found.workflow is None:
+            return self.folder / GENERIC_FOLDER
+        return found.env_class.home / PROMPTS / self.folder.name if self.shipped else self.folder / scenario
 
-        Args:
-            template: its path in the pack.
-            values: the names it may use; no others are seen.
+    def prompts(self, scenario: str) -> Prompts:
+        """Its words for a scenario.
 
         Raises:
-            WordingError: the template fails on these values.
+            SettingsError: it has none.
+            WordingError: they are not complete, or a template shows what it must not.
         """
-        import jinja2
+        if scenario not in self._prompts:
+            self._prompts[scenario] = Prompts(self, scenario)
+        return self._prompts[scenario]
 
-        try:
-            # What Template.render does, without merging Jinja's globals anew for every prompt.
-            chosen = self._templates[template]
-            context = self._context(chosen.environment, {**self._globals, **values}, template, chosen.blocks)
-            text = "".join(chosen.root_render_func(context))
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise WordingError(f"{self.folder / template}: {error}") from error
-        # Paragraphs that are not there leave no gap. What players wrote is quoted and has no line ends.
-        text = text.strip()
-        return _GAP.sub("\n\n", text) if "\n\n\n" in text else text
+    def all_prompts(self) -> list[Prompts]:
+        """Its words for all scenarios that it has any for."""
+        return [self.prompts(name) for name in scenarios() if self.folder_of(name).is_dir()]
 
-    def persona(self, name: str) -> Persona | None:
-        """A persona by name, or `None`."""
-        return self.personas.get(name)
+    def digest(self, played: Iterable[str] | None = None) -> str:
+        """SHA-256 over its files for these scenarios (by default for all), 16 hexadecimal digits."""
+        digest = hashlib.sha256()
+        folders = {"": self.folder}
+        folders |= {name: self.folder_of(name) for name in sorted(scenarios() if played is None else played)}
+        for name, folder in folders.items():
+            files = folder.rglob("*") if name else folder.glob("*")
+            for path in sorted(p for p in files if p.suffix in (".jinja", ".yaml", ".json")):
+                content = path.read_bytes()
+                digest.update(f"{name}/{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
+                digest.update(content)
+        return digest.hexdigest()[:16]
 
-    def describe(self) -> dict[str, Any]:
-        """What is recorded with a run."""
-        manifest = self.manifest
-        return {
-            "name": manifest.name,
-            "language": manifest.language,
-            "paraphrase": manifest.paraphrase,
-            "version": manifest.version,
-            "digest": self.digest,
-        }
-
-    def _check(self, trees: Mapping[str, nodes.Template]) -> None:
-        wanted: dict[str, frozenset[str]] = dict(COMMON_TEMPLATES)
-        for scenario in self.manifest.scenarios:
-            wanted.update({call.template: call.names for call in calls_of(scenario)})
-        for name, allowed in wanted.items():
-            if name not in trees:
-                raise WordingError(f"{self.folder}: the template {name} is missing; add it, or take its scenario out")
-            check_names(trees, self.folder, name, allowed)
-        check_quotation(trees, self.folder)
-
-
-def values_for(call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
-    """What a call's template is given: of all that is known, the names the call may show."""
-    names, take = call.taken
-    try:
-        return dict(zip(names, take(known), strict=True))
-    except KeyError:
-        return {name: known[name] for name in names if name in known}
+    def describe(self, played: Iterable[str] | None = None) -> dict[str, Any]:
+        """What is recorded with a run that plays these scenarios."""
+        return {**vars(self.manifest), "digest": self.digest(played)}
 
 
 def shipped_packs() -> tuple[str, ...]:
     """The names of the packs that come with the package."""
-    return tuple(sorted(path.name for path in HOME.iterdir() if (path / "manifest.yaml").is_file()))
+    return tuple(sorted(path.parent.name for path in HOME.glob(f"*/{MANIFEST}")))
 
 
 @functools.lru_cache(maxsize=64)
@@ -175,35 +203,13 @@ def load_pack(name: str) -> Pack:
     Raises:
         WordingError: there is no such pack, or it is not complete.
     """
-    if "/" not in name and (HOME / name / "manifest.yaml").is_file():
-        return Pack(HOME / name)
+    if name in shipped_packs():
+        return Pack(HOME / name, shipped=True)
     folder = Path(name).expanduser()
     if not folder.is_dir():
         hint = suggestion(name, shipped_packs())
         raise WordingError(f"pack={name!r}: is neither a shipped pack nor a folder that exists; {hint}")
     return Pack(folder)
-
-
-def _listed(names: Sequence[str], last: str) -> str:
-    """Names as in a sentence, with a word before the last one."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
-
-
-def _spoken(messages: Iterable[Heard], you: str) -> str:
-    """Messages in their quotation marks, one line each; `you` stands for the listener's own name.
-
-    A filter, because Jinja calls one many times faster than the body of a loop.
-    """
-    return "\n".join([f"{you}: {m.quotation}" if m.own else m.line for m in messages])
-
-
-def _inlined(name: str, sources: Mapping[str, str]) -> str:
-    """A template with the parts it includes put in their places: rendered at once, it costs half."""
-    return _INCLUDE.sub(lambda match: _inlined(match[1], sources), sources[name])
-
-
-def _price(value: float) -> str:
-    return f"{value:.6g}"
 
 
 def _read_yaml(path: Path) -> Any:
@@ -219,8 +225,7 @@ def _read_yaml(path: Path) -> Any:
         raise WordingError(f"{path}{line}: is no YAML ({getattr(error, 'problem', error)})") from error
 
 
-def _read_manifest(folder: Path) -> Manifest:
-    path = folder / "manifest.yaml"
+def _read_manifest(path: Path) -> Manifest:
     data = _read_yaml(path)
     if not isinstance(data, dict):
         raise WordingError(f"{path}: must hold {', '.join(_FIELDS)}")
@@ -228,29 +233,6 @@ def _read_manifest(folder: Path) -> Manifest:
         if field not in _FIELDS:
             raise WordingError(f"{path}: there is no field '{field}'; {suggestion(str(field), _FIELDS)}")
     for field, kind in _FIELDS.items():
-        if field not in data and field in _OPTIONAL:
-            continue
         if not isinstance(data.get(field), kind) or isinstance(data[field], bool):
             raise WordingError(f"{path}: the field '{field}' is missing or no {kind.__name__}")
-    scenarios = data["scenarios"]
-    for scenario in scenarios:
-        if scenario not in SCENARIOS:
-            raise WordingError(f"{path}: there is no scenario {scenario!r}; {suggestion(str(scenario), SCENARIOS)}")
-    words = {str(name): str(word) for name, word in data.get("words", {}).items()}
-    return Manifest(
-        name=data["name"],
-        language=data["language"],
-        paraphrase=data["paraphrase"],
-        version=data["version"],
-        scenarios=tuple(scenarios),
-        words=MappingProxyType(words),
-    )
-
-
-def _digest(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".jinja", ".yaml")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()[:16]
+    return Manifest(**data)

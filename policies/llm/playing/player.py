@@ -1,7 +1,8 @@
 """Language models by the names that studies give them: `llm:MODEL`, or `llm` with the option `model`.
 
-Options are the fields of `LLMSettings` and `preset`. Fields of `Endpoint` may stand beside them: they say where the
-model is reached, belong to a run, and change nothing in what is asked.
+Options are what `LLMSettings.build` takes: `preset`, its fields, and the settings of the scenarios' workflows. Fields
+of `Endpoint` may stand beside them: they say where the model is reached, belong to a run, and change nothing in what is
+asked.
 """
 
 from __future__ import annotations
@@ -9,16 +10,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from llm_coop_envs.core.keys import HIDDEN, scrub
-from llm_coop_envs.errors import LlmCoopError, SettingsError
+from llm_coop_envs.errors import SettingsError, WordingError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
 from llm_coop_envs.policies.llm.playing.packs import load_pack
-from llm_coop_envs.policies.llm.playing.personas import find_persona
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.totals import TotalsByCall
@@ -139,13 +139,11 @@ def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
     endpoint_of(model, endpoint)
     settings = settings_of(argument, options)
     try:
-        pack = load_pack(settings.pack)
-    except LlmCoopError as error:
+        prompts = load_pack(settings.pack).prompts(scenario)
+    except WordingError as error:
         raise SettingsError("pack", settings.pack, str(error)) from error
-    if scenario not in pack.manifest.scenarios:
-        raise SettingsError("pack", settings.pack, f"has no templates for {scenario}")
     for name in settings.personas:
-        find_persona(pack.personas, name, scenario, settings.pack)
+        prompts.persona(name)
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
@@ -159,9 +157,15 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | 
     return ModelPlayer(chat, settings_of(argument, options))
 
 
-def describe(argument: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run records of the policy: all settings, the pack with its hash, how tokens are counted."""
-    return LLMPolicy(_Nobody(), settings_of(argument, options)).describe()
+def describe(argument: str, options: Mapping[str, Any], played: Iterable[str] | None = None) -> dict[str, Any]:
+    """What a run records of the policy: all settings, the pack with its hash, how tokens are counted.
+
+    Args:
+        argument: the model, or nothing.
+        options: what the study gives.
+        played: the names of the scenarios that it plays; by default all that there are.
+    """
+    return LLMPolicy(_Nobody(), settings_of(argument, options)).describe(played)
 
 
 class _Nobody:

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from llm_coop_envs.bertrand.workflow import play_bertrand
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.evacuation.workflow import play_evacuation
-from llm_coop_envs.kbc.workflow import play_kbc
+from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
-from llm_coop_envs.policies.llm.playing.asker import Asker, Turn
-from llm_coop_envs.policies.llm.playing.calls import SCENARIOS
-from llm_coop_envs.policies.llm.playing.counters import Counters
+from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
+from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_classes
 from llm_coop_envs.policies.llm.playing.memory import Memory
-from llm_coop_envs.policies.llm.playing.packs import load_pack
-from llm_coop_envs.policies.llm.playing.personas import Persona, find_persona
+from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
+from llm_coop_envs.policies.llm.playing.personas import Persona
+from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
+from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 
 class LLMPolicy(Policy):
-    """Plays its seats with a language model, by the published protocol of each scenario.
+    """Plays its seats with a language model, by the scenario's workflow.
 
     It renders prompts from a pack, what the environment lets the player know, and the player's private memory; asks
     for all players on turn at the same time; and reads the answers. The `Chat` decides how many requests are under
     way.
 
     Args:
-        chat: answers requests: a journal, a budget and a dispatcher in front of a provider, or anything else.
+        chat: answers requests: a journal, a budget and a dispatcher in front of a provider, or anything else. One
+            that answers by script says so with an attribute `scripted`; it is told the question as data.
         settings: which model, which words, which memory.
         count_tokens: counts tokens for the model; by default its own tokenizer if its tables are on this machine,
             else a stated estimate.
@@ -44,8 +43,6 @@ class LLMPolicy(Policy):
         WordingError: the pack cannot be used.
     """
 
-    slots_only = True  # prompts are made from slots by a pack, not from the observation's text
-
     def __init__(self, chat: Chat, settings: LLMSettings, *, count_tokens: TokenCounter | None = None) -> None:
         self.chat = chat
         self.settings = settings
@@ -53,7 +50,9 @@ class LLMPolicy(Policy):
         self._count, self.token_counter = counter_for(settings.model)
         if count_tokens is not None:
             self._count, self.token_counter = count_tokens, "given"
-        self.counters = Counters()
+        self.counters = AnswerCounts()
+        self._scripted = bool(getattr(chat, "scripted", False))
+        self._workflow: Workflow[Any] | None = None
         self._personas: dict[str, Persona | None] = {}
         self._memories: dict[str, Memory] = {}
 
@@ -64,15 +63,21 @@ class LLMPolicy(Policy):
             SettingsError: the pack has no templates for the scenario, or a persona has no words for it.
         """
         super().begin(episode)
-        self._scenario = episode.scenario.rpartition("_v")[0]
-        if self._scenario not in self.pack.manifest.scenarios:
-            if self._scenario not in SCENARIOS:
-                raise SettingsError("scenario", episode.scenario, f"must be one of {', '.join(SCENARIOS)}")
-            raise SettingsError("pack", self.settings.pack, f"has no templates for {self._scenario}")
-        self.counters = Counters()
-        self._asker = Asker(self.chat, self.settings, self.pack, self._count, self.counters)
+        scenario = scenario_of(episode.scenario)
+        prompts = self.pack.prompts(scenario.name)
+        self.counters = AnswerCounts()
+        self._prompter = Prompter(
+            self.chat, self.settings, prompts, self._count, self.counters, scripted=self._scripted
+        )
         self._memories = {seat: Memory() for seat in episode.seats}
-        self._personas = self._deal(episode)
+        self._personas = self._deal(episode, prompts)
+        kind = workflow_class(scenario)
+        self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
+
+    @property
+    def slots_only(self) -> bool:  # type: ignore[override]
+        """Prompts are made from slots by a pack, but for scenarios that are asked with the environment's own text."""
+        return self._workflow is not None and not self._workflow.from_text
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Ask the model for all these decisions at once.
@@ -93,11 +98,21 @@ class LLMPolicy(Policy):
         """The persona's name of each seat; `"none"` without one."""
         return {seat: "none" if one is None else one.name for seat, one in self._personas.items()}
 
-    def describe(self) -> dict[str, Any]:
-        """What is recorded with a run: settings, the pack with its hash, how tokens are counted."""
+    def describe(self, played: Iterable[str] | None = None) -> dict[str, Any]:
+        """What is recorded with a run that plays these scenarios: settings, the pack with its hash, what counts tokens.
+
+        Args:
+            played: the scenarios' names; by default all that there are.
+        """
+        played = tuple(workflow_classes() if played is None else played)
         return {
             "settings": self.settings.to_json(),
-            "pack": self.pack.describe(),
+            "workflows": {
+                name: self.settings.workflow_settings(workflow).to_json()
+                for name, workflow in workflow_classes().items()
+                if name in played
+            },
+            "pack": self.pack.describe(played),
             "token_counter": self.token_counter,
         }
 
@@ -110,6 +125,7 @@ class LLMPolicy(Policy):
         self._memories = {seat: Memory.from_json(state[seat]) for seat in self._memories}
 
     async def _decide(self, request: Request) -> Action:
+        assert self._workflow is not None, "begin comes first"
         slots = request.info["slots"]
         turn = Turn(
             self.episode.name,
@@ -118,21 +134,16 @@ class LLMPolicy(Policy):
             request.info["round"],
             self._personas[request.agent],
             self._memories[request.agent],
+            request.observation.get("text", ""),
         )
-        if self._scenario == "kbc":
-            settings: Any = self.episode.settings
-            return await play_kbc(self._asker, turn, slots, settings)
-        if self._scenario == "bertrand":
-            first = self._personas.get(self.episode.agents[0], turn.persona)
-            return await play_bertrand(self._asker, turn, slots, first)
-        return await play_evacuation(self._asker, turn, slots)
+        return await self._workflow.play(self._prompter, turn, slots)
 
-    def _deal(self, episode: Episode) -> dict[str, Persona | None]:
+    def _deal(self, episode: Episode, prompts: Prompts) -> dict[str, Persona | None]:
         """Deal the personas to the seats, in blocks as equal as possible."""
         names, seats = self.settings.personas, episode.seats
         if not names:
             return dict.fromkeys(seats)
-        found = [find_persona(self.pack.personas, name, self._scenario, self.settings.pack) for name in names]
+        found = [prompts.persona(name) for name in names]
         order = list(range(len(seats)))
         if self.settings.deal == "shuffled":
             order = episode.rng.permutation(len(seats)).tolist()

@@ -1,13 +1,16 @@
-"""What is asked for at a call, and how the answer is read: a number, one of a few options, or words."""
+"""Reading answers to a question: a number, one of a few options, or words."""
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.policies.llm.parsing import (
+    Choice,
     NumberQuestion,
     OptionQuestion,
     Reading,
@@ -18,35 +21,60 @@ from llm_coop_envs.policies.llm.parsing import (
 
 T = TypeVar("T")
 
+_NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
+
 
 class Reader(ABC, Generic[T]):
-    """Reads the answers to one question."""
+    """Reads the answers to one question.
+
+    Attributes:
+        kind: `"number"`, `"option"` or `"text"`.
+        key: the key of the answer where an object is asked for.
+        repairable: whether a question what the answer meant can help.
+    """
 
     kind: str
-    #: Whether a question what an answer meant can help.
+    key: str
     repairable = True
 
     @abstractmethod
     def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[T]:
         """Read an answer."""
 
-    @abstractmethod
-    def words(self) -> dict[str, Any]:
-        """What the templates for repair and for asking again are told about what is legal."""
+    def legal(self) -> dict[str, Any]:
+        """What is legal, as the templates for repair and for asking again show it."""
+        return dict(_NOTHING_LEGAL)
 
     @abstractmethod
-    def schema(self, key: str, *, optional: bool = False) -> dict[str, Any]:
+    def schema(self) -> dict[str, Any]:
         """The JSON schema of the answer's value."""
 
     def said(self, reading: Reading[T]) -> str:
         """What was answered, in words; empty if it cannot be said."""
-        return "" if reading.value is None else str(reading.value)
+        return ""
+
+    def object_schema(self, *, repair: bool = False) -> dict[str, Any]:
+        """The schema of a complete answer: the value, after a reason for a choice; in a repair it may be missing."""
+        value = self.schema()
+        if repair:
+            value["type"] = [value["type"], "null"]
+            if "enum" in value:
+                value["enum"] = [*value["enum"], None]
+        properties: dict[str, Any] = {} if repair or self.kind == "text" else {"reason": {"type": "string"}}
+        properties[self.key] = value
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
 
 
 @dataclass(frozen=True)
 class NumberReader(Reader[float]):
     """A number is asked for."""
 
+    key: str
     question: NumberQuestion
     kind = "number"
 
@@ -54,21 +82,15 @@ class NumberReader(Reader[float]):
         """Read an answer."""
         return Reading("refused") if refused else read_number(text, self.question, truncated=truncated)
 
-    def words(self) -> dict[str, Any]:
+    def legal(self) -> dict[str, Any]:
         """The bounds, as the prompts write them."""
         question = self.question
-        return {
-            "low": f"{question.low:.12g}",
-            "high": f"{question.high:.12g}",
-            "whole": question.whole,
-            "allowed": question.allowed,
-            "options": (),
-        }
+        bounds = {"low": f"{question.low:.12g}", "high": f"{question.high:.12g}"}
+        return {**_NOTHING_LEGAL, **bounds, "integer": question.whole, "allowed": question.allowed}
 
-    def schema(self, key: str, *, optional: bool = False) -> dict[str, Any]:
+    def schema(self) -> dict[str, Any]:
         """A number; the bounds are left out, which some providers refuse in schemas."""
-        kind = "integer" if self.question.whole else "number"
-        return {"type": [kind, "null"] if optional else kind}
+        return {"type": "integer" if self.question.whole else "number"}
 
     def said(self, reading: Reading[float]) -> str:
         """The number as it would be written."""
@@ -77,8 +99,9 @@ class NumberReader(Reader[float]):
 
 @dataclass(frozen=True)
 class OptionReader(Reader[int]):
-    """One of a few options is asked for."""
+    """One of a few options is asked for; what is read is the option's choice."""
 
+    key: str
     question: OptionQuestion
     labels: tuple[str, ...]
     kind = "option"
@@ -87,18 +110,13 @@ class OptionReader(Reader[int]):
         """Read an answer."""
         return Reading("refused") if refused else read_option(text, self.question, truncated=truncated)
 
-    def words(self) -> dict[str, Any]:
+    def legal(self) -> dict[str, Any]:
         """The options, as the prompts list them."""
-        return {"low": "", "high": "", "whole": False, "allowed": (), "options": self.labels}
+        return {**_NOTHING_LEGAL, "options": self.labels}
 
-    def schema(self, key: str, *, optional: bool = False) -> dict[str, Any]:
+    def schema(self) -> dict[str, Any]:
         """One of the letters, or of the names."""
-        answers: list[Any] = [choice.letter or choice.names[0] for choice in self.question.choices]
-        return {"type": ["string", "null"] if optional else "string", "enum": [*answers, None] if optional else answers}
-
-    def said(self, reading: Reading[int]) -> str:
-        """Nothing: an option that is not there has no name."""
-        return ""
+        return {"type": "string", "enum": [choice.letter or choice.names[0] for choice in self.question.choices]}
 
 
 @dataclass(frozen=True)
@@ -114,22 +132,43 @@ class WordReader(Reader[str]):
         """Read an answer."""
         return read_text(text, key=self.key, speaker=self.speaker, truncated=truncated, refused=refused)
 
-    def words(self) -> dict[str, Any]:
-        """Nothing: all words are legal."""
-        return {"low": "", "high": "", "whole": False, "allowed": (), "options": ()}
-
-    def schema(self, key: str, *, optional: bool = False) -> dict[str, Any]:
+    def schema(self) -> dict[str, Any]:
         """A text."""
         return {"type": "string"}
 
 
-def object_schema(key: str, value: Mapping[str, Any], *, reasoned: bool) -> dict[str, Any]:
-    """The schema of a whole answer: the value under its key, after a reason where one is asked for."""
-    properties: dict[str, Any] = {"reason": {"type": "string"}} if reasoned else {}
-    properties[key] = dict(value)
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def reader_of(question: Number | Options, word: Callable[[str], str]) -> NumberReader | OptionReader:
+    """What reads the answers to a question.
+
+    Args:
+        question: what a player is asked.
+        word: an option's name in the prompt's language.
+    """
+    if isinstance(question, Options):
+        options = tuple((one.choice, one.letter, one.name, one.aliases) for one in question.options)
+        return _option_reader(question.name, options, question.known, word)
+    # Answers name the six digits that texts show.
+    allowed = tuple(float(f"{number:.6g}") for _, number in question.listed)
+    low, high = (min(allowed), max(allowed)) if allowed else (question.low, question.high)
+    whole = question.integer
+    return NumberReader(question.name, NumberQuestion(low, high, whole=whole, allowed=allowed, key=question.name))
+
+
+@functools.lru_cache(maxsize=4096)  # few lists of options come back again and again
+def _option_reader(
+    key: str,
+    options: tuple[tuple[int, str, str, tuple[str, ...]], ...],
+    known: tuple[str, ...],
+    word: Callable[[str], str],
+) -> OptionReader:
+    def spellings(name: str, aliases: tuple[str, ...] = ()) -> tuple[str, ...]:
+        # Aliases of one or two signs are for keyboards: in prose they are something else.
+        longer = [alias for alias in aliases if len(alias) > 2]
+        return tuple(dict.fromkeys((word(name), name, name.replace(" and ", " "), *longer)))
+
+    choices = tuple(Choice(choice, spellings(name, aliases), letter) for choice, letter, name, aliases in options)
+    labels = tuple(f"{letter}) {word(name)}" if letter else word(name) for _, letter, name, _ in options)
+    every = tuple(spelling for name in known for spelling in spellings(name))
+    # Names of what is lettered (steps) often mean something else in an answer, those of what is not (exits) rarely.
+    loose = not any(letter for _, letter, _, _ in options)
+    return OptionReader(key, OptionQuestion(choices, every, key=key, loose=loose), labels)

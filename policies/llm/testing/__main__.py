@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument(
-        "--prompts", action="store_true", help="answer the prompts of the shipped packs, by their rules"
+        "--prompts", action="store_true", help="answer the questions of players whose model is called 'scripted'"
     )
     parser.add_argument("--remember", type=int, default=0, help="so many answers are kept ready, for measuring clients")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")

@@ -8,7 +8,7 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -21,7 +21,7 @@ MODEL = "scripted"
 _PIECE = 16  # characters in one piece of a streamed answer
 
 
-def digest_answer(text: str) -> str:
+def digest_answer(text: str, metadata: Mapping[str, str] | None = None) -> str:
     """An answer to anything: a number from 0 to 100 that hangs on the whole prompt, in a short sentence."""
     number = int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") % 101
     return f"I have thought about it. My choice is {number}."
@@ -33,7 +33,8 @@ class ScriptedServer:
     It answers `POST /v1/chat/completions` (in one piece or streamed), `GET /v1/models` and `GET /counts`.
 
     Args:
-        answer: the answer to a prompt, given as the texts of its messages with empty lines between.
+        answer: the answer to a prompt, given as the texts of its messages with empty lines between, and to the
+            request's metadata.
         faults: which requests go wrong.
         latency: seconds before each answer.
         count: counts a text's tokens for `usage` and for the limit on the answer; `None` leaves `usage` out.
@@ -54,7 +55,7 @@ class ScriptedServer:
 
     def __init__(
         self,
-        answer: Callable[[str], str] = digest_answer,
+        answer: Callable[[str, Mapping[str, str]], str] = digest_answer,
         *,
         faults: Faults | None = None,
         latency: float = 0.0,
@@ -196,7 +197,7 @@ class ScriptedServer:
     def _completed(self, body: dict[str, Any], fault: str | None) -> dict[str, Any]:
         """The completion object for a request."""
         prompt = "\n\n".join(str(message["content"]) for message in body["messages"])
-        text, refusal, finish = self._answer(prompt), None, "stop"
+        text, refusal, finish = self._answer(prompt, body.get("metadata") or {}), None, "stop"
         for stop in _stops(body):
             text = text.split(stop, 1)[0]
         if fault == "refusal":

@@ -3,18 +3,17 @@
 import io
 import json
 import re
-import shutil
 from types import SimpleNamespace
 
 import pytest
 from invoking import assert_sentence, invoke
 from model_studies import TINY, answering
+from own_pack import copy_pack
 from rich.console import Console
 from small import contents
 
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.progress import RichWatcher
-from llm_coop_envs.policies.llm.playing.packs import HOME
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 
 
@@ -34,7 +33,9 @@ def manifest(folder):
 
 
 def with_model(path, server, folder, *more):
-    return invoke("run", path, "--policy", "llm", "--model", "m", "--base-url", server.base_url, "-o", folder, *more)
+    return invoke(
+        "run", path, "--policy", "llm", "--model", "scripted", "--base-url", server.base_url, "-o", folder, *more
+    )
 
 
 def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
@@ -53,9 +54,9 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
         )
     found = manifest(folder)
     assert found["status"] == "complete"
-    assert found["given"] == ["--policy llm:m"]
+    assert found["given"] == ["--policy llm:scripted"]
     assert found["sessions"][0]["command"] == (
-        f"llm-coop run {path} --policy llm --model m --base-url {server.base_url} --in-flight 4 --max-calls 9"
+        f"llm-coop run {path} --policy llm --model scripted --base-url {server.base_url} --in-flight 4 --max-calls 9"
     )
     assert [one["client"] for session in found["sessions"] for one in session["asking"]["endpoints"]] == [
         "auto",
@@ -65,7 +66,7 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
     assert report.exit_code == 0
     page = (folder / "report" / "index.html").read_text()
     assert "Scripted answers." in page
-    assert "scripted:m" in page
+    assert "scripted:scripted" in page
     assert "not a language model" in page
     assert "price unknown" in page
     assert found["models"][0]["pack"]["digest"] in page
@@ -97,7 +98,7 @@ def test_a_run_is_not_continued_with_other_players(path, server, tmp_path):
 
 
 def test_a_run_is_not_continued_with_changed_prompts(path, server, tmp_path):
-    pack = shutil.copytree(HOME / "en-a", tmp_path / "mine")
+    pack = copy_pack(tmp_path / "mine")
     folder = tmp_path / "run"
     assert with_model(path, server, folder, "--max-calls", 3, "--pack", pack).exit_code == 130
     (pack / "summary.jinja").write_text((pack / "summary.jinja").read_text() + "\nBe brief.")
@@ -109,12 +110,17 @@ def test_a_run_is_not_continued_with_changed_prompts(path, server, tmp_path):
 
 def test_models_rules_and_seats_mix(path, server, tmp_path):
     folder = tmp_path / "run"
-    seats = ["--seat", "firm_0=llm:m {personas: agreeable, tries: 0}", "--seat", "firm_*=grim_trigger {tolerance: 0.1}"]
+    seats = [
+        "--seat",
+        "firm_0=llm:scripted {personas: agreeable, tries: 0}",
+        "--seat",
+        "firm_*=grim_trigger {tolerance: 0.1}",
+    ]
     done = invoke("run", path, *seats, "--base-url", server.base_url, "--temperature", 0.3, "-o", folder)
     assert done.exit_code == 0, done.stderr
     run = open_run(folder)
     header, _ = run.read_events("bertrand", 0)
-    assert header["policies"] == {"firm_0": "llm:m", "firm_1": "bertrand/grim_trigger"}
+    assert header["policies"] == {"firm_0": "llm:scripted", "firm_1": "bertrand/grim_trigger"}
     (answers,) = header["answers"]
     assert answers["seats"] == ["firm_0"]
     assert answers["personas"] == {"firm_0": "agreeable"}
@@ -126,7 +132,7 @@ def test_models_rules_and_seats_mix(path, server, tmp_path):
     assert "answers" not in header
     assert run.manifest["policies"] == {
         "kbc/poisson": "scripted",
-        "llm:m": "language model",
+        "llm:scripted": "language model",
         "bertrand/grim_trigger": "scripted",
     }
     report = invoke("report", folder)
@@ -148,17 +154,17 @@ conditions:
 """
     )
     folder = tmp_path / "run"
-    seats = ["--seat", "firm_0=llm:m", "--seat", "firm_1=q_learning:team_up_linear"]
+    seats = ["--seat", "firm_0=llm:scripted", "--seat", "firm_1=q_learning:team_up_linear"]
     done = invoke("run", market, *seats, "--base-url", server.base_url, "-o", folder)
     assert done.exit_code == 0, done.stderr
-    assert manifest(folder)["policies"] == {"llm:m": "language model", "q_learning:team_up_linear": "Q-learner"}
+    assert manifest(folder)["policies"] == {"llm:scripted": "language model", "q_learning:team_up_linear": "Q-learner"}
     header, events = open_run(folder).read_events("learned", 0)
-    assert header["policies"] == {"firm_0": "llm:m", "firm_1": "q_learning:team_up_linear"}
+    assert header["policies"] == {"firm_0": "llm:scripted", "firm_1": "q_learning:team_up_linear"}
     assert not any(event["flags"] for event in events if event["type"] == "choice")
 
 
 def test_options_from_files(path, server, tmp_path):
-    (tmp_path / "options.yaml").write_text(f"model: m\nanswers: reason\nbase_url: {server.base_url}\n")
+    (tmp_path / "options.yaml").write_text(f"model: scripted\nanswers: reason\nbase_url: {server.base_url}\n")
     (tmp_path / "parameters.yaml").write_text("default: {temperature: 0.1}\nkbc/talk: {max_tokens: 50}\n")
     flags = ["--policy", f"llm @{tmp_path / 'options.yaml'}", "--parameters", tmp_path / "parameters.yaml"]
     done = invoke("run", path, *flags, "-o", tmp_path / "run")
@@ -170,7 +176,7 @@ def test_options_from_files(path, server, tmp_path):
 
 def test_a_model_in_the_study_file(study_file, server, tmp_path):
     text = TINY.replace(
-        "policies: price_matching", "policies: {all: {name: llm, options: {model: m, personas: agreeable}}}"
+        "policies: price_matching", "policies: {all: {name: llm, options: {model: scripted, personas: agreeable}}}"
     )
     done = invoke("run", study_file(text), "--base-url", server.base_url, "-o", tmp_path / "run")
     assert done.exit_code == 0, done.stderr
@@ -184,25 +190,25 @@ def test_a_model_in_the_study_file(study_file, server, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--model", "m"], ["--model: for whom?", "--policy llm"]),
+        (["--model", "scripted"], ["--model: for whom?", "--policy llm"]),
         (["--policy", "poisson", "--pack", "en-b"], ["--pack: for whom?"]),
         (["--policy", "llm"], ["which model?"]),
-        (["--policy", "llm:m", "--temperature", "9"], ["temperature=9.0"]),
-        (["--policy", "llm:m", "--pack", "nowhere"], ["pack='nowhere'", "en-a"]),
-        (["--policy", "llm:m", "--persona", "nobody"], ["personas='nobody'", "agreeable"]),
-        (["--policy", "llm:m", "--preset", "teem_up", "--temperature", "1"], ["did you mean 'team_up'?"]),
-        (["--policy", "llm:m {answer: json}"], ["answer='json'", "did you mean 'answers'?"]),
-        (["--policy", "llm:m {answers}"], ["answers=None"]),
-        (["--policy", "llm:m trailing"], ["must be a policy's name"]),
-        (["--policy", "llm:m", "--client", "fast"], ["client='fast'"]),
-        (["--policy", "llm:m {limits: {most: many}}"], ["most='many'"]),
-        (["--seat", "firm_7=llm:m"], ["--seat firm_7", "no condition of 'tiny' has such a seat"]),
+        (["--policy", "llm:scripted", "--temperature", "9"], ["temperature=9.0"]),
+        (["--policy", "llm:scripted", "--pack", "nowhere"], ["pack='nowhere'", "en-a"]),
+        (["--policy", "llm:scripted", "--persona", "nobody"], ["personas='nobody'", "agreeable"]),
+        (["--policy", "llm:scripted", "--preset", "teem_up", "--temperature", "1"], ["did you mean 'team_up'?"]),
+        (["--policy", "llm:scripted {answer: json}"], ["answer='json'", "did you mean 'answers'?"]),
+        (["--policy", "llm:scripted {answers}"], ["answers=None"]),
+        (["--policy", "llm:scripted trailing"], ["must be a policy's name"]),
+        (["--policy", "llm:scripted", "--client", "fast"], ["client='fast'"]),
+        (["--policy", "llm:scripted {limits: {most: many}}"], ["most='many'"]),
+        (["--seat", "firm_7=llm:scripted"], ["--seat firm_7", "no condition of 'tiny' has such a seat"]),
         (["--seat", "firm_0"], ["must be SEAT=POLICY"]),
         (["--seat", "player_*=poison"], ["--seat player_*", "condition 'kbc'", "did you mean 'poisson'?"]),
-        (["--policy", "llm:m", "--replay", "x", "--part", "a"], ["is not needed in a replay"]),
-        (["--policy", "llm:m", "--sample", "1"], ["it needs a cache"]),
+        (["--policy", "llm:scripted", "--replay", "x", "--part", "a"], ["is not needed in a replay"]),
+        (["--policy", "llm:scripted", "--sample", "1"], ["it needs a cache"]),
         (["--part", "a"], ["only runs in which a language model plays"]),
-        (["--policy", "llm:m", "--budget", "1"], ["price of m is not known", "--prices"]),
+        (["--policy", "llm:scripted", "--budget", "1"], ["price of scripted is not known", "--prices"]),
         (["--policy", "llm:gpt-4o-mini {base_url: null}", "--key-env", "NO_SUCH_KEY"], ["NO_SUCH_KEY", "is not set"]),
     ],
 )
@@ -246,8 +252,9 @@ def test_an_endpoint_that_refuses_is_a_sentence(path, tmp_path):
 
 
 def test_a_condition_of_unreadable_answers_is_invalid_and_red(path, tmp_path):
-    def answer(prompt):
-        return "Well, that depends." if "firm" in prompt.lower() and "price" in prompt else scripted_answer(prompt)
+    def answer(prompt, metadata):
+        unclear = "firm" in prompt.lower() and "price" in prompt
+        return "Well, that depends." if unclear else scripted_answer(prompt, metadata)
 
     folder = tmp_path / "run"
     with answering(answer) as unclear:

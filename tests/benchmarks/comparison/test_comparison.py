@@ -152,7 +152,7 @@ def test_trained_players_play_the_markets_they_know():
     assert fitted(arm).presets == ("team_up", "team_up_linear")
     assert fitted(policy_arm("q_learning:calvano")).presets == ("calvano",)
     assert fitted(policy_arm("bertrand/best_reply")).presets == tuple(MARKETS)
-    with pytest.raises(SettingsError, match="no shipped Q table"):
+    with pytest.raises(SettingsError, match="neither shipped nor a file"):
         fitted(policy_arm("q_learning:nowhere"))
     assert (arm.title, arm.kind) == ("Q-learner team_up", "Q-learner")
 
@@ -204,7 +204,7 @@ def test_the_command_takes_a_player_more(tmp_path, monkeypatch):
     [
         (("--seat", "firm_0=tit_for_tat"), "every kind of player plays all seats; use --policy"),
         (("--policy", "tit_for_tit"), "did you mean 'tit_for_tat'?"),
-        (("--policy", "q_learning:nowhere"), "no shipped Q table and no file"),
+        (("--policy", "q_learning:nowhere"), "neither shipped nor a file"),
         (("--policy", "llm"), "which model? Give --model NAME"),
         (("--policy", "grim_trigger {tolerance: -1}"), "must be 0 or more"),
     ],
@@ -236,11 +236,11 @@ def test_the_command_asks_a_model_and_replays_its_answers(tmp_path, monkeypatch)
     monkeypatch.setattr(command, "own_arms", lambda: [quick(episodes=1)])
     monkeypatch.setattr(command, "model_arms", shorter)
     with answering() as server:
-        words = ("--model", "m", "--base-url", server.base_url, "-o", tmp_path / "run", "--workers", 1)
+        words = ("--model", "scripted", "--base-url", server.base_url, "-o", tmp_path / "run", "--workers", 1)
         code, _, err = invoke("run", "collusion_comparison", *words)
         assert (code, "all 3 episodes" in err) == (0, True)
         # Six calls are too few; what is paid for is kept, and the same command goes on.
-        words = ("--model", "m", "--base-url", server.base_url, "-o", tmp_path / "less", "--workers", 1)
+        words = ("--model", "scripted", "--base-url", server.base_url, "-o", tmp_path / "less", "--workers", 1)
         code, _, err = invoke("run", "collusion_comparison", *words, "--max-calls", 6)
         assert code == 2
         assert f"What was finished is in {tmp_path / 'less'}; continue with: llm-coop run collusion_comparison" in err
@@ -248,7 +248,7 @@ def test_the_command_asks_a_model_and_replays_its_answers(tmp_path, monkeypatch)
         assert read_rows(tmp_path / "less") == read_rows(tmp_path / "run")
     rows = read_rows(tmp_path / "run")
     assert [row["arm"] for row in rows] == ["grim_trigger", "llm_m", "llm_m_talk"]
-    words = ("--model", "m", "--replay", tmp_path / "run", "-o", tmp_path / "again", "--workers", 1)
+    words = ("--model", "scripted", "--replay", tmp_path / "run", "-o", tmp_path / "again", "--workers", 1)
     assert invoke("run", "collusion_comparison", *words)[0] == 0
     assert read_rows(tmp_path / "again") == rows
     page = write_comparison(tmp_path / "again").read_text()

@@ -3,6 +3,7 @@ import json
 import pytest
 from invoking import assert_sentence, invoke
 from model_studies import SHORT, answering, play, study_with_model
+from own_pack import copy_pack
 
 from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
 from llm_coop_envs.policies.llm.asking.prices import Price
@@ -83,13 +84,13 @@ def test_mistakes_are_sentences(study_file, tmp_path):
     assert_sentence(invoke("cost", one, "--policy", "poisson"), "no language model plays")
 
 
-def test_foreign_packs_are_refused(study_file, tmp_path):
-    from llm_coop_envs.policies.llm.playing.packs import HOME
-
-    pack = tmp_path / "own"
-    for source in (HOME / "en-a").rglob("*"):
-        target = pack / source.relative_to(HOME / "en-a")
-        if source.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(source.read_text().replace("Now name your number", "Your number, please"))
-    assert_sentence(invoke("cost", study_file(SHORT), "--model", "m", "--pack", pack), "kbc-talk", "shipped packs")
+def test_costs_are_estimated_with_a_pack_of_ones_own(study_file, tmp_path):
+    pack = copy_pack(tmp_path / "own")
+    for path in pack.rglob("*.jinja"):
+        path.write_text(path.read_text().replace("Now name your number", "Your number, please"))
+    shipped, own = (
+        json.loads(invoke("cost", study_file(SHORT), "--model", "m", "--json", *flags).stdout)["conditions"]
+        for flags in ((), ("--pack", pack))
+    )
+    assert [row["calls"] for row in own[:1]] == [row["calls"] for row in shipped[:1]]
+    assert own[0]["prompt_tokens"] != shipped[0]["prompt_tokens"]

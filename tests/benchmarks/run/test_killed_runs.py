@@ -58,11 +58,11 @@ class Killer:
         self.victim = None
         self.server = ScriptedServer(self.answer, latency=0.004)
 
-    def answer(self, prompt):
+    def answer(self, prompt, metadata):
         self.answers += 1
         if self.answers == self.at:
             self.later(self.draw.uniform(0, 0.02))
-        return scripted_answer(prompt)
+        return scripted_answer(prompt, metadata)
 
     def later(self, seconds):
         asyncio.get_running_loop().call_later(seconds, self.kill, self.victim)

@@ -49,7 +49,7 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("budget", [{"calls": 40}, {"tokens": 30_000}, {"usd": 0.02}])
 def test_a_budget_is_never_passed_and_the_run_goes_on(tmp_path, whole, budget):
     prices = tmp_path / "prices.yaml"
-    prices.write_text("m: {input: 1.0, output: 2.0}\n")
+    prices.write_text("scripted: {input: 1.0, output: 2.0}\n")
     folder = tmp_path / "run"
     faults = Faults.evenly(0.1, ("server_error", "rate_limit", "half_body"))
     with answering(latency=0.002, faults=faults) as server:
@@ -60,7 +60,7 @@ def test_a_budget_is_never_passed_and_the_run_goes_on(tmp_path, whole, budget):
         assert run.manifest["status"] == INTERRUPTED
         (session,) = run.manifest["sessions"]
         assert session["asking"]["budget"] == budget
-        assert session["asking"]["prices"] == {"m": {"input": 1.0, "output": 2.0, "source": "prices.yaml"}}
+        assert session["asking"]["prices"] == {"scripted": {"input": 1.0, "output": 2.0, "source": "prices.yaml"}}
         (report,) = read_run(folder)
         assert report.calls == sum(server.asked.values())
         assert report.calls <= budget.get("calls", 10**9)
@@ -79,12 +79,12 @@ def test_a_budget_is_never_passed_and_the_run_goes_on(tmp_path, whole, budget):
 def test_the_first_ctrl_c_waits_for_answers_and_the_run_goes_on(tmp_path, whole):
     asked = 0
 
-    def answer(prompt):
+    def answer(prompt, metadata):
         nonlocal asked
         asked += 1
         if asked == 60:
             os.kill(os.getpid(), signal.SIGINT)
-        return scripted_answer(prompt)
+        return scripted_answer(prompt, metadata)
 
     folder = tmp_path / "run"
     before = signal.getsignal(signal.SIGINT)
@@ -154,7 +154,7 @@ def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole
 
 
 def test_runs_share_answers_only_when_asked(tmp_path):
-    cold = "llm:m {parameters: {default: {temperature: 0, max_tokens: 200}}}"
+    cold = "llm:scripted {parameters: {default: {temperature: 0, max_tokens: 200}}}"
     with answering() as server:
         play(server, tmp_path / "a", TINY, cold, cache=tmp_path / "cache")
         first = sum(server.asked.values())
@@ -177,7 +177,8 @@ def test_runs_share_answers_only_when_asked(tmp_path):
 def test_one_model_has_one_address():
     seats = SHORT.replace(
         "policies: price_matching",
-        "policies: {firm_0: {name: 'llm:m', options: {base_url: 'http://127.0.0.1:1/v1'}}, firm_1: 'llm:m'}",
+        "policies: {firm_0: {name: 'llm:scripted', options: {base_url: 'http://127.0.0.1:1/v1'}}, "
+        "firm_1: 'llm:scripted'}",
     )
     with pytest.raises(SettingsError, match="two ways"):
         Asking().endpoints(small_study(seats))
@@ -187,14 +188,14 @@ def test_one_model_has_one_address():
 
 def test_address_client_and_budget_change_nothing_in_what_is_played():
     plain = study_with_model()
-    reached = study_with_model(player="llm:m {base_url: 'http://127.0.0.1:1/v1', limits: {most: 3}, key_env: K}")
-    assert plain.digest == reached.digest == study_with_model(player="llm {model: m}").digest
-    assert plain.digest != study_with_model(player="llm:m {pack: en-b}").digest
+    reached = study_with_model(player="llm:scripted {base_url: 'http://127.0.0.1:1/v1', limits: {most: 3}, key_env: K}")
+    assert plain.digest == reached.digest == study_with_model(player="llm {model: scripted}").digest
+    assert plain.digest != study_with_model(player="llm:scripted {pack: en-b}").digest
     assert plain.digest != study_with_model(player="llm:n").digest
 
 
 def test_an_endpoint_that_is_not_there_stops_the_run(tmp_path):
-    study = study_with_model(TINY, "llm:m")
+    study = study_with_model(TINY, "llm:scripted")
     endpoint = {"base_url": "http://127.0.0.1:9/v1", "retry": {"attempts": 2, "first_pause": 0.0}}
     with pytest.raises(EndpointStopped, match="no answer in 2 attempts"):
         run_study(study, tmp_path / "run", asking=Asking(endpoint=endpoint))
@@ -238,7 +239,7 @@ def test_the_key_is_nowhere_after_a_run_that_failed(tmp_path, study_file, client
     need(client)
     folder, path = tmp_path / "run", study_file(TINY)
     with answering(key="another") as server:  # its refusal quotes the key that was sent
-        flags = ["--policy", "llm:m", "--base-url", server.base_url, "--client", client, "--key-env", "MY_KEY"]
+        flags = ["--policy", "llm:scripted", "--base-url", server.base_url, "--client", client, "--key-env", "MY_KEY"]
         process = subprocess.Popen(
             command("run", path, "-o", folder, *flags, "--cache", tmp_path / "cache"),
             stdout=subprocess.PIPE,
@@ -260,14 +261,14 @@ def test_the_key_is_nowhere_after_a_run_that_failed(tmp_path, study_file, client
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--policy", "llm:m", "--key-env", KEY],
-        ["--policy", "llm:m", "--key-env", KEY.replace("-", "_").lower()],
-        ["--policy", "llm:m", "--base-url", f"http://user:{KEY}@127.0.0.1:1/v1"],
-        ["--policy", "llm:m", "--base-url", f"http://127.0.0.1:1/v1?key={KEY}"],
-        ["--policy", f"llm:m {{parameters: {{default: {{extra: {{x: {KEY}}}}}}}}}"],
-        ["--policy", "llm:m {parameters: {default: {extra: {api_key: swordfish-and-chips}}}}"],
-        ["--policy", f"llm:m {{system: 'the key is {KEY}'}}"],
-        ["--policy", f"llm:m {KEY}"],
+        ["--policy", "llm:scripted", "--key-env", KEY],
+        ["--policy", "llm:scripted", "--key-env", KEY.replace("-", "_").lower()],
+        ["--policy", "llm:scripted", "--base-url", f"http://user:{KEY}@127.0.0.1:1/v1"],
+        ["--policy", "llm:scripted", "--base-url", f"http://127.0.0.1:1/v1?key={KEY}"],
+        ["--policy", f"llm:scripted {{parameters: {{default: {{extra: {{x: {KEY}}}}}}}}}"],
+        ["--policy", "llm:scripted {parameters: {default: {extra: {api_key: swordfish-and-chips}}}}"],
+        ["--policy", f"llm:scripted {{system: 'the key is {KEY}'}}"],
+        ["--policy", f"llm:scripted {KEY}"],
     ],
 )
 def test_a_key_where_none_belongs_is_refused_and_not_shown(tmp_path, study_file, flags):

@@ -95,7 +95,16 @@ def test_two_processes_share_a_run_and_one_is_killed(tmp_path, study_file):
     with answering(latency=0.02) as server:
 
         def begin(part):
-            flags = ["--policy", "llm:m", "--base-url", server.base_url, "--part", part, "--episodes-at-once", "3"]
+            flags = [
+                "--policy",
+                "llm:scripted",
+                "--base-url",
+                server.base_url,
+                "--part",
+                part,
+                "--episodes-at-once",
+                "3",
+            ]
             return subprocess.Popen(
                 command("run", path, "-o", folder, *flags), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
             )

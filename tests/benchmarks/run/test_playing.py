@@ -198,7 +198,7 @@ def test_at_a_real_terminal_ctrl_c_keeps_what_was_played(tmp_path):
         os.write(ours, b"33\n")
         wait_for("or nothing > ")
         os.write(ours, "שלום 🙂\n".encode())
-        wait_for("Now all players name their numbers. Answer with your number")
+        wait_for("Now name your number: a whole number from")
         seen = seen[-60:]
         wait_for("0 to 100 > ")
         # Python cannot hear a signal between showing a prompt and waiting for the line: press again, as people do.

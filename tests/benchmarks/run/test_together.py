@@ -29,17 +29,17 @@ def test_all_scenarios_are_played(played):
     folder, server = played
     run = open_run(folder)
     assert run.manifest["status"] == COMPLETE
-    assert run.manifest["policies"] == {"llm:m": "language model"}
+    assert run.manifest["policies"] == {"llm:scripted": "language model"}
     assert len(events_in(folder)) == 5
     assert set(server.asked.values()) == {1}
     (session,) = run.manifest["sessions"]
     assert session["asked"]["counters"]["calls"] == len(server.asked)
-    assert session["asked"]["counters"]["models"] == {"scripted:m": len(server.asked)}
+    assert session["asked"]["counters"]["models"] == {"scripted:scripted": len(server.asked)}
     (model,) = run.manifest["models"]
     assert model["pack"]["name"] == "en-a"
     assert model["pack"]["digest"]
     assert model["settings"]["parameters"]["kbc"]["temperature"] == 0.7
-    assert json.loads((folder / "run.json").read_text())["given"] == ["--policy llm:m"]
+    assert json.loads((folder / "run.json").read_text())["given"] == ["--policy llm:scripted"]
 
 
 def test_episodes_run_side_by_side(played):
@@ -55,7 +55,7 @@ def test_headers_say_what_became_of_the_answers(played):
         for seed in condition.seeds:
             header, _ = run.read_events(condition.name, seed)
             (answers,) = header["answers"]
-            assert answers["policy"] == "llm:m"
+            assert answers["policy"] == "llm:scripted"
             assert answers["seats"] == list(header["policies"])
             for counts in answers["calls"].values():
                 assert counts["asked"] == counts["answered"] + counts["repaired"] + counts["retried"]

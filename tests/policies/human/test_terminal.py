@@ -42,7 +42,7 @@ def test_a_person_is_a_policy_like_any_other():
     told = "\n".join(seen)
     assert "is no number" in told
     assert told.count("You are player_0, one of 3 players") == 1
-    assert told.count("Now all players name their numbers") == 4
+    assert told.count("Now name your number: ") == 4
 
 
 def test_everything_again():

@@ -11,7 +11,7 @@ from llm_coop_envs.errors import SceneError
 from llm_coop_envs.evacuation.drawing import person_at
 from llm_coop_envs.evacuation.drawing_room import layout_of
 from llm_coop_envs.evacuation.scene import INSIDE
-from llm_coop_envs.evacuation.seen import cells_seen, exits_seen
+from llm_coop_envs.evacuation.scene_sight import cells_seen, exits_seen
 from llm_coop_envs.render.screen.canvas import Canvas, View
 from llm_coop_envs.render.screen.chart import thinned, tick_text, ticks
 from llm_coop_envs.render.screen.draw import array_of, draw, error_frame, frame

@@ -24,7 +24,7 @@ def asked(chat, *pairs):
 
 
 def test_what_would_be_asked_is_counted_by_episode():
-    chat = dry(lambda prompt: "x" * 10, lambda model: PRICE)
+    chat = dry(lambda prompt, metadata: "x" * 10, lambda model: PRICE)
     asked(chat, (key(1), question()), (key(2), question()), (key(1, episode="e2"), question("y" * 400)))
     prompt = len(PROMPT)
     assert chat.estimates["kbc/1"] == Estimate(

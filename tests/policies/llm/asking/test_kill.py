@@ -35,7 +35,7 @@ class Killer:
         self.kills = 0
         self.server = ScriptedServer(self.answer, latency=0.004)
 
-    def answer(self, prompt):
+    def answer(self, prompt, metadata):
         self.answers += 1
         if self.answers == self.at:
             asyncio.get_running_loop().call_later(self.draw.uniform(0, 0.02), self.kill, self.victim)

@@ -137,7 +137,7 @@ def test_many_at_once(way):
 
 @pytest.mark.parametrize("text", ["naïve 数字 🙂", "system: ignore\n</s>", '"quoted" \\ \t', "x" * 200_000])
 def test_every_text_survives(way, text):
-    found = ask(way, question(text, max_tokens=None), answer=lambda prompt: prompt.split("\n\n", 1)[1][:1000])
+    found = ask(way, question(text, max_tokens=None), answer=lambda prompt, metadata: prompt.split("\n\n", 1)[1][:1000])
     assert found.text == text[:1000]
 
 

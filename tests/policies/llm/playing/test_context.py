@@ -9,7 +9,7 @@ import pytest
 from llm_chats import Canned, Recorder, reply, run
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.core.policy import Request, Table
+from llm_coop_envs.core.policy import Request, Seating
 from llm_coop_envs.policies.llm.playing.memory import Memory, Note
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
@@ -33,7 +33,7 @@ def seated(env, chat, count, **settings):
     policy = LLMPolicy(
         chat, LLMSettings.build(**{"model": "gpt-4-0314", "preset": "team_up", **settings}), count_tokens=count
     )
-    table = Table(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
+    table = Seating(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
     table.begin(env.metadata["name"], env.settings, env.possible_agents, np.random.SeedSequence(0))
     return policy
 
@@ -62,7 +62,9 @@ def test_five_thousand_rounds_of_prices(count):
     # Round 5001 is a planning round: the longest prompts there are, with the longest plans a model could have made.
     chat = Recorder()
     policy = seated(env, chat, count)
-    full = Memory(plans=[Note(round_, LONG * 2) for round_ in planned][-20:], planned=planned[-1])
+    full = Memory(
+        notes={"plan": [Note(round_, LONG * 2) for round_ in planned][-20:]}, last_asked={"plan": planned[-1]}
+    )
     policy.set_state(dict.fromkeys(env.possible_agents, full.to_json()))
     for _ in range(6):
         asyncio.run(policy.act(on_turn(env)))
@@ -76,13 +78,13 @@ def test_five_thousand_rounds_of_prices(count):
     assert policy.counters.of("price").left_out == policy.counters.of("talk").left_out == 0
     for _, prompt in chat.prompts("plan"):
         assert prompt.count("\nRound ") <= 20
-    assert all(len(memory["plans"]) == 20 for memory in policy.get_state().values())
+    assert all(len(memory["notes"]["plan"]) == 20 for memory in policy.get_state().values())
 
 
 def test_memory_does_not_grow_with_the_rounds():
     policy, chat = run(bertrand_v0.parallel_env(preset="team_up", rounds=130, talk=False), plan_memory=3)
     state = policy.get_state()["firm_0"]
-    assert [round_ for round_, _ in state["plans"]] == [81, 101, 121]
+    assert [round_ for round_, _ in state["notes"]["plan"]] == [81, 101, 121]
     _, last = chat.prompts("plan")[-1]
     assert [f"Round {n}:" in last for n in (21, 41, 61, 81, 101)] == [False, False, True, True, True]
     for key, prompt in chat.prompts("price"):

@@ -152,13 +152,13 @@ def test_no_golden_file_is_left_over():
 
 COMMON = {
     "repair": [
-        {"kind": "number", "answer": Note(1, 'I think "7"\nor 8.'), "low": "2", "high": "14", "whole": False},
+        {"kind": "number", "answer": Note(1, 'I think "7"\nor 8.'), "low": "2", "high": "14", "integer": False},
         {
             "kind": "number",
             "answer": Note(1, "33 or 22"),
             "low": "0",
             "high": "100",
-            "whole": True,
+            "integer": True,
             "answer_as": "json",
         },
         {"kind": "number", "answer": Note(1, "low"), "low": "1.5", "high": "2", "allowed": (1.5, 2.0)},
@@ -167,7 +167,7 @@ COMMON = {
     ],
     "again": [
         {"why": "illegal", "kind": "number", "value": "20", "low": "2", "high": "14"},
-        {"why": "truncated", "kind": "number", "low": "0", "high": "100", "whole": True},
+        {"why": "truncated", "kind": "number", "low": "0", "high": "100", "integer": True},
         {"why": "empty", "kind": "number", "low": "1.5", "high": "2", "allowed": (1.5, 2.0)},
         {"why": "ambiguous", "kind": "option", "options": ("left", "right")},
         {"why": "illegal", "kind": "option", "options": ("a) right", "b) down")},
@@ -183,7 +183,7 @@ USUAL = {
     "key": "price",
     "allowed": (),
     "options": (),
-    "whole": False,
+    "integer": False,
     "value": "",
     "low": "",
     "high": "",
@@ -196,7 +196,7 @@ USUAL = {
 @pytest.mark.parametrize("pack", shipped_packs())
 @pytest.mark.parametrize("name", COMMON)
 def test_templates_of_no_scenario(pack, name):
-    rendered = [load_pack(pack).render(f"{name}.jinja", {**USUAL, **values}) for values in COMMON[name]]
+    rendered = [load_pack(pack).templates.render(f"{name}.jinja", {**USUAL, **values}) for values in COMMON[name]]
     text = "\n\n#####\n".join(rendered) + "\n"
     path = GOLDEN / pack / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):

@@ -5,14 +5,33 @@ from llm_coop_envs.policies.llm.playing.memory import Memory, Note
 
 def test_a_memory_survives_json():
     memory = Memory(
-        plans=[Note(21, "Go up."), Note(41, "Stay.")],
-        planned=41,
-        feeling=Note(3, "Calm."),
-        reasons=[Note(0, "33")],
+        notes={"plan": [Note(21, "Go up."), Note(41, "Stay.")], "panic": [Note(3, "Calm.")]},
+        last_asked={"plan": 41},
         summary=Note(2, "Many said 20."),
         summarised=7,
     )
     back = Memory.from_json(json.loads(json.dumps(memory.to_json())))
     assert back == memory
-    assert back.evaluation is None
     assert Memory.from_json(json.loads(json.dumps(Memory().to_json()))) == Memory()
+
+
+def test_notes_are_found_by_kind_and_round():
+    memory = Memory()
+    assert memory.last("plan") is None
+    assert memory.latest("plan", 3) == ()
+    for number in range(5):
+        memory.write("plan", Note(number, f"plan {number}"), 3)
+    memory.write("panic", Note(2, "Calm."))
+    assert [note.round for note in memory.notes["plan"]] == [2, 3, 4]
+    assert [note.round for note in memory.latest("plan", 2)] == [3, 4]
+    assert memory.latest("plan", 0) == ()
+    assert memory.last("plan").text == "plan 4"
+    assert memory.last("panic", 2).text == "Calm."
+    assert memory.last("panic", 3) is None
+
+
+def test_the_latest_note_is_kept_even_where_none_are_shown():
+    memory = Memory()
+    for number in range(3):
+        memory.write("plan", Note(number, "x"), 0)
+    assert [note.round for note in memory.notes["plan"]] == [2]

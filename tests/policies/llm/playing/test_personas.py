@@ -19,12 +19,15 @@ WANTED = {
 
 @pytest.mark.parametrize("pack", shipped_packs())
 def test_every_pack_has_the_published_personas(pack):
-    personas = load_pack(pack).personas
-    assert {name: set(persona.scenarios) for name, persona in personas.items()} == WANTED
+    prompts = {one.scenario: one for one in load_pack(pack).all_prompts()}
+    found = {name: {s for s, one in prompts.items() if name in one.personas} for name in WANTED}
+    assert found == WANTED
+    assert {name for one in prompts.values() for name in one.personas} == set(WANTED)
     # The number contest: one instruction changes both questions, the other the decision alone (authors' code).
+    personas = prompts["kbc"].personas
     for call, explicit, unwilling in (("talk", True, False), ("choose", True, True)):
-        assert bool(personas["explicit_cooperation"].text("kbc", call)) == explicit
-        assert bool(personas["uncooperative"].text("kbc", call)) == unwilling
+        assert bool(personas["explicit_cooperation"].text(call)) == explicit
+        assert bool(personas["uncooperative"].text(call)) == unwilling
 
 
 def shown(chat, words):
@@ -36,7 +39,7 @@ def test_personas_are_dealt_in_equal_blocks():
     policy, chat = run(kbc_v0.parallel_env(players=24, exchanges=1), personas=["agreeable", "none", "disagreeable"])
     dealt = list(policy.personas().values())
     assert dealt == ["agreeable"] * 8 + ["none"] * 8 + ["disagreeable"] * 8
-    words = load_pack("en-a").personas["agreeable"].text("kbc", "choose")
+    words = load_pack("en-a").prompts("kbc").personas["agreeable"].text("choose")
     assert shown(chat, words) == {f"player_{k}" for k in range(8)}
 
 

@@ -4,10 +4,11 @@ import json
 import numpy as np
 import pytest
 from llm_chats import Recorder, reply, run
+from own_pack import copy_pack
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.errors import SettingsError, WordingError
+from llm_coop_envs.errors import SettingsError, StudyError, WordingError
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
@@ -91,7 +92,7 @@ def test_an_episode_can_be_branched_with_its_memories():
 
     play(env, policy, seed=0, on_step=remember)
     whole = policy.chat.log
-    assert state["policy"]["firm_0"]["plans"]
+    assert state["policy"]["firm_0"]["notes"]["plan"]
     branch = bertrand_v0.parallel_env(preset="team_up", rounds=45, talk=False, record=True)
     branch.set_state(state["env"])
     branched = branch.cycles
@@ -116,6 +117,7 @@ def test_what_is_recorded_with_a_run():
     told = json.loads(json.dumps(policy.describe()))
     assert told["pack"] == load_pack("de-a").describe()
     assert told["token_counter"] == "estimate"
+    assert told["workflows"]["evacuation"] == {"panic": True, "evaluate": True, "feeling_in_talk": False}
     assert LLMSettings.build(**told["settings"]) == policy.settings
     counted = LLMPolicy(Recorder(), LLMSettings(model="m"), count_tokens=len)
     assert counted.describe()["token_counter"] == "given"
@@ -125,26 +127,18 @@ def test_packs_and_scenarios_must_fit(tmp_path):
     with pytest.raises(WordingError, match="neither a shipped pack nor a folder"):
         policy_for(pack="fr-a")
     episode = Episode(
-        scenario="toy_v0",
+        scenario="nowhere_v0",
         settings=kbc_v0.parallel_env().settings,
         agents=("a",),
         seats=("a",),
         rng=np.random.default_rng(0),
     )
-    with pytest.raises(SettingsError, match="must be one of kbc, bertrand, evacuation"):
+    with pytest.raises(StudyError, match="there is no scenario 'nowhere'"):
         policy_for().begin(episode)
 
 
 def test_a_pack_without_the_scenario_is_refused(tmp_path):
-    import shutil
-
-    import yaml
-
-    from llm_coop_envs.policies.llm.playing.packs import HOME
-
-    own = shutil.copytree(HOME / "en-a", tmp_path / "own")
-    manifest = yaml.safe_load((own / "manifest.yaml").read_text())
-    (own / "manifest.yaml").write_text(yaml.safe_dump({**manifest, "scenarios": ["bertrand"]}))
+    own = copy_pack(tmp_path / "own", scenarios=["bertrand"])
     with pytest.raises(SettingsError, match="has no templates for kbc"):
         run(kbc_v0.parallel_env(players=2), pack=str(own))
     run(bertrand_v0.parallel_env(rounds=1), pack=str(own))

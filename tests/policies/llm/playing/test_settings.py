@@ -2,9 +2,16 @@ import json
 
 import pytest
 
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.playing.presets import PRESETS, ModelParameters
+from llm_coop_envs.policies.llm.playing.calls import workflow_class
+from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
+from llm_coop_envs.policies.llm.playing.presets import presets
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+
+
+def own(settings, scenario):
+    return settings.workflow_settings(workflow_class(find_scenario(scenario)))
 
 
 def test_the_published_parameters():
@@ -25,27 +32,28 @@ def test_the_published_parameters():
     for (preset, scenario), expected in table.items():
         parameters = LLMSettings.build(preset, model="m").parameters_for(scenario, "talk")
         assert (parameters.temperature, parameters.top_p, parameters.max_tokens) == expected
-    assert set(PRESETS) == {preset for preset, _ in table}
-    assert LLMSettings.build("shall_we_talk", model="m").number_first
+    assert set(presets()) == {preset for preset, _ in table}
+    assert own(LLMSettings.build("shall_we_talk", model="m"), "kbc").number_first
     large = LLMSettings.build("large_scale", model="m")
-    assert (large.answers, large.own_reasons) == ("reason", 100)
+    assert (large.answers, own(large, "kbc").own_reasons) == ("reason", 100)
     assert LLMSettings.build("large_scale", model="m", answers="json").answers == "json"
 
 
 def test_the_defaults_are_the_published_protocol():
     settings = LLMSettings(model="m")
     assert settings.context_tokens == 8192
-    assert settings.plan_memory == 20
-    assert settings.talk_plan_order == "talk_first"
-    assert settings.statistics_in_talk
-    assert settings.panic
-    assert settings.evaluate
-    assert not settings.feeling_in_talk
-    assert not settings.repeat_planning_prompt
-    assert not settings.first_firms_persona
-    assert not settings.number_first
+    bertrand, evacuation, kbc = (own(settings, scenario) for scenario in ("bertrand", "evacuation", "kbc"))
+    assert bertrand.plan_memory == 20
+    assert bertrand.talk_plan_order == "talk_first"
+    assert bertrand.statistics_in_talk
+    assert not bertrand.repeat_planning_prompt
+    assert not bertrand.first_firms_persona
+    assert evacuation.panic
+    assert evacuation.evaluate
+    assert not evacuation.feeling_in_talk
+    assert not kbc.number_first
+    assert kbc.own_reasons == 0
     assert not settings.summarise
-    assert settings.own_reasons == 0
     assert settings.persona_from == 0
     assert (settings.repairs, settings.tries) == (1, 1)
     assert settings.parameters_for("kbc", "talk") == ModelParameters()
@@ -65,7 +73,7 @@ def test_the_most_specific_parameters_count():
     assert settings.prompt_tokens("kbc", "choose") == 8192 - 300
 
 
-@pytest.mark.parametrize("preset", [None, *PRESETS])
+@pytest.mark.parametrize("preset", [None, *presets()])
 def test_settings_survive_json(preset):
     given = {"model": "m", "personas": ["agreeable", "none"]}
     if preset is None:
@@ -73,6 +81,17 @@ def test_settings_survive_json(preset):
     settings = LLMSettings.build(preset, **given)
     data = json.loads(json.dumps(settings.to_json()))
     assert LLMSettings.build(**data) == settings
+
+
+def test_settings_of_a_scenario_hold_there_and_change_nothing_elsewhere():
+    settings = LLMSettings.build(model="m", panic=False, plan_memory=3)
+    assert not own(settings, "evacuation").panic
+    assert own(settings, "bertrand").plan_memory == 3
+    assert own(settings, "kbc") == own(LLMSettings(model="m"), "kbc")
+    assert settings.to_json()["panic"] is False
+    assert "number_first" not in settings.to_json()
+    # What is given wins over the preset's.
+    assert not own(LLMSettings.build("shall_we_talk", model="m", number_first=False), "kbc").number_first
 
 
 def test_one_persona_and_one_stop_text_need_no_list():
@@ -117,6 +136,7 @@ def test_one_persona_and_one_stop_text_need_no_list():
         ({"parameters": {"kbc": {"stop": [""]}}}, "must be a text, or a list of texts"),
         ({"parameters": {"kbc": {"reasoning_effort": "much"}}}, "reasoning_effort='much'"),
         ({"parameters": {"kbc": {"extra": 3}}}, "extra=3: must be a mapping"),
+        ({"pannic": False}, "pannic=False: is no setting of LLMSettings; did you mean 'panic'?"),
         ({"modell": "m"}, "is no setting of LLMSettings; did you mean 'model'"),
         ({"preset": "team"}, "is no preset of LLMSettings; did you mean 'team_up'"),
     ],

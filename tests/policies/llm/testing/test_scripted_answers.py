@@ -1,146 +1,126 @@
 import asyncio
+import json
 
 import pytest
-from llm_chats import run
+from llm_chats import Canned, Recorder, run
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies.llm.chat import ChatMessage, ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.playing.packs import shipped_packs
-from llm_coop_envs.policies.llm.testing.answers import ScriptedChat, scripted_answer, scripted_reply
+from llm_coop_envs.policies.llm.testing.answers import NO_QUESTION, ScriptedChat, scripted_answer
 
-
-@pytest.fixture(scope="module")
-def prompts():
-    """A prompt of every call, in every pack."""
-    found = {}
-    for pack in shipped_packs():
-        for env in (
-            kbc_v0.parallel_env(players=3, exchanges=1),
-            bertrand_v0.parallel_env(preset="team_up", rounds=22, exchanges=1),
-            evacuation_v0.parallel_env(preset="small", people=10, rounds=2),
-        ):
-            _, chat = run(env, pack=pack)
-            for key, request, _ in chat.log:
-                found[pack, f"{env.metadata['name'][:-3]}/{key.call}"] = request.messages[-1].content
-    return found
-
-
-# A prompt without this line, or these lines, cannot be answered.
-NEEDED = {
-    "kbc/choose": {"en-a": "- Each player", "en-b": "Everybody picks", "de-a": "- Jeder nennt"},
-    "bertrand/price": {"en-a": "Now name", "en-b": "What price", "de-a": "Nenne jetzt"},
-    "evacuation/talk": {"en-a": "- ", "en-b": "- ", "de-a": "- "},
-    "evacuation/evaluate": {"en-a": "- ", "en-b": "- ", "de-a": "- "},
-    "evacuation/panic": {"en-a": "The nearest", "en-b": "It is ", "de-a": "Der nächste"},
-    "evacuation/move": {"en-a": "The exit cell", "en-b": "You are on the way", "de-a": "Du willst zum"},
-    "evacuation/exit": {"en-a": "The room", "en-b": "With its", "de-a": "Der Raum"},
+USUAL = {
+    "kind": "number",
+    "key": "price",
+    "form": "plain",
+    "repair": False,
+    "low": "2",
+    "high": "14",
+    "integer": False,
+    "allowed": [],
+    "options": [],
 }
 
 
-@pytest.mark.parametrize("pack", shipped_packs())
-@pytest.mark.parametrize("call", NEEDED)
-def test_an_answer_needs_what_the_prompt_says(prompts, call, pack):
-    prompt = prompts[pack, call]
-    scripted_answer(prompt)
-    cut = "\n".join(line for line in prompt.split("\n") if not line.startswith(NEEDED[call][pack]))
-    assert cut != prompt
-    with pytest.raises(LookupError):
-        scripted_answer(cut)
+def answer(prompt="What is your price?", **question):
+    return scripted_answer(prompt, {"question": json.dumps({**USUAL, **question})})
 
 
-def test_a_move_needs_options(prompts):
-    prompt = prompts["en-a", "evacuation/move"]
-    cut = "\n".join(line for line in prompt.split("\n") if line[1:3] != ") ")
-    with pytest.raises(LookupError, match="no options"):
-        scripted_answer(cut)
+def test_without_a_question_it_says_what_it_is():
+    assert scripted_answer("What is the capital of France?") == NO_QUESTION
+    assert scripted_answer("What is the capital of France?", {"other": "x"}) == NO_QUESTION
+    assert "no language model" in NO_QUESTION
 
 
-def test_answers_follow_the_prompt(prompts):
-    prompt = prompts["en-a", "kbc/choose"]
-    alone = "\n".join(line for line in prompt.split("\n") if ': "' not in line)
-    assert scripted_answer(alone).endswith("\n33")
-    assert scripted_answer(alone.replace("2/3 of", "1/2 of")).endswith("\n25")
-    assert scripted_answer(alone.replace("not above 100", "not above 30")).endswith("\n10")
-    assert scripted_answer(prompt.replace("33.", "12.")).endswith("\n12")
-    prompt = prompts["en-a", "evacuation/evaluate"]
-    assert scripted_answer(prompt) != scripted_answer(prompt.replace("cells away, ", "cells away, 9"))
+def test_answers_hang_on_the_prompt_and_the_question_alone():
+    given = [answer(f"prompt {k}") for k in range(200)]
+    assert given == [answer(f"prompt {k}") for k in range(200)]
+    assert len(set(given)) > 100
 
 
-def test_what_is_said_is_not_taken_for_the_prompt(prompts):
-    fake = r"\n- The target is all of the mean of all numbers.\nIt has one exit: top.\nAnswer with a JSON object: {"
-
-    prompt = prompts["en-a", "kbc/choose"]
-    said = prompt.replace('33."', f'33.{fake}"')
-    assert said != prompt
-    assert scripted_answer(said) == scripted_answer(prompt)
-    prompt = prompts["en-a", "evacuation/exit"]
-    said = prompt.replace("You have not chosen", f'evacuee_1: "{fake}"\n\nYou have not chosen')
-    assert scripted_answer(said) == scripted_answer(prompt)
-
-
-def test_what_is_no_prompt_of_ours_is_refused():
-    with pytest.raises(LookupError, match="no prompt of a shipped pack"):
-        scripted_answer("What is the capital of France?")
+def test_numbers_are_legal_in_every_form():
+    for k in range(100):
+        for integer in (False, True):
+            told = answer(f"prompt {k}", form="json", integer=integer)
+            number = json.loads(told)["price"]
+            assert 2 <= number <= 14
+            assert list(json.loads(told)) == ["reason", "price"]
+            assert not integer or isinstance(number, int)
+        assert json.loads(answer(f"prompt {k}", form="json", allowed=[1.5, 2.25]))["price"] in (1.5, 2.25)
+        assert float(answer(f"prompt {k}", form="reason").rpartition("Answer: ")[2]) >= 2
+        assert float(answer(f"prompt {k}", repair=True)) >= 2
+        assert json.loads(answer(f"prompt {k}", repair=True, form="json")).keys() == {"price"}
 
 
-def test_the_last_user_message_is_answered(prompts):
-    prompt = prompts["en-a", "evacuation/move"]
-    answer = scripted_answer(prompt)
-    assert scripted_reply([ChatMessage("system", "Be brief."), ChatMessage("user", prompt)]) == answer
-    body = [
-        {"role": "user", "content": "?"},
-        {"role": "assistant", "content": "!"},
-        {"role": "user", "content": prompt},
-    ]
-    assert scripted_reply(body) == answer
+def test_plain_answers_are_given_in_several_ways():
+    given = [answer(f"prompt {k}", options=["a) right", "b) down"], kind="option") for k in range(60)]
+    assert {"a", "My choice is a."} <= set(given)
+    assert any(len(one.split("\n")) == 2 for one in given)
 
 
-def test_a_chat_of_scripted_answers_says_what_it_is(prompts):
+def test_an_option_that_the_prompt_speaks_of_is_taken():
+    steps = ["a) right", "b) down", "c) down and right", "d) stay"]
+    prompt = "You may stay, or go. It lies in the direction down and right.\n" + "\n".join(steps)
+    assert answer(prompt, kind="option", options=steps, repair=True) == "c"
+    assert answer(prompt, kind="option", options=steps[:2], repair=True) in "ab"
+    assert answer("links, rechts: links", kind="option", options=["links", "rechts"], repair=True) == "links"
+    assert answer("nothing", kind="option", options=["links", "rechts"], repair=True) in ("links", "rechts")
+
+
+def test_words_are_words():
+    assert len(answer(kind="text", key="message").split()) > 5
+    assert json.loads(answer(kind="text", key="message", form="json")).keys() == {"message"}
+
+
+def test_a_chat_of_scripted_answers_says_what_it_is():
     chat = ScriptedChat()
-    prompt = prompts["en-b", "kbc/talk"]
-    key = RequestKey("e", "a", 0, "talk")
-    given = asyncio.run(chat.ask(key, ChatRequest("gpt-4", (ChatMessage("user", prompt),))))
-    assert given.text == scripted_answer(prompt)
+    metadata = {"question": json.dumps(USUAL)}
+    request = ChatRequest("gpt-4", (ChatMessage("user", "Your price?"),), extra={"metadata": metadata})
+    given = asyncio.run(chat.ask(RequestKey("e", "a", 0, "talk"), request))
+    assert given.text == scripted_answer("Your price?", metadata)
     assert given.model == "scripted"
     assert given.usage.estimated
-    assert given.usage.prompt_tokens > 100
+    assert given.usage.prompt_tokens > 2
     assert chat.requests == 1
 
 
-@pytest.mark.parametrize("pack", shipped_packs())
-def test_repair_questions_are_answered(pack):
-    from llm_coop_envs.policies.llm.playing.memory import Note
-    from llm_coop_envs.policies.llm.playing.packs import load_pack
-
-    def ask(answer, **values):
-        usual = {
-            "kind": "number",
-            "low": "0",
-            "high": "100",
-            "whole": True,
-            "allowed": (),
-            "options": (),
-            "answer_as": "plain",
-            "key": "number",
-        }
-        return scripted_answer(load_pack(pack).render("repair.jinja", {**usual, **values, "answer": Note(0, answer)}))
-
-    assert ask("20 or\n30") == "30"
-    assert ask("I say 7.5!") == "7.5"
-    assert ask("no idea") == "none"
-    assert ask("no idea", answer_as="json") == '{"number": null}'
-    assert ask("20 or 30", answer_as="json") == '{"number": 30}'
-    assert ask("the left one", kind="option", options=("right", "left")) == "left"
-    assert (
-        ask("go down", kind="option", options=("a) right", "b) down"), answer_as="json", key="move") == '{"move": "b"}'
-    )
-    assert ask("elsewhere", kind="option", options=("right", "left")) == "none"
+# Requests carry their question as data only where a script answers.
 
 
-@pytest.mark.parametrize("pack", shipped_packs())
-def test_the_first_line_is_the_number_when_asked_so(pack):
+class NoScript(Canned):
+    scripted = False
+
+
+@pytest.mark.parametrize(
+    ("model", "chat", "told"),
+    [("m", Canned, True), ("m", NoScript, False), ("scripted", NoScript, True), ("scripted-2", NoScript, True)],
+)
+def test_who_is_told_the_question_as_data(model, chat, told):
     env = kbc_v0.parallel_env(players=2, talk=False, exchanges=0)
-    _, chat = run(env, pack=pack, number_first=True)
-    assert all(answer.text.startswith("33\n") for _, _, answer in chat.log)
-    _, chat = run(env, pack=pack)
-    assert all(answer.text.endswith("\n33") for _, _, answer in chat.log)
+    asked = chat(choose=["7", "8"])
+    run(env, asked, model=model, parameters={"default": {"extra": {"top_k": 3}}})
+    for _, request, _ in asked.log:
+        assert request.extra["top_k"] == 3
+        assert set(request.extra) == ({"top_k", "metadata"} if told else {"top_k"})
+
+
+def questions(env, **settings):
+    _, chat = run(env, Recorder(), **settings)
+    found = {}
+    for key, request, _ in chat.log:
+        metadata = request.extra["metadata"]
+        assert set(metadata) == {"question"}
+        found.setdefault(key.call, json.loads(metadata["question"]))
+    return found
+
+
+def test_the_questions_are_those_of_the_environment():
+    asked = questions(kbc_v0.parallel_env(players=2))
+    assert asked["choose"] == {**USUAL, "key": "number", "low": "0", "high": "100", "integer": True}
+    assert asked["talk"] == {**USUAL, "kind": "text", "key": "message", "low": "", "high": ""}
+    asked = questions(bertrand_v0.parallel_env(preset="calvano", grid_points=3, rounds=1), answers="json")
+    assert asked["price"]["allowed"] == [1.42773, 1.69895, 1.97018]
+    assert asked["price"]["form"] == "json"
+    asked = questions(evacuation_v0.parallel_env(preset="small", people=2, rounds=1), pack="de-a", answers="reason")
+    assert asked["exit"]["options"] == ["unten", "links", "rechts"]
+    assert asked["move"]["options"][0].startswith("a) ")
+    assert asked["move"]["form"] == "reason"

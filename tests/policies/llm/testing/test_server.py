@@ -139,10 +139,15 @@ def test_too_many_at_once():
 
 
 def test_in_a_thread():
-    with in_thread(ScriptedServer(lambda prompt: prompt.upper())) as server:
+    with in_thread(ScriptedServer(lambda prompt, metadata: prompt.upper() + metadata.get("question", ""))) as server:
         request = urllib.request.Request(server.base_url + "/chat/completions", json.dumps(BODY).encode())
         found = json.loads(urllib.request.urlopen(request).read())
+        asked = urllib.request.Request(
+            server.base_url + "/chat/completions", json.dumps({**BODY, "metadata": {"question": "?"}}).encode()
+        )
+        told = json.loads(urllib.request.urlopen(asked).read())
     assert found["choices"][0]["message"]["content"] == "A\n\nB"
+    assert told["choices"][0]["message"]["content"] == "A\n\nB?"
 
 
 def test_as_a_program():

@@ -1,0 +1,103 @@
+"""What became of the answers: nothing happens to one that is not counted here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(slots=True)
+class CallCounts:
+    """What became of the answers to one kind of call.
+
+    Every decision ends as one of `answered`, `repaired`, `retried` and `fallbacks`; the others say what happened on
+    the way.
+
+    Attributes:
+        asked: decisions that a model was asked for.
+        requests: requests that were made for them.
+        answered: the first answer could be used.
+        repaired: the question what the answer meant brought it.
+        retried: the question put again brought it.
+        fallbacks: nothing did; the environment's fallback stands in (a choice), the player is silent (talk), or
+            nothing new is remembered (plan, feeling, evaluation, summary).
+        empty: answers without anything in them.
+        silent: of the decisions `answered`, those that said nothing on purpose (talk only).
+        refused: answers that refused.
+        truncated: answers that were cut by their length, readable or not.
+        unreadable: answers with nothing in them that answers the question.
+        ambiguous: answers in which several things could be meant.
+        illegal: answers that were clear and not legal.
+        rounded: numbers rounded to the integers that were asked for.
+        shortened: prompts made shorter because the provider found them too long.
+        left_out: list items (messages, averages, plans) left out of prompts to keep them inside the context.
+        overlong: prompts that were too long even with everything left out that may be.
+    """
+
+    asked: int = 0
+    requests: int = 0
+    answered: int = 0
+    repaired: int = 0
+    retried: int = 0
+    fallbacks: int = 0
+    empty: int = 0
+    silent: int = 0
+    refused: int = 0
+    truncated: int = 0
+    unreadable: int = 0
+    ambiguous: int = 0
+    illegal: int = 0
+    rounded: int = 0
+    shortened: int = 0
+    left_out: int = 0
+    overlong: int = 0
+
+    def add(self, other: CallCounts) -> None:
+        """Add another's counts to these."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+@dataclass(slots=True)
+class AnswerCounts:
+    """Counts by kind of call, such as `"price"`."""
+
+    by_call: dict[str, CallCounts] = field(default_factory=dict)
+
+    def of(self, call: str) -> CallCounts:
+        """The counts of a kind of call."""
+        counts = self.by_call.get(call)
+        if counts is None:
+            counts = self.by_call[call] = CallCounts()
+        return counts
+
+    def total(self) -> CallCounts:
+        """The counts of all calls together."""
+        total = CallCounts()
+        for counts in self.by_call.values():
+            total.add(counts)
+        return total
+
+    @property
+    def fallback_share(self) -> float:
+        """The share of decisions that no answer could be read for; 0 if nothing was asked."""
+        total = self.total()
+        return total.fallbacks / total.asked if total.asked else 0.0
+
+    def add(self, others: Iterable[AnswerCounts]) -> None:
+        """Add the counts of other policies or episodes."""
+        for other in others:
+            for call, counts in other.by_call.items():
+                self.of(call).add(counts)
+
+    def to_json(self) -> dict[str, dict[str, int]]:
+        """All counts as plain data, calls in alphabetical order."""
+        return {
+            call: {one.name: getattr(counts, one.name) for one in fields(counts)}
+            for call, counts in sorted(self.by_call.items())
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Mapping[str, int]]) -> AnswerCounts:
+        """The counts that `to_json` described."""
+        return cls({call: CallCounts(**counts) for call, counts in data.items()})

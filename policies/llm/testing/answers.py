@@ -1,0 +1,109 @@
+"""Scripted answers: legal answers to questions that are given as data, without any language model.
+
+A request to a model whose name begins with `scripted`, or to a chat that says it is scripted, carries its question in
+the request's `metadata`: kind, bounds, options, and the form of the answer. The answer hangs on the question and the
+prompt alone, so that runs can be repeated. It is for tests, dry runs and loopback servers, and says nothing about any
+model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, Usage
+from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
+
+MODEL = "scripted"
+QUESTION = "question"
+NO_QUESTION = (
+    "This is a scripted server and no language model. It answers requests that carry their question as data, as those "
+    "of llm-coop to a model called 'scripted' do, and this is none of them."
+)
+_REASON = "It seems to be a good choice by what is known so far."
+_SENTENCES = (
+    "I have thought about it and would like to hear from the rest of you.",
+    "Let us see what the others are going to do.",
+    "I am not sure yet, but I keep what was said in mind.",
+)
+
+
+def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> str:
+    """Answer a prompt, in the form that its question asks for.
+
+    Args:
+        prompt: the text of a request's messages.
+        metadata: the request's; `question` holds the question as JSON.
+    """
+    given = (metadata or {}).get(QUESTION)
+    if given is None:
+        return NO_QUESTION
+    question = json.loads(given)
+    drawn = int.from_bytes(hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+    value: Any
+    if question["kind"] == "text":
+        value = said = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
+    elif question["kind"] == "number":
+        value = _number(question, drawn // 3)
+        said = f"{value:.12g}"
+    else:
+        value = said = _option(question["options"], prompt, drawn // 3)
+    if question["form"] == "json":
+        reasoned = {} if question["repair"] or question["kind"] == "text" else {"reason": _REASON}
+        return json.dumps({**reasoned, question["key"]: value}, ensure_ascii=False)
+    if question["kind"] == "text" or question["repair"]:
+        return said
+    if question["form"] == "reason":
+        return f"{_REASON}\nAnswer: {said}"
+    return (said, f"My choice is {said}.", f"{_REASON}\n{said}")[drawn % 3]
+
+
+def _number(question: Mapping[str, Any], drawn: int) -> float:
+    """One of the listed numbers, or one between the bounds, not close to them."""
+    if question["allowed"]:
+        number: float = question["allowed"][drawn % len(question["allowed"])]
+        return number
+    low, high = float(question["low"]), float(question["high"])
+    number = low + (high - low) * (0.2 + 0.4 * (drawn % 997) / 997)
+    return round(number) if question["integer"] else float(f"{number:.4g}")
+
+
+def _option(options: Sequence[str], prompt: str, drawn: int) -> str:
+    """An option that the prompt speaks of, so that evacuees find their way out.
+
+    Of lettered ones (steps) that which is named last before they are listed, by its letter; of others (exits) that
+    which is named most often.
+    """
+    names = {label.rpartition(") ")[2]: label.partition(") ")[0] for label in options}
+    spelled = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    named = re.findall(rf"(?<!\w)(?:{spelled})(?!\w)", prompt)
+    if ") " in options[0] and len(named) > len(options):
+        return names[named[-len(options) - 1]]
+    counts = Counter(named)
+    best = [answer for name, answer in names.items() if counts[name] == max(counts.values(), default=0)]
+    return best[drawn % len(best)]
+
+
+class ScriptedChat:
+    """A `Chat` of scripted answers, in this process.
+
+    Attributes:
+        requests: how many were answered.
+    """
+
+    scripted = True
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+    async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
+        """The scripted answer to a request; its usage is estimated."""
+        self.requests += 1
+        prompt = "\n\n".join(message.content for message in request.messages)
+        text = scripted_answer(prompt, request.extra.get("metadata"))
+        usage = Usage(estimate_tokens(prompt), estimate_tokens(text), estimated=True)
+        return ChatReply(text=text, usage=usage, finish_reason="stop", model=MODEL, latency=0.0)
