@@ -28,12 +28,6 @@ distance between them."""
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
     """The policy that plays a table.
 
-    Args:
-        scenario: the scenario's name; must be that of price competition.
-        argument: a shipped table's name or a file.
-        options: there are none.
-        chat: not used.
-
     Raises:
         SettingsError: another scenario, options, or no such table.
         RunError: the file is no table.
@@ -55,9 +49,6 @@ class QTablePolicy(ScriptedPolicy):
     asks prices of its own grid and takes each price it sees for the nearest one on it. Rounds that are missing at the
     beginning are taken to have been like the earliest one known; if none is known, play begins in the state in which
     learning ended.
-
-    Args:
-        table: what to play.
     """
 
     def __init__(self, table: QTable) -> None:
@@ -78,11 +69,9 @@ class QTablePolicy(ScriptedPolicy):
             why = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
             raise SettingsError("firms", settings.firms, why)
         marks = settings.marks
-        for kind, here, there in (
-            ("Nash", marks.nash, game.marks.nash),
-            ("joint-profit", marks.joint, game.marks.joint),
-        ):
-            gap = np.array(game.marks.joint) - np.array(game.marks.nash)
+        gap = np.array(game.marks.joint) - np.array(game.marks.nash)
+        pairs = (("Nash", marks.nash, game.marks.nash), ("joint-profit", marks.joint, game.marks.joint))
+        for kind, here, there in pairs:
             if np.any(np.abs(np.array(here) - np.array(there)) > SAME * gap):
                 shown = ", ".join(f"{price:g}" for price in there)
                 why = f"the Q table was learned in a market whose {kind} prices are {shown}; take one of this market"
@@ -90,10 +79,8 @@ class QTablePolicy(ScriptedPolicy):
         if settings.prices == "grid" and not (
             settings.grid_points == game.points and np.allclose(settings.grids, game.prices, rtol=1e-9, atol=0.0)
         ):
-            why = (
-                f"the Q table needs its own grid of {game.points} prices from {game.prices[0][0]:g}; match the settings"
-            )
-            raise SettingsError("grid_points", settings.grid_points, why)
+            grid = f"its own grid of {game.points} prices from {game.prices[0][0]:g}"
+            raise SettingsError("grid_points", settings.grid_points, f"the Q table needs {grid}; match the settings")
         if settings.history_window < game.memory:
             why = f"the Q table needs to see {game.memory} past rounds; set it to {game.memory} or more"
             raise SettingsError("history_window", settings.history_window, why)
@@ -116,12 +103,7 @@ class QTablePolicy(ScriptedPolicy):
         return {"choice": index if self._grid else float(self._game.prices[me, index])}
 
     def state(self, slots: BertrandSlots, me: int) -> int:
-        """The state a firm is in, by what it knows.
-
-        Args:
-            slots: what it knows.
-            me: its index.
-        """
+        """The state a firm is in, by what it knows."""
         game = self._game
         rows = slots.history[-game.memory :] if game.memory else ()
         past: list[tuple[float, ...]] = [(row.price, *row.rival_prices) for row in rows]
