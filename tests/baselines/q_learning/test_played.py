@@ -11,7 +11,7 @@ from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, load_table
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.player import QTablePolicy
+from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.bertrand import paths
 from llm_coop_envs.bertrand.after import Path, deviations
 from llm_coop_envs.bertrand.settings import BertrandSettings

@@ -10,7 +10,7 @@ import numpy as np
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.player import QTablePolicy
+from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.bertrand.metrics import WINDOW, together, window_reached
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.policy import Episode
