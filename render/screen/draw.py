@@ -53,15 +53,6 @@ def draw(scene: Scene, view: View | None = None, *, onto: pygame.Surface | None 
     return onto
 
 
-def usual_size(scene: Scene) -> tuple[int, int]:
-    """The width and height of a scene's picture at scale 1.
-
-    Raises:
-        SceneError: there is no picture of such a scene.
-    """
-    return picture_of(scene).size
-
-
 def frame(scene: Scene, view: View | None = None) -> NDArray[np.uint8]:
     """Draw a scene as an (height, width, 3) array."""
     view = view or View()
@@ -70,7 +61,7 @@ def frame(scene: Scene, view: View | None = None) -> NDArray[np.uint8]:
 
 def _size(scene: Scene, view: View) -> tuple[int, int]:
     """The size of a picture in pixels."""
-    width, height = (round(side * view.scale) for side in (view.size or usual_size(scene)))
+    width, height = (round(side * view.scale) for side in (view.size or picture_of(scene).size))
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
         raise SceneError(f"a picture of {width} x {height} pixels cannot be drawn; sides are 1 to {MAX_SIDE}")
     return width, height
