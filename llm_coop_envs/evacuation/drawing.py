@@ -21,19 +21,17 @@ _PERSONA_WORDS: tuple[tuple[tuple[bool | None, bool | None], str], ...] = (
 
 def draw_evacuation(scene: EvacuationScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
-    room_area, panel = areas(canvas)
     inside, out, disabled = (int((scene.status == status).sum()) for status in (INSIDE, ESCAPED, DISABLED))
     counts = {"inside": inside, "out": out, "knocked over": int(scene.overtaken.sum()), "disabled": disabled}
     doing = scene.state(exit="choosing exits", move="moving")
-    inner = draw_page(
+    room_area, inner = draw_page(
         canvas,
         title="Evacuation",
         state=f"round {scene.round} of {scene.rounds} · {doing}",
         right="   ".join(f"{name} {count}" for name, count in counts.items() if count or name in ("inside", "out")),
-        panel=panel,
     )
     draw_room(scene, canvas, room_area)
-    if panel.width:
+    if inner.width:
         _panel(scene, canvas, inner)
 
 
