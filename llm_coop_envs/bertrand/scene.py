@@ -48,11 +48,7 @@ class BertrandScene(Scene):
 
 
 class BertrandTracker(Tracker[BertrandScene]):
-    """Follows price competition round by round.
-
-    Args:
-        start: the episode's `start` event.
-    """
+    """Follows price competition round by round."""
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)

@@ -80,11 +80,7 @@ class EvacuationScene(Scene):
 
 
 class EvacuationTracker(Tracker[EvacuationScene]):
-    """Follows an evacuation: moves one by one in the sequential engine, else round by round.
-
-    Args:
-        start: the episode's `start` event.
-    """
+    """Follows an evacuation: moves one by one in the sequential engine, else round by round."""
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)
