@@ -86,13 +86,8 @@ def plan_game(
 ) -> HumanGame:
     """Make a study of a game.
 
-    Args:
-        scenario: its name.
-        seats: how many people play, from the first seat on; or their seats by name.
-        others: who fills the other seats, as `llm-coop run --policy` takes it; a scripted policy by default.
-        preset: a preset of the scenario.
-        settings: settings by name.
-        seed: of everything random.
+    `seats` is how many people play, from the first seat on, or names their seats; `others` fills the other seats, as
+    `llm-coop run --policy` takes it: a scripted policy by default.
 
     Raises:
         LlmCoopError: something is impossible; the sentence says what.
@@ -134,15 +129,9 @@ async def play_game(
     """Play a game and keep it as a run folder, which reports, figures and films read like any other.
 
     If a person leaves, or drawing or a policy fails, what was played is kept as an episode that was cut; a game without
-    a single settled round is not kept.
-
-    Args:
-        game: the game.
-        folder: an empty or new folder, or one in which this game was begun and not kept.
-        human: decides for the people's seats.
-        on_step: called after the start and after every step.
-        command: how it was started, for the record.
-        notify: is told what one should know of models that play.
+    a single settled round is not kept. The folder is empty or new, or one in which this game was begun and not kept.
+    `human` decides for the people's seats, `on_step` is called after the start and after every step, and `notify` is
+    told what one should know of models that play; `command` is recorded.
 
     Raises:
         LlmCoopError: the folder cannot be used or written, or a policy failed.

@@ -24,12 +24,7 @@ class Chart:
     """Axes in a rectangle.
 
     Args:
-        canvas: where to draw.
         rect: the place of it all, titles and numbers included.
-        title: what it shows.
-        x_range: the ends of the horizontal axis.
-        y_range: the ends of the vertical axis.
-        x_label: what runs along the horizontal axis.
         integers: whether the vertical axis has integers only, as the horizontal one always has.
         labels_at_right: pixels of scale 1 to keep for names of curves and levels.
     """

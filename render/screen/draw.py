@@ -40,17 +40,12 @@ def draw(scene: Scene, view: View | None = None, *, onto: pygame.Surface | None 
     """
     view = view or View()
     paint = picture_of(scene).draw
-    if onto is None:
-        onto = pygame.Surface(_size(scene, view), depth=32)
-    canvas = Canvas(onto, view)
+    canvas = Canvas(pygame.Surface(_size(scene, view), depth=32) if onto is None else onto, view)
     paint(scene, canvas)
     if view.hint:
-        px = canvas.px
-        where = px(12), canvas.rect.bottom - px(5)
-        canvas.text(
-            where, view.hint, size=11, colour=(107, 114, 128), anchor="bottomleft", width=canvas.rect.width - px(24)
-        )
-    return onto
+        where, width = (canvas.px(12), canvas.rect.bottom - canvas.px(5)), canvas.rect.width - canvas.px(24)
+        canvas.text(where, view.hint, size=11, colour=(107, 114, 128), anchor="bottomleft", width=width)
+    return canvas.surface
 
 
 def frame(scene: Scene, view: View | None = None) -> NDArray[np.uint8]:

@@ -48,12 +48,7 @@ class PlayerWindow(Window):
     """A window in which somebody plays.
 
     It shows the scene where the scenario says what players may see of it, and elsewhere the question itself, so that
-    nobody sees more than their player may know.
-
-    Args:
-        title: in the title bar.
-        players: the indices of those who play here.
-        view: how scenes are looked at.
+    nobody sees more than their players, given by their indices, may know.
     """
 
     _below = 74

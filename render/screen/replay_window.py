@@ -21,9 +21,7 @@ class ReplayWindow(Window):
 
     Args:
         scenes: the scenes, at least one.
-        title: in the title bar.
         fps: scenes per second at speed 1.
-        view: how to look at them at first.
     """
 
     _below = 46

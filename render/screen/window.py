@@ -41,7 +41,6 @@ class Window:
         closed: whether the user closed it; it does not open again.
 
     Args:
-        title: in the title bar.
         fps: scenes per second at speed 1.
         view: how to look at scenes at first.
         folder: where screenshots go.
