@@ -263,7 +263,7 @@ def test_without_usage_tokens_are_estimated(way):
 
 
 def test_a_filtered_question_is_a_refusal(way):
-    def refuse(prompt):
+    def refuse(prompt, metadata):
         raise ValueError("content_filter: rejected by the content management policy")
 
     found = ask(way, answer=refuse)
@@ -272,7 +272,7 @@ def test_a_filtered_question_is_a_refusal(way):
 
 
 def test_a_question_that_is_too_long_is_told_apart(way):
-    def refuse(prompt):
+    def refuse(prompt, metadata):
         raise ValueError("This model's maximum context length is 8192 tokens")
 
     error = failure(way, answer=refuse)
