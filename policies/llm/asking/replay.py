@@ -12,13 +12,6 @@ from llm_coop_envs.policies.llm.journal import Answers, JournalError, read_run
 class ReplayChat:
     """Answers from a run's journal, and nothing else; the run's folder is only read.
 
-    Args:
-        folder: the run's folder.
-
-    Attributes:
-        counters: what was replayed.
-        notes: sentences about the journal.
-
     Raises:
         JournalError: there is no journal, or it is damaged.
         MissingExtra: it is compressed in a way that cannot be read here.

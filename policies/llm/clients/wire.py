@@ -16,11 +16,8 @@ LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a faul
 def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream: bool) -> dict[str, Any]:
     """The JSON body of a request.
 
-    Args:
-        request: the question.
-        model: the model as the provider names it.
-        tokens_field: `"max_tokens"` or `"max_completion_tokens"`: OpenAI wants the latter, older servers the former.
-        stream: whether the answer is to come in pieces, the last of them with the usage.
+    As `tokens_field` OpenAI wants `"max_completion_tokens"`, older servers `"max_tokens"`; a `stream` ends with the
+    usage.
     """
     body: dict[str, Any] = {
         "model": model,
