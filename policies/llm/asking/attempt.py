@@ -51,13 +51,7 @@ class Attempts:
     _warned: set[str] = field(default_factory=set)
 
     async def __call__(self, job: Job) -> ChatReply:
-        """Make one attempt.
-
-        Raises:
-            ChatError: it failed.
-            BudgetReached: it could pass the budget.
-            JournalError: it cannot be written down.
-        """
+        """Make one attempt."""
         prompt, answer = self._most(job.request)
         usd = self.price.most(prompt, answer) if self.price is not None else 0.0
         reserved = await self.ledger.reserve(prompt + answer, usd)
@@ -153,12 +147,9 @@ class Attempts:
 
 
 async def within(clock: Clock, seconds: float, attempt: Awaitable[Result], where: str) -> Result:
-    """Wait for an attempt, no longer than some seconds.
+    """Wait for an attempt, no longer than some seconds; then a `ChatError` of kind `"timeout"` is raised.
 
     `asyncio.timeout` does not exist in Python 3.10, and `asyncio.wait_for` makes a task for every call.
-
-    Raises:
-        ChatError: of kind `"timeout"`.
     """
     task = asyncio.current_task()
     assert task is not None, "attempts are made by the dispatcher's workers"

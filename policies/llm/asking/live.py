@@ -92,24 +92,14 @@ async def open_chat(
 
 
 async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | None = None) -> None:
-    """Find out, before anything is written, whether a chat could be opened: keys, libraries, prices.
-
-    Raises:
-        SettingsError: as `open_chat`.
-        PriceError: the file of prices cannot be used.
-        MissingExtra: a library is not installed.
-    """
+    """Find out, before anything is written, whether a chat could be opened: keys, libraries, prices; else raise."""
     _check(endpoints, budget or Budget(), known_prices(endpoints, prices))
     for endpoint in endpoints:
         await connect_client(endpoint).aclose()
 
 
 def known_prices(endpoints: Sequence[Endpoint], prices: Path | None = None) -> dict[str, Price | None]:
-    """The models' prices; `None` where it is not known.
-
-    Raises:
-        PriceError: the file of prices (see `PriceList.load`) cannot be used.
-    """
+    """The models' prices, with those of a file (see `PriceList.load`); `None` where it is not known."""
     table = PriceList.load(prices)
     return {
         one.model: table.of(one.model, own_server=one.base_url is not None and not one.is_openai) for one in endpoints

@@ -14,7 +14,6 @@ class ReplayChat:
 
     Raises:
         JournalError: there is no journal, or it is damaged.
-        MissingExtra: it is compressed in a way that cannot be read here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,12 +33,7 @@ class ReplayChat:
                 )
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The recorded answer.
-
-        Raises:
-            ChatError: the record is an error that the policy was told.
-            NotInJournal: there is no record, or one for another question.
-        """
+        """The recorded answer; see `Chat.ask`."""
         reply = self._answers.find(key, request, request.digest())
         if reply is None:
             raise NotInJournal(

@@ -20,11 +20,7 @@ LONGEST_ERROR = 64 * 1024
 
 
 class LeanClient(Client):
-    """Asks an OpenAI-compatible server.
-
-    Raises:
-        SettingsError: the key is needed and missing.
-    """
+    """Asks an OpenAI-compatible server."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint)

@@ -60,13 +60,7 @@ def import_litellm() -> Any:
 class LitellmClient(Client):
     """Asks through litellm.
 
-    Args:
-        endpoint: where the model is; without a `base_url`, litellm reads the provider from the model's name and the
-            key from the provider's own environment variables.
-
-    Raises:
-        MissingExtra: litellm is not installed.
-        SettingsError: a key variable was named and is not set.
+    Without a `base_url` it reads the provider from the model's name and the key from the provider's own variables.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:

@@ -20,10 +20,6 @@ class OpenAIClient(Client):
 
     Answers are read from the raw body by the same reader as the lean client's, so that all clients agree on what
     an answer is.
-
-    Raises:
-        MissingExtra: openai or its aiohttp transport is not installed.
-        SettingsError: the key is needed and missing.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:

@@ -52,11 +52,7 @@ def load_body(raw: bytes, where: str) -> Any:
 
 
 def read_completion(data: Any, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
-    """A reply from a chat completion object.
-
-    Raises:
-        ChatError: of kind `"bad_reply"`: it is not one.
-    """
+    """A reply from a chat completion object; a `ChatError` of kind `"bad_reply"` if it is not one."""
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list):
         raise bad_reply(where, "JSON that is no chat completion")
@@ -100,11 +96,7 @@ class StreamedReply:
         self._size = 0
 
     def add(self, piece: Any, where: str) -> None:
-        """Take the next piece.
-
-        Raises:
-            ChatError: it reports an error, or the answer grows longer than any answer.
-        """
+        """Take the next piece; a `ChatError` if it reports an error, or the answer grows longer than any answer."""
         if not isinstance(piece, dict):
             raise bad_reply(where, "a stream that is no chat completion")
         if piece.get("error"):
@@ -147,11 +139,7 @@ class StreamedReply:
 
 
 def stream_events(lines: Iterable[bytes]) -> Iterable[Any]:
-    """The JSON objects in lines of server-sent events; ends at `[DONE]`.
-
-    Raises:
-        ValueError: a line's data is no JSON.
-    """
+    """The JSON objects in lines of server-sent events up to `[DONE]`; a `ValueError` if a line's data is no JSON."""
     for line in lines:
         if not line.startswith(b"data:"):
             continue

@@ -100,11 +100,7 @@ def default_suffix() -> str:
 
 
 def suffix_of(path: Path) -> str:
-    """Which kind of journal a file is.
-
-    Raises:
-        MissingExtra: it is compressed with zstd, and that library is not installed.
-    """
+    """Which kind of journal a file is; `MissingExtra` where it is zstd and that library is not installed."""
     if path.name.endswith(GZIP):
         return GZIP
     if zstandard is None:
