@@ -24,6 +24,7 @@ class Estimate:
         most_completion_tokens: how many the answers may have; `None` if nothing limits one of them.
         usd: what that costs with the scripted answers; `None` if a price is not known.
         most_usd: what it costs if every answer is as long as it may be; `None` likewise, or if nothing limits one.
+        chains: by step, how many questions each player was asked.
     """
 
     calls: int = 0
