@@ -113,7 +113,7 @@ def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) ->
     writer = library.write_frames(
         str(path), (width, height), fps=film.fps, quality=None, macro_block_size=1, ffmpeg_log_level="error", **options
     )
-    count = 0
+    count, last = 0, first
     try:
         writer.send(None)
         for picture in itertools.chain([first], rest):

@@ -21,7 +21,8 @@ class BertrandScene(Scene):
         first_round: the round of the first row of the histories.
         prices: (rounds so far, firms), as demand and profits.
         together: (rounds so far,) whether the prices were close to each other between Nash and joint-profit price.
-        joint: each firm's joint-profit price.
+        nash: each firm's Nash price, and `nash_profit` what it earns there.
+        joint: likewise where the firms' joint profit is largest.
         cost: each firm's unit cost.
         band: lowest and highest price of the collusion band.
         initial_prices: the prices before round 1, if there were any.
