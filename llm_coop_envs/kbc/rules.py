@@ -85,7 +85,7 @@ def settle(choices: Numbers, settings: KBCSettings) -> Settled:
     count = int(np.count_nonzero(winning))
     each = prize(count, settings.reward_rule, settings.unit)
     winners = np.repeat(winning, sizes) if grouped else winning
-    own = (numbers, winning) if grouped else (None, None)
+    own: tuple[Any, Any] = (numbers, winning) if grouped else (None, None)
     return Settled(mean, shown, winners, count, each, np.where(winners, each, 0.0), *own)
 
 
