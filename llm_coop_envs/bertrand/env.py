@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -69,7 +69,7 @@ class BertrandEnv(ScenarioEnv):
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `BertrandSettings`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "bertrand_v0"}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "bertrand_v0"}
     settings_type = BertrandSettings
     slots_type = BertrandSlots
     role = "firm"

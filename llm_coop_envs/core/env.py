@@ -51,7 +51,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         SettingsError: a setting is unknown, impossible, or contradicts another.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "render_modes": ["human", "rgb_array", "ansi"],
         "render_fps": 10,
         "is_parallelizable": True,

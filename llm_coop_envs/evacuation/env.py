@@ -68,7 +68,7 @@ class EvacuationEnv(ScenarioEnv):
         v0: first version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "evacuation_v0", "render_fps": 20}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "evacuation_v0", "render_fps": 20}
     settings_type = EvacuationSettings
     slots_type = EvacuationSlots
     role = "evacuee"

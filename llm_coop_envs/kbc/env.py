@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -65,7 +65,7 @@ class KBCEnv(ScenarioEnv):
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `KBCSettings`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "kbc_v0"}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "kbc_v0"}
     settings_type = KBCSettings
     slots_type = KBCSlots
     role = "player"

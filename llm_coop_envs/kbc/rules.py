@@ -66,15 +66,21 @@ def settle(choices: Numbers, settings: KBCSettings) -> Settled:
     if settings.integer and choices.dtype.kind != "i":
         raise ValueError(f"choices has dtype {choices.dtype}; a contest of whole numbers needs int64")
     # In group play the groups compete by their means, else everyone by the number named.
+    grouped = settings.groups is not None
     sizes = np.asarray(settings.groups or (), dtype=np.int64)
-    grouped = len(sizes) > 0
-    sums: NDArray[Any] = np.add.reduceat(choices, np.cumsum(sizes) - sizes) if grouped else choices
-    numbers = sums / sizes if grouped else choices
+    numbers: NDArray[Any] = choices
+    scaled: NDArray[Any] = choices
+    scale = 1
+    if grouped:
+        sums = np.add.reduceat(choices, np.cumsum(sizes) - sizes)
+        numbers = sums / sizes
+        if settings.integer:
+            scaled, scale = _common_scale(sums, sizes)
     if settings.integer:
-        scaled, scale = _common_scale(sums, sizes) if grouped else (sums, 1)
         exact_mean = Fraction(int(scaled.sum()), scale * len(scaled))
-        target = settings.ratio * exact_mean + settings.offset
-        winning = exact_winners(scaled, target * scale, settings.winner_rule, settings.tolerance * scale)
+        target, tolerance = settings.ratio * exact_mean + settings.offset, settings.tolerance
+        aim, reach = (target * scale, tolerance * scale) if grouped else (target, tolerance)
+        winning = exact_winners(scaled, aim, settings.winner_rule, reach)
         mean, shown = float(exact_mean), float(target)
     else:
         mean = float(numbers.mean())
@@ -85,7 +91,7 @@ def settle(choices: Numbers, settings: KBCSettings) -> Settled:
     count = int(np.count_nonzero(winning))
     each = prize(count, settings.reward_rule, settings.unit)
     winners = np.repeat(winning, sizes) if grouped else winning
-    own = (numbers, winning) if grouped else (None, None)
+    own: tuple[Any, Any] = (numbers, winning) if grouped else (None, None)
     return Settled(mean, shown, winners, count, each, np.where(winners, each, 0.0), *own)
 
 

@@ -5,7 +5,7 @@ import pytest
 from episodes import DOOR, request, rounds
 
 from llm_coop_envs.evacuation.injury import ancestor_attributes
-from llm_coop_envs.evacuation.scripted import NearestExit, RandomLegal, Sharing
+from llm_coop_envs.evacuation.scripted import NearestExit, RandomLegal, SharingReports
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
 
@@ -104,7 +104,7 @@ def test_active_injury_knocks_people_over_who_then_do_nothing():
     env = parallel_env(rows=11, cols=11, people=70, injury="active", record=True, rounds=6)
     observations, infos = env.reset(seed=0)
     seen = 0
-    policy = Sharing()
+    policy = SharingReports()
     while env.agents:
         for agent, info in infos.items():
             if agent in env.agents and info["slots"].overtaken:
