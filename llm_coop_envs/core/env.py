@@ -279,7 +279,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continue where `__getstate__` was called."""
         super().__setstate__(state)
-        self.__dict__.update(state["spaces"])
+        for name, made in state["spaces"].items():
+            setattr(self, name, made)
         if state["at"] is not None:
             restore(self, state["at"])
         self.events = state["events"]
