@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from llm_coop_envs.baselines.stored import find_stored, shipped_in
 from llm_coop_envs.baselines.tabular.learner import learner_of
@@ -31,6 +32,11 @@ class StoredTable:
         """The scenario it plays."""
         return self.learning.scenario
 
+    def about(self) -> dict[str, Any]:
+        """All but the arrays, as plain data."""
+        learned = {"scenario": self.scenario, "learning": self.learning.to_json()}
+        return {**learned, "seed": self.seed, "episodes": self.episodes}
+
 
 def save(table: StoredTable, path: Path) -> None:
     """Write a table, at once or not at all; equal tables give equal bytes.
@@ -38,9 +44,7 @@ def save(table: StoredTable, path: Path) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    learned = {"scenario": table.scenario, "learning": table.learning.to_json()}
-    about = {**learned, "seed": table.seed, "episodes": table.episodes}
-    write_whole(path, pack_arrays(table.arrays, about, level=6))
+    write_whole(path, pack_arrays(table.arrays, table.about(), level=6))
 
 
 def load(name: str | Path) -> StoredTable:

@@ -55,6 +55,10 @@ class _Reached:
 class Stopped(KeyboardInterrupt):
     """Ctrl-C was pressed; what was learned so far is kept."""
 
+    def __init__(self, episodes: int) -> None:
+        super().__init__(f"stopped after {episodes} episodes")
+        self.episodes = episodes
+
 
 def train(learning: TabularSettings, seed: int, folder: Path, report: Report | None = None) -> StoredTable:
     """Learn, going on with what is already in the folder.
@@ -110,7 +114,7 @@ def _learn(
         if row is not None or stop:
             _write_checkpoint(learner, progress, folder)
         if stop:
-            raise Stopped(f"stopped after {done} episodes")
+            raise Stopped(done)
 
 
 @contextmanager
