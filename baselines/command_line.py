@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,7 @@ QUIET_SECONDS = 15.0
 
 
 class Ticker:
-    """Shows how far it is and how long it will take, on stderr: a bar, or lines now and then in a log file.
-
-    Args:
-        label: what is counted.
-        total: how many there will be.
-        done: how many were there before.
-    """
+    """Shows how far it is and how long it will take, on stderr: a bar, or lines now and then in a log file."""
 
     def __init__(self, label: str, total: int, done: int = 0) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -61,13 +55,8 @@ class Ticker:
 def ticking(label: str, total: int, done: int = 0) -> Iterator[Ticker]:
     """A ticker while something runs."""
     ticker = Ticker(label, total, done)
-    if errors.is_terminal:
-        ticker.bar.start()
-    try:
+    with ticker.bar if errors.is_terminal else nullcontext():
         yield ticker
-    finally:
-        if errors.is_terminal:
-            ticker.bar.stop()
 
 
 def read_fields(path: Path | None) -> dict[str, Any]:

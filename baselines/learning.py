@@ -19,12 +19,7 @@ PPO, MASKABLE_PPO, DQN = "ppo", "maskable_ppo", "dqn"
 
 @dataclass(frozen=True, kw_only=True)
 class Partial:
-    """Settings in which a network that learned with fewer choices can play, beside a rule for the rest.
-
-    Attributes:
-        choices: how many choices the network knows; they are the first ones of the environment.
-        rules: who decides in the phases of which the network knows nothing.
-    """
+    """Settings in which a network can play that knows only the first `choices`; `rules` decide in the other phases."""
 
     choices: int
     rules: Mapping[str, Callable[[], ScriptedPolicy]]

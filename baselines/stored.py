@@ -19,13 +19,7 @@ def shipped_in(folder: Path) -> dict[str, Path]:
 
 
 def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result: str = "") -> Path:
-    """The file that is meant.
-
-    Args:
-        policy: the kind of policy that plays it, for errors.
-        argument: a shipped file's name, a path, or a run folder.
-        shipped: the shipped files by name.
-        result: the file's name in run folders; empty if they hold none.
+    """The file that is meant: a shipped one's name, a path, or a run folder that holds `result` (if not empty).
 
     Raises:
         SettingsError: there is no such file.
@@ -47,21 +41,13 @@ def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result:
 
 
 def check_played(policy: str, scenario: str, learned: str) -> None:
-    """See that what was learned in one scenario plays that one.
-
-    Raises:
-        SettingsError: it does not.
-    """
+    """Raise `SettingsError` if what was learned in one scenario is to play another."""
     if learned != scenario:
         raise SettingsError("policy", policy, f"was trained on {learned}, not on {scenario}")
 
 
 def check_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> None:
-    """Refuse options that a learned policy does not have.
-
-    Raises:
-        SettingsError: there is one.
-    """
+    """Raise `SettingsError` for options that a learned policy does not have."""
     for name, value in options.items():
         if name not in known:
             raise SettingsError(name, value, f"is no option of this policy; known are {', '.join(known) or 'none'}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from llm_coop_envs.errors import MissingExtra, SceneError, SettingsError
 
 Pixels = NDArray[np.uint8]
 
-FORMS = (".mp4", ".gif")
 #: Sides of films; more is refused, because players and ffmpeg do.
 SMALLEST, LARGEST = 64, 8192
 
@@ -62,7 +60,7 @@ def form_of(path: Path) -> str:
         SettingsError: it is none.
     """
     form = path.suffix.lower()
-    if form not in FORMS:
+    if form not in (".mp4", ".gif"):
         raise SettingsError("out", str(path), "must end in .mp4 or .gif")
     return form
 
@@ -103,21 +101,7 @@ def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) ->
     first = next(rest, None)
     if first is None:
         raise SceneError("there is nothing to film")
-    count = 0
-    last = first
-    with _writer(library, first.shape, path, form, film.fps) as send:
-        for picture in itertools.chain([first], rest):
-            send(_even(picture))
-            last = picture
-            count += 1
-        for _ in range(round(film.hold * film.fps)):
-            send(_even(last))
-    return count
-
-
-@contextlib.contextmanager
-def _writer(library: Any, shape: Sequence[int], path: Path, form: str, fps: float) -> Iterator[Any]:
-    height, width = (side - side % 2 for side in shape[:2])
+    height, width = (side - side % 2 for side in first.shape[:2])
     if form == ".gif":
         # Colours chosen from the whole film; one pass, because ffmpeg keeps the small pictures while it looks at them.
         choose = "[0:v]split[a][b];[a]palettegen=stats_mode=full[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
@@ -127,23 +111,21 @@ def _writer(library: Any, shape: Sequence[int], path: Path, form: str, fps: floa
         quiet = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
         options = {"codec": "libx264", "pix_fmt_out": "yuv420p", "output_params": [*same, *quiet]}
     writer = library.write_frames(
-        str(path), (width, height), fps=fps, quality=None, macro_block_size=1, ffmpeg_log_level="error", **options
+        str(path), (width, height), fps=film.fps, quality=None, macro_block_size=1, ffmpeg_log_level="error", **options
     )
+    count = 0
     try:
         writer.send(None)
-        yield writer.send
+        for picture in itertools.chain([first], rest):
+            last = np.ascontiguousarray(picture[:height, :width])
+            writer.send(last)
+            count += 1
+        for _ in range(round(film.hold * film.fps)):
+            writer.send(last)
         writer.close()
     except (OSError, RuntimeError) as error:
         writer.close()
-        raise SceneError(f"the film could not be written ({_reason(error)})") from error
-
-
-def _reason(error: Exception) -> str:
-    """The last line that ffmpeg said."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
-
-
-def _even(picture: Pixels) -> Pixels:
-    height, width = (side - side % 2 for side in picture.shape[:2])
-    return np.ascontiguousarray(picture[:height, :width])
+        # The last line that ffmpeg said.
+        reason = str(error).strip().rpartition("\n")[2].strip() or type(error).__name__
+        raise SceneError(f"the film could not be written ({reason})") from error
+    return count

@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 
 class Renderer:
-    """Draws one environment.
-
-    Args:
-        game: the environment.
-        fps: how many steps a window shows per second.
-    """
+    """Draws one environment; a window shows `fps` steps per second."""
 
     def __init__(self, game: ArrayEnv, fps: float) -> None:
         self._game = game

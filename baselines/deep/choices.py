@@ -21,14 +21,7 @@ POINTS = 101
 
 
 class Choices:
-    """The choices of one environment, as a network numbers them.
-
-    Args:
-        game: the environment.
-        points: how many numbers stand for a range where the scenario names none.
-
-    Attributes:
-        n: how many outputs a network needs.
+    """The choices of one environment, as a network with `n` outputs numbers them.
 
     Raises:
         SettingsError: choices of this kind cannot be learned.

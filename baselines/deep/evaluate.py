@@ -22,13 +22,9 @@ Row = dict[str, Any]
 
 
 def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) -> Row:
-    """One episode on the array view, without texts.
+    """One episode on the array view of an environment made with `record=True`; `play` is `"sample"` or `"best"`.
 
-    Args:
-        network: in all seats.
-        env: made with `record=True`.
-        seed: the environment's; the network's own draws come from `SeedSequence([seed, 1])`.
-        play: `"sample"` or `"best"`.
+    The network, in all seats, draws from `SeedSequence([seed, 1])`.
 
     Returns:
         `seed`, `return_mean` (the players' mean sum of rewards) and the scenario's measures.

@@ -33,7 +33,7 @@ class Network:
     """A trained network.
 
     Attributes:
-        scenario: the scenario's name, e.g. `kbc`.
+        scenario: its name.
         features: the columns it reads, in order.
         layers: weights (outputs, inputs) and biases of each layer.
         activation: between layers, `"tanh"` or `"relu"`.
@@ -86,14 +86,8 @@ class Network:
 
     def to_bytes(self) -> bytes:
         """The file's content; the same network gives the same bytes."""
-        meta = {
-            "format": FORMAT,
-            "scenario": self.scenario,
-            "features": list(self.features),
-            "activation": self.activation,
-            "output": self.output,
-            "about": self.about,
-        }
+        told = ("scenario", "features", "activation", "output", "about")
+        meta = {"format": FORMAT, **{name: getattr(self, name) for name in told}}
         arrays: dict[str, NDArray[Any]] = {}
         for k, (weights, bias) in enumerate(self.layers):
             arrays |= {f"w{k}": weights, f"b{k}": bias}
@@ -122,7 +116,15 @@ def read_network(path: Path) -> Network:
             output=str(meta["output"]),
             about=dict(meta["about"]),
         )
-        _check(network)
+        width = len(network.features)
+        if network.activation not in _ACTIVATIONS or network.output not in (LOGITS, VALUES) or not network.layers:
+            raise ValueError("its description is not understood")
+        for weights, bias in network.layers:
+            if weights.ndim != 2 or weights.shape != (len(bias), width) or weights.dtype != np.float32:
+                raise ValueError("its layers do not fit together")
+            if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+                raise ValueError("its weights are not finite numbers")
+            width = len(bias)
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
     except DAMAGED as error:
@@ -131,23 +133,6 @@ def read_network(path: Path) -> Network:
             f"or a {SUFFIX} file in its folder 'policies'"
         ) from error
     return network
-
-
-def _check(network: Network) -> None:
-    """Whether the layers fit together.
-
-    Raises:
-        ValueError: they do not.
-    """
-    if network.activation not in _ACTIVATIONS or network.output not in (LOGITS, VALUES) or not network.layers:
-        raise ValueError("its description is not understood")
-    width = len(network.features)
-    for weights, bias in network.layers:
-        if weights.ndim != 2 or weights.shape != (len(bias), width) or weights.dtype != np.float32:
-            raise ValueError("its layers do not fit together")
-        if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
-            raise ValueError("its weights are not finite numbers")
-        width = len(bias)
 
 
 def columns(network: Network, names: Sequence[str]) -> list[int]:

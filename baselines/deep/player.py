@@ -31,12 +31,6 @@ _TURN = "turn"
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
     """The policy that plays a network.
 
-    Args:
-        scenario: the scenario's name; must be the network's.
-        argument: a shipped policy's name, a training folder or a file.
-        options: `play`.
-        chat: not used.
-
     Raises:
         SettingsError: no such policy, another scenario, or an option that there is not.
         RunError: the file is no trained policy.
@@ -56,10 +50,6 @@ class NetworkPolicy(Policy):
 
     Where it knows only the first choices of the environment, rules of the scenario decide in the phases of which it
     knows nothing (`Learning.partial`).
-
-    Args:
-        network: what decides, for all seats alike.
-        play: `"sample"` or `"best"`; `None` as the training was set.
 
     Raises:
         SettingsError: `play` is neither.
@@ -90,9 +80,8 @@ class NetworkPolicy(Policy):
         trained = [name for name in self.network.features if name != _TURN and not name.startswith(_PHASE)]
         if trained != list(known):
             odd = sorted({*trained} ^ {*known}) or trained
-            raise SettingsError(
-                "policy", "sb3", f"it was trained with other settings, which change what it sees ({odd[0]})"
-            )
+            why = f"it was trained with other settings, which change what it sees ({odd[0]})"
+            raise SettingsError("policy", "sb3", why)
         if not fits and self.network.n_choices != self._choices.n:
             counts = f"it has {self.network.n_choices} choices, here are {self._choices.n}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")

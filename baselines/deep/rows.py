@@ -60,19 +60,14 @@ def episode_seed(seed: int, copy: int, episode: int) -> int:
 class SharedRows:
     """The rows; see the module.
 
-    Args:
-        make: makes one environment; called once per copy.
-        copies: how many environments are played side by side.
-        seed: of all episodes: the e-th of copy k is played with `episode_seed(seed, k, e)`.
-        points: see `Choices`.
+    `make` is called once per copy; the e-th episode of copy k is played with `episode_seed(seed, k, e)`; for `points`
+    see `Choices`.
 
     Attributes:
-        width: numbers in an observation.
-        n_rows: how many rows there are.
         names: the observations' columns.
-        observations: what every row sees now.
-        masks: what every row may choose now, boolean.
-        decides: for which rows it matters what they choose now.
+        observations: (rows, columns) what every row sees now.
+        masks: (rows, choices) what every row may choose now, boolean.
+        decides: (rows,) for which it matters what they choose now.
 
     Raises:
         SettingsError: `copies` or `seed` is not possible.

@@ -105,7 +105,8 @@ class TrainSettings(Settings):
         discount = {"gamma": self.learning.discount}
         set_(self, "hyper", {**discount, **own, **self.hyper})
         if self.algo != DQN:
-            self._check_rollout()
+            for name in ("n_steps", "batch_size", "n_epochs"):
+                require_int(f"hyper.{name}", self.hyper.get(name, 1), 1)
 
     def environment(self, *, record: bool = False) -> ScenarioEnv:
         """A new environment.
@@ -130,10 +131,6 @@ class TrainSettings(Settings):
     def identity(self) -> dict[str, Any]:
         """What decides the weights, up to where training stops."""
         return {name: value for name, value in self.to_json().items() if name not in MAY_CHANGE}
-
-    def _check_rollout(self) -> None:
-        for name in ("n_steps", "batch_size", "n_epochs"):
-            require_int(f"hyper.{name}", self.hyper.get(name, 1), 1)
 
 
 def default_algorithm(env: ScenarioEnv) -> str:

@@ -11,7 +11,6 @@ import importlib.util
 import io
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,24 +41,8 @@ except ImportError as error:
     raise MissingExtra("training", "rl") from error
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """What is told after each evaluation.
-
-    Attributes:
-        done: steps so far.
-        total: steps in all.
-        means: the evaluated episodes' measures, on average.
-        seconds: since this session began.
-    """
-
-    done: int
-    total: int
-    means: dict[str, float]
-    seconds: float
-
-
-Tell = Callable[[Progress], None]
+#: Told after each evaluation: steps so far, the means of the episodes' measures, and seconds since the session began.
+Tell = Callable[[int, dict[str, float], float], None]
 
 
 def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell | None = None) -> TrainingFolder:
@@ -67,7 +50,7 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
 
     Args:
         settings: what and how.
-        path: the folder; made if it is not there.
+        path: made if it is not there.
         command: what was typed, for the record.
         tell: called after each evaluation.
 
@@ -144,7 +127,10 @@ class _Keeper(BaseCallback):
         """Evaluate, and write down policy, checkpoint and manifest, in this order."""
         done, path, settings = self.model.num_timesteps, self._folder.folder, self._settings
         self._due = self._next(done)
-        network = export(self.model, settings, self._about(done))
+        shown = settings.to_json()
+        del shown["every"], shown["episodes"]
+        about = {"training": shown, "done": done, "play": settings.play, "versions": versions()}
+        network = export(self.model, settings, about)
         play = settings.play or SAMPLE
         rows = [play_episode(network, self._env, seed, play=play) for seed in range(settings.episodes)]
         self._log(rows, done)
@@ -155,23 +141,21 @@ class _Keeper(BaseCallback):
         self._session |= {"to": done, "seconds": round(seconds, 1)}
         self._folder.write(done=done)
         if self._tell is not None:
-            self._tell(Progress(done=done, total=settings.steps, means=means(rows), seconds=seconds))
-
-    def _about(self, done: int) -> dict[str, Any]:
-        settings = self._settings
-        shown = settings.to_json()
-        del shown["every"], shown["episodes"]
-        return {"training": shown, "done": done, "play": settings.play, "versions": versions()}
+            self._tell(done, means(rows), seconds)
 
     def _log(self, rows: list[Row], done: int) -> None:
         for name, value in means(rows).items():
             self.model.logger.record(f"evaluation/{name}", value)
         self.model.logger.dump(done)
         path = self._folder.folder / EVALUATIONS
-        kept = read_rows(path)
         # A session that was cut off may have evaluated here already.
-        kept = [row for row in kept if int(row["step"]) < done]
-        write_whole(path, _csv([*kept, *({"step": done, **row} for row in rows)]))
+        kept = [row for row in read_rows(path) if int(row["step"]) < done]
+        kept += [{"step": done, **row} for row in rows]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(kept[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
+        write_whole(path, text.getvalue().encode())
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -180,11 +164,3 @@ def read_rows(path: Path) -> list[Row]:
         return []
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def _csv(rows: list[Row]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()

@@ -37,15 +37,12 @@ class SharedVecEnv(VecEnv):
         make: makes one environment; called once per copy.
         copies: how many environments are played side by side.
         seed: of all episodes.
-        points: how many numbers stand for a continuous choice without a grid of its own.
+        points: see `Choices`.
         reward_scale: rewards are multiplied by it.
         potential: the name of a column and a factor: with p = factor * column, what `discount * p` gains in a step is
             added to the (scaled) reward. At a true end p counts as 0. Such shaping leaves the best policies what they
             are (Ng, Harada and Russell 1999).
         discount: the learner's discount factor, for the potential.
-
-    Attributes:
-        rows: the rows.
     """
 
     reset_infos: list[dict[str, Any]]
@@ -63,8 +60,13 @@ class SharedVecEnv(VecEnv):
     ) -> None:
         self.rows = SharedRows(make, copies=copies, seed=seed, points=points)
         self.reward_scale = reward_scale
-        self._column = None if potential is None else self._find(potential[0])
-        self._factor = 0.0 if potential is None else potential[1]
+        self._column: int | None = None
+        self._factor = 0.0
+        if potential is not None:
+            name, self._factor = potential
+            if name not in self.rows.names:
+                raise SettingsError("potential", name, "is no column of this environment's observations")
+            self._column = self.rows.names.index(name)
         self._discount = discount
         self._outputs: NDArray[Any] = np.zeros(self.rows.n_rows, dtype=np.int64)
         self._started = time.time()
@@ -91,22 +93,14 @@ class SharedVecEnv(VecEnv):
         """Keep the choices for `step_wait`."""
         self._outputs = np.asarray(actions)
 
-    def step_wait(
-        self,
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play the step."""
         before = self._potential(self.rows.observations)
         step = self.rows.step(self._outputs)
-        after = np.where(
-            step.done, self._potential(step.last) * step.truncated, self._potential(self.rows.observations)
-        )
+        now, ended = self._potential(self.rows.observations), self._potential(step.last) * step.truncated
+        after = np.where(step.done, ended, now)
         rewards = step.rewards * self.reward_scale + self._discount * after - before
         return self.rows.observations.copy(), rewards.astype(np.float32), step.done, self._infos(step)
-
-    def _find(self, name: str) -> int:
-        if name not in self.rows.names:
-            raise SettingsError("potential", name, "is no column of this environment's observations")
-        return self.rows.names.index(name)
 
     def _potential(self, observations: NDArray[np.float32]) -> NDArray[np.float64] | float:
         if self._column is None:
@@ -142,7 +136,7 @@ class SharedVecEnv(VecEnv):
         Raises:
             AttributeError: there is none.
         """
-        return [getattr(self, attr_name)] * len(self._chosen(indices))
+        return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set an attribute of this class.
@@ -163,11 +157,8 @@ class SharedVecEnv(VecEnv):
         if method_name != "action_masks" or method_args or method_kwargs:
             raise AttributeError(f"rows of SharedVecEnv have no method {method_name!r}, only action_masks()")
         masks = self.action_masks()
-        return [masks[row] for row in self._chosen(indices)]
+        return [masks[row] for row in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Nothing is wrapped; episodes are monitored all the same (`"episode"` in the infos)."""
-        return [False] * len(self._chosen(indices))
-
-    def _chosen(self, indices: Any) -> list[int]:
-        return list(self._get_indices(indices))
+        return [False] * len(list(self._get_indices(indices)))

@@ -7,60 +7,14 @@
     cycle_gain(game, cycle)                              # Delta
     summarise([cycle_responses(game, session.strategies, cycle)])
 
-Many sessions: `runs.run`, or `python -m llm_coop_envs.baselines.q_learning`. The learner needs the extra `rl`; the
-analysis of strategies does not.
+Many sessions: `reproduce.runs.run`, or `python -m llm_coop_envs.baselines.q_learning`. The learner needs the extra
+`rl`; the analysis of strategies (`analyse`) does not.
 """
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import (
-    EquilibriumPlay,
-    LimitCycle,
-    QLoss,
-    best_reply_values,
-    cycle_gain,
-    cycle_index,
-    equilibrium_play,
-    firm_gains,
-    limit_cycle,
-    q_loss,
-    strategy_q,
-    strategy_values,
-)
-from llm_coop_envs.baselines.q_learning.analyse.responses import (
-    Response,
-    ResponseSummary,
-    cycle_responses,
-    impulse_response,
-    repaired,
-    static_best_reply,
-    summarise,
-)
-from llm_coop_envs.baselines.q_learning.learn.game import Game
-from llm_coop_envs.baselines.q_learning.learn.sessions import Session, run_docked_session, run_session
+from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain, limit_cycle
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
+from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.bertrand.deviation import summarise
 
-__all__ = [
-    "EquilibriumPlay",
-    "Game",
-    "LimitCycle",
-    "QLearningSettings",
-    "QLoss",
-    "Response",
-    "ResponseSummary",
-    "Session",
-    "best_reply_values",
-    "cycle_gain",
-    "cycle_index",
-    "cycle_responses",
-    "equilibrium_play",
-    "firm_gains",
-    "impulse_response",
-    "limit_cycle",
-    "q_loss",
-    "repaired",
-    "run_docked_session",
-    "run_session",
-    "static_best_reply",
-    "strategy_q",
-    "strategy_values",
-    "summarise",
-]
+__all__ = ["QLearningSettings", "cycle_gain", "cycle_responses", "limit_cycle", "run_session", "summarise"]

@@ -19,7 +19,7 @@ from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed, compare_printed
-from llm_coop_envs.baselines.q_learning.reproduce.recorded import RECORD, record_of, reproduced_variants, write_record
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import RECORD, record_of, reproduced_variants
 from llm_coop_envs.baselines.q_learning.reproduce.report import (
     answer_lines,
     comparison_lines,
@@ -28,7 +28,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.report import (
     summary_lines,
 )
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal, run
-from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Study, Variant
+from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.files import write_whole
@@ -91,8 +91,7 @@ def run_command(
 ) -> None:
     """Run sessions of one setting (the representative experiment unless a file says otherwise)."""
     plan = Plan(settings=read_settings(settings), seed=seed, docked=docked, deep=not shallow, misread=misread)
-    for line in summary_lines(run_shown(plan, sessions, folder, workers, "sessions")):
-        console.print(line)
+    console.print(*summary_lines(run_shown(plan, sessions, folder, workers, "sessions")), sep="\n")
 
 
 @app.command()
@@ -109,7 +108,9 @@ def study(
     misread: Misread = False,
 ) -> None:
     """Run a published variation of the experiment and compare. Docked runs break ties at random, as the authors do."""
-    chosen = _study(name)
+    if name not in STUDIES:
+        raise SettingsError("study", name, f"is unknown; {suggestion(name, STUDIES)}")
+    chosen = STUDIES[name]
     variants = [v for v in chosen.variants if variant in (None, v.name)]
     if not variants:
         known = ", ".join(f"'{v.name}'" for v in chosen.variants)
@@ -121,8 +122,7 @@ def study(
         settings = replace(one.settings, ties="random") if docked else one.settings
         plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread)
         found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
-        for line in comparison_lines(one, found):
-            console.print(line)
+        console.print(*comparison_lines(one, found), sep="\n")
         far += abs(distance("gain", found, one)) > 3.0
     console.print(f"{far} of {len(variants)} with a gain more than three standard errors from the published one")
 
@@ -142,14 +142,13 @@ def _published(folder: Path, workers: int | None) -> tuple[list[Printed], Stored
     run_shown(Plan(settings=replace(one.settings, ties="random"), docked=True), SESSIONS, where, workers, "docked")
     run_ = load(where)
     found = compare_printed(run_)
-    for line in printed_lines(found):
-        console.print(line)
+    console.print(*printed_lines(found), sep="\n")
     return found, run_
 
 
 @app.command()
 def reproduce(folder: Folder, seed: Seed = 0, workers: Workers = None) -> None:
-    """Run everything that docs/q_learning.md quotes, and write it to recorded.json in the folder."""
+    """Run everything that the documentation quotes, and write it to recorded.json in the folder."""
     printed, docked_run = _published(folder, workers)
     answers_of = {"docked": docked_run.answers()}
     summaries: dict[str, dict[str, Row]] = {}
@@ -157,11 +156,11 @@ def reproduce(folder: Folder, seed: Seed = 0, workers: Workers = None) -> None:
         where = folder / name / folder_name(one)
         found = run_shown(Plan(settings=one.settings, seed=seed), sessions, where, workers, f"{name}: {one.name}")
         summaries.setdefault(name, {})[one.name] = found
-        for line in comparison_lines(one, found):
-            console.print(line)
+        console.print(*comparison_lines(one, found), sep="\n")
         if name == "representative":
             answers_of[name] = load(where).answers()
-    write_record(record_of(seed, printed, summaries, answers_of), folder / RECORD)
+    record = record_of(seed, printed, summaries, answers_of)
+    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     console.print(f"written to {folder / RECORD}")
 
 
@@ -175,8 +174,7 @@ def studies() -> None:
 @app.command()
 def show(folder: Folder) -> None:
     """Sum up the finished sessions of a run."""
-    for line in summary_lines(summary(load(folder).rows)):
-        console.print(line)
+    console.print(*summary_lines(summary(load(folder).rows)), sep="\n")
 
 
 @app.command()
@@ -195,8 +193,7 @@ def answers(
         found = run_.answers(target, periods=periods, horizon=horizon)
     except ValueError as error:
         raise SettingsError("to", to, str(error).split(": ", 1)[-1]) from error
-    for line in answer_lines(found):
-        console.print(line)
+    console.print(*answer_lines(found), sep="\n")
 
 
 @app.command()
@@ -244,12 +241,6 @@ def folder_name(variant: Variant) -> str:
 def read_settings(path: Path | None) -> QLearningSettings:
     """Settings from a YAML or JSON file; see `read_fields`."""
     return QLearningSettings.from_json(read_fields(path))
-
-
-def _study(name: str) -> Study:
-    if name not in STUDIES:
-        raise SettingsError("study", name, f"is unknown; {suggestion(name, STUDIES)}")
-    return STUDIES[name]
 
 
 if __name__ == "__main__":

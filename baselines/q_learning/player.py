@@ -1,43 +1,35 @@
-"""Trained Q tables in the seats of the price competition: policies named `q_learning:TABLE` in studies."""
+"""Q tables in the seats of the price competition: policies named `q_learning:TABLE`, and `q_learning`, in studies.
+
+The former plays a table that was trained before; the latter learns anew before each episode, and then plays greedily.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, load_table
+from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
+from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.baselines.stored import check_options, check_played
-from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.scenario import SCENARIO
-from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
+from llm_coop_envs.policies.base import Policy
 
 LABEL = "Q-learner"
-
-SAME = 1e-3
-"""How far Nash and joint-profit price may lie from those of the market the table was learned in, as a share of the
-distance between them."""
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
     """The policy that plays a table.
 
-    Args:
-        scenario: the scenario's name; must be that of price competition.
-        argument: a shipped table's name or a file.
-        options: there are none.
-        chat: not used.
-
     Raises:
         SettingsError: another scenario, options, or no such table.
         RunError: the file is no table.
+        MissingExtra: the compiler, without which nothing is learned, is not installed.
     """
+    if not argument:
+        from llm_coop_envs.baselines.q_learning.learning_policy import LearningPolicy
+
+        check_played("q_learning", scenario, SCENARIO.name)
+        return LearningPolicy(options)
     check_options(options)
     table = load_table(argument)
     check_played(f"q_learning:{argument}", scenario, SCENARIO.name)
@@ -46,93 +38,3 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
 
 # Making one is cheap, and finds everything that can be wrong.
 check = make
-
-
-class QTablePolicy(ScriptedPolicy):
-    """Plays a Q table greedily, each seat the strategy of the firm with the same number; it learns nothing.
-
-    It is silent in talk and does not listen. On a grid the grid must be the table's; where prices are continuous it
-    asks prices of its own grid and takes each price it sees for the nearest one on it. Rounds that are missing at the
-    beginning are taken to have been like the earliest one known; if none is known, play begins in the state in which
-    learning ended.
-
-    Args:
-        table: what to play.
-    """
-
-    def __init__(self, table: QTable) -> None:
-        self.table = table
-        self._game = table.game
-
-    def begin(self, episode: Episode) -> None:
-        """Start an episode.
-
-        Raises:
-            SettingsError: the table was learned in another market, or cannot see far enough back.
-        """
-        super().begin(episode)
-        settings, game = episode.settings, self._game
-        if not isinstance(settings, BertrandSettings):
-            raise SettingsError("policy", "q_learning", f"plays {SCENARIO.name}, not {episode.scenario}")
-        if settings.firms != game.firms:
-            why = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
-            raise SettingsError("firms", settings.firms, why)
-        marks = settings.marks
-        for kind, here, there in (
-            ("Nash", marks.nash, game.marks.nash),
-            ("joint-profit", marks.joint, game.marks.joint),
-        ):
-            gap = np.array(game.marks.joint) - np.array(game.marks.nash)
-            if np.any(np.abs(np.array(here) - np.array(there)) > SAME * gap):
-                shown = ", ".join(f"{price:g}" for price in there)
-                why = f"the Q table was learned in a market whose {kind} prices are {shown}; take one of this market"
-                raise SettingsError("policy", "q_learning", why)
-        if settings.prices == "grid" and not (
-            settings.grid_points == game.points and np.allclose(settings.grids, game.prices, rtol=1e-9, atol=0.0)
-        ):
-            why = (
-                f"the Q table needs its own grid of {game.points} prices from {game.prices[0][0]:g}; match the settings"
-            )
-            raise SettingsError("grid_points", settings.grid_points, why)
-        if settings.history_window < game.memory:
-            why = f"the Q table needs to see {game.memory} past rounds; set it to {game.memory} or more"
-            raise SettingsError("history_window", settings.history_window, why)
-        self._grid = settings.prices == "grid"
-
-    def get_state(self) -> dict[str, Any]:
-        """Nothing: all it goes by is what it is shown."""
-        return {}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Nothing to put back."""
-
-    def decide(self, request: Request) -> Action:
-        """The greedy price in the state the firm is in."""
-        slots: BertrandSlots = request.info["slots"]
-        if slots.phase == TALK:
-            return {"message": ""}
-        me = self.episode.agents.index(slots.me)
-        index = int(self.table.strategies[me, self.state(slots, me)])
-        return {"choice": index if self._grid else float(self._game.prices[me, index])}
-
-    def state(self, slots: BertrandSlots, me: int) -> int:
-        """The state a firm is in, by what it knows.
-
-        Args:
-            slots: what it knows.
-            me: its index.
-        """
-        game = self._game
-        rows = slots.history[-game.memory :] if game.memory else ()
-        past: list[tuple[float, ...]] = [(row.price, *row.rival_prices) for row in rows]
-        if slots.prior and len(past) < game.memory:
-            past.insert(0, slots.prior)
-        if not past:
-            return self.table.last_state if game.memory else 0
-        past = [past[0]] * (game.memory - len(past)) + past
-        state = 0
-        for own, *rivals in reversed(past):
-            asked = [*rivals[:me], own, *rivals[me:]]
-            places = [nearest(grid, price) for grid, price in zip(game.prices.tolist(), asked, strict=True)]
-            state = state * game.actions + int(game.action(places))
-        return state

@@ -18,13 +18,7 @@ Row = dict[str, Any]
 
 
 def write_curve(rows: Sequence[Row], learner: TabularLearner, reference: tuple[str, float], folder: Path) -> None:
-    """Write `curve.parquet` and `curve.png`.
-
-    Args:
-        rows: one per point: `episode`, `reward` and the learner's measures.
-        learner: what learned.
-        reference: name and value of a line beside the curve.
-        folder: where.
+    """Write the points (`episode`, `reward`, the learner's measures) and a picture of them beside a named line.
 
     Raises:
         RunError: they cannot be written.

@@ -37,10 +37,8 @@ class EvacuationLearning(TabularSettings):
     """Learners of the evacuation: everybody adds to and decides from the same table.
 
     Attributes:
-        explore_exit: share of choices of an exit that are random, in the first episode.
-        explore_exit_end: likewise in the last one.
-        explore_move: share of moves that are random, in the first episode.
-        explore_move_end: likewise in the last one.
+        explore_exit, explore_exit_end: share of choices of an exit that are random, in the first and last episode.
+        explore_move, explore_move_end: the same of moves.
     """
 
     scenario: ClassVar[str] = "evacuation"
@@ -67,16 +65,7 @@ class EvacuationLearning(TabularSettings):
 
 
 class EvacuationTables:
-    """The tables for exits and moves, and the best choices they know.
-
-    Attributes:
-        exits: values of exits.
-        moves: values of moves.
-        tiles: how observations become entries.
-
-    Args:
-        settings: the evacuation in which they are used.
-    """
+    """The tables for exits and moves of an evacuation, and the best choices they know."""
 
     def __init__(self, settings: EvacuationSettings) -> None:
         self.tiles = EvacuationTiles(settings)
@@ -143,11 +132,7 @@ class _Trace:
 
 
 class EvacuationLearner(TabularLearner):
-    """Learns from episode to episode; see `TabularLearner`.
-
-    Attributes:
-        tables: what it has learned.
-    """
+    """Learns from episode to episode; see `TabularLearner`."""
 
     settings_type = EvacuationLearning
     shown = "mean_round", "mean round in which people were out"
@@ -168,14 +153,7 @@ class EvacuationLearner(TabularLearner):
         self.tables.load(arrays)
 
     def train(self, episode: int) -> float:
-        """Play one episode and learn from it.
-
-        Args:
-            episode: which, from 0; it decides seeds and rates.
-
-        Returns:
-            The mean sum of rewards.
-        """
+        """Play one episode and learn from it."""
         env, learning = self._env, self.learning
         seed, rng = self.draws(episode)
         env.begin(seed=seed)
@@ -210,7 +188,7 @@ class EvacuationLearner(TabularLearner):
         return float(total.mean())
 
     def greedy(self, seed: int) -> dict[str, float]:
-        """Play an episode with the best known choices and measure it."""
+        """Play an episode with the best known choices; its measures."""
         return {"mean_round": greedy_episode(self._watched, self.tables, seed)}
 
     def reference(self) -> tuple[str, float]:
@@ -259,16 +237,7 @@ class EvacuationLearner(TabularLearner):
 
 
 def greedy_episode(env: EvacuationEnv, tables: EvacuationTables, seed: int) -> float:
-    """Play an episode with the best known choices.
-
-    Args:
-        env: the environment, made with `record=True`.
-        tables: what is known.
-        seed: the environment's seed.
-
-    Returns:
-        As `mean_round`.
-    """
+    """Play an episode with the best known choices, in an environment made with `record=True`; as `mean_round`."""
     env.begin(seed=seed)
     exits = tables.tiles.exits
     while not env.over:
@@ -310,12 +279,7 @@ def _allowed(values: NDArray[np.float64], legal: NDArray[np.int8]) -> NDArray[np
 
 
 class EvacuationTablePlayer(Policy):
-    """Heads for the best known exit and makes the best known moves.
-
-    Args:
-        arrays: the shared table.
-        name: what the table is called, for errors.
-    """
+    """Heads for the best known exit and makes the best known moves."""
 
     def __init__(self, arrays: Arrays, name: str) -> None:
         self._arrays = arrays

@@ -48,16 +48,6 @@ class EvacuationTiles:
     Moves: (1) the exact offset to the cell one walks to, if it is within 4 cells; (2) direction and distance of that
     cell; (3) its direction and the people around; (4) exit, distance and round, the same for all moves; (5) its
     direction and the last move.
-
-    Attributes:
-        exit_size: entries of the table for exits.
-        move_size: entries of the table for moves.
-        exit_tilings: tilings of the former.
-        move_tilings: tilings of the latter.
-        exits: how many exits there are.
-
-    Args:
-        settings: the evacuation's settings.
     """
 
     def __init__(self, settings: EvacuationSettings) -> None:
@@ -98,14 +88,7 @@ class EvacuationTiles:
         self._move_starts, self.move_size = _starts(self._move_sizes)
 
     def of_exits(self, rows: Rows) -> Indices:
-        """Entries for the choice of an exit.
-
-        Args:
-            rows: (n, features).
-
-        Returns:
-            (n, exits, tilings).
-        """
+        """Entries for the choice of an exit, (n, exits, tilings), of rows (n, features)."""
         away = rows[:, self._groups["distance"]] * self._diagonal
         seen = rows[:, self._groups["people"]] * PEOPLE_SCALE
         headed = rows[:, self._groups["heading"]]
@@ -129,14 +112,7 @@ class EvacuationTiles:
         return np.stack(tilings, axis=-1) + self._exit_starts
 
     def of_moves(self, rows: Rows) -> Indices:
-        """Entries for a move.
-
-        Args:
-            rows: (n, features).
-
-        Returns:
-            (n, 9, tilings).
-        """
+        """Entries for a move, (n, 9, tilings), of rows (n, features)."""
         row, col = (
             _whole(rows[:, self._at[name]] * size) for name, size in zip(("row", "col"), self._extent, strict=True)
         )
@@ -168,14 +144,7 @@ class EvacuationTiles:
 
 
 class TileTable:
-    """The weights of one table, and how they learn.
-
-    Attributes:
-        weights: one per entry.
-
-    Args:
-        size: how many entries.
-    """
+    """The weights of one table, one per entry, and how they learn."""
 
     def __init__(self, size: int) -> None:
         self.weights = np.zeros(size)

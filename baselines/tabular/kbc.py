@@ -81,12 +81,9 @@ class KBCLearning(TabularSettings):
         points = int(contest.high - contest.low) + 1 if contest.integer else self.numbers
         size = contest.players * (self.bins + 1) * points * 8
         if size > MAX_BYTES:
-            raise SettingsError(
-                "bins",
-                self.bins,
-                f"{contest.players} players x {self.bins + 1} states x {points} numbers make a table of "
-                f"{size / GIB:,.3g} GiB, more than {MAX_BYTES // GIB}; take fewer bins, numbers or players",
-            )
+            counts = f"{contest.players} players x {self.bins + 1} states x {points} numbers"
+            much = f"{size / GIB:,.3g} GiB, more than {MAX_BYTES // GIB}; take fewer bins, numbers or players"
+            raise SettingsError("bins", self.bins, f"{counts} make a table of {much}")
 
     def owned(self) -> dict[str, Any]:
         """A repeated session without talk."""
@@ -115,12 +112,7 @@ def best_numbers(values: NDArray[Any], rng: np.random.Generator) -> NDArray[np.i
 
 
 class KBCLearner(TabularLearner):
-    """Learns from session to session; see `TabularLearner`.
-
-    Attributes:
-        values: (players, states, numbers) what each player thinks of each number in each state.
-        numbers: the numbers that can be chosen.
-    """
+    """Learns `values` (players, states, numbers) of the `numbers` that can be chosen; see `TabularLearner`."""
 
     settings_type = KBCLearning
     shown = "number", "mean number in the last round"
@@ -147,14 +139,7 @@ class KBCLearner(TabularLearner):
         self.values = arrays["values"].astype(np.float64)
 
     def train(self, episode: int) -> float:
-        """Play one session and learn from it.
-
-        Args:
-            episode: which, from 0; it decides seeds and rates.
-
-        Returns:
-            The mean sum of rewards, in units.
-        """
+        """Play one session and learn from it; the mean sum of rewards, in units."""
         env, learning = self._env, self.learning
         seed, rng = self.draws(episode)
         env.begin(seed=seed)
@@ -184,9 +169,6 @@ class KBCLearner(TabularLearner):
 
     def greedy(self, seed: int) -> dict[str, float]:
         """Play a session with the best known numbers and measure its last round.
-
-        Args:
-            seed: the environment's seed.
 
         Returns:
             `number`: the mean number named; `target`: the winning number; `distance`: how far the mean number is from
@@ -241,20 +223,11 @@ def numbers_of(contest: KBCSettings, points: int) -> NDArray[Any]:
 
 
 def alternatives(named: NDArray[Any], numbers: NDArray[Any], contest: KBCSettings) -> tuple[float, float]:
-    """How many players another number would have suited, while all others stay at theirs.
+    """The shares of players who would have got more, and at least as much, by another number, all others at theirs.
 
     Nobody in the first share means that the numbers are a Nash equilibrium of one round, nobody in the second that they
     are a strict one. The first says little where all winners are paid: there all naming the same number is always an
     equilibrium, since everybody wins.
-
-    Args:
-        named: what everybody named.
-        numbers: the numbers that can be named.
-        contest: the contest.
-
-    Returns:
-        The share of players who would have got more by another number, and of those who would have got at least as
-        much.
     """
     before = settle(named, contest).rewards
     better = as_good = 0
@@ -274,12 +247,7 @@ def alternatives(named: NDArray[Any], numbers: NDArray[Any], contest: KBCSetting
 
 
 class KBCTablePlayer(Policy):
-    """Names the best known number for the last winning number.
-
-    Args:
-        arrays: the learners' tables.
-        name: what the table is called, for errors.
-    """
+    """Names the best known number for the last winning number."""
 
     def __init__(self, arrays: Arrays, name: str) -> None:
         self._values = arrays["values"]
@@ -300,11 +268,8 @@ class KBCTablePlayer(Policy):
         if (float(contest.low), float(contest.high)) != (first, last) or (
             contest.integer and len(numbers_of(contest, 0)) != len(self._numbers)
         ):
-            raise SettingsError(
-                "policy",
-                f"tabular:{self._name}",
-                f"has learned {len(self._numbers)} numbers from {first:g} to {last:g}; this contest has others",
-            )
+            why = f"has learned {len(self._numbers)} numbers from {first:g} to {last:g}; this contest has others"
+            raise SettingsError("policy", f"tabular:{self._name}", why)
         self._contest = contest
         self._seat = {name: place % len(self._values) for place, name in enumerate(episode.agents)}
 

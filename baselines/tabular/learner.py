@@ -28,10 +28,6 @@ class TabularLearner(ABC):
         shown: the measure that the learning curve shows, and what its axis says.
         title: of the learning curve; `{}` stands for the preset.
         learning: its settings.
-        seed: its seed.
-
-    Args:
-        learning: its settings.
         seed: the only source of randomness.
     """
 
@@ -56,14 +52,7 @@ class TabularLearner(ABC):
 
     @abstractmethod
     def train(self, episode: int) -> float:
-        """Play one episode and learn from it.
-
-        Args:
-            episode: which, from 0; it decides seeds and rates.
-
-        Returns:
-            The mean sum of rewards.
-        """
+        """Play one episode (from 0; it decides seeds and rates) and learn from it; the mean sum of rewards."""
 
     @abstractmethod
     def greedy(self, seed: int) -> dict[str, float]:

@@ -20,12 +20,6 @@ LABEL = "tabular Q-learner"
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
     """A policy that plays a table.
 
-    Args:
-        scenario: the scenario's name, such as `"kbc"`.
-        argument: the table: a shipped one's name, or a path.
-        options: none are known.
-        chat: not used.
-
     Raises:
         RunError: the file is no table.
         SettingsError: there is no such table, it plays another scenario, or an option was given.

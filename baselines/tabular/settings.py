@@ -11,20 +11,15 @@ from llm_coop_envs.errors import SettingsError
 
 MAX_EPISODES = 10_000_000
 
-_OWNED = "is set by the learner; leave it out of changes"
-
 
 @dataclass(frozen=True, kw_only=True)
 class TabularSettings(Settings):
     """What all tabular learners share. Rates fall linearly from the first to the last episode.
 
     Attributes:
-        scenario: what is learned.
-        preset: the environment's preset.
         changes: settings of the environment that differ from the preset's.
         episodes: how many episodes are played for learning.
-        step_size: how far a value moves towards its new estimate in the first episode.
-        step_size_end: likewise in the last one.
+        step_size, step_size_end: how far a value moves towards its new estimate in the first and in the last one.
         discount: the worth of the next decision's value.
         curve_every: episodes between two points of the learning curve; also between two checkpoints.
         curve_seeds: episodes played without exploration for each point of the curve.
@@ -56,7 +51,7 @@ class TabularSettings(Settings):
             raise SettingsError("changes", self.changes, "must hold settings of the environment and their values")
         for name in self.owned():
             if name in self.changes:
-                raise SettingsError(name, self.changes[name], _OWNED)
+                raise SettingsError(name, self.changes[name], "is set by the learner; leave it out of changes")
         object.__setattr__(self, "changes", dict(self.changes))
 
     def owned(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from llm_coop_envs.baselines.stored import find_stored, shipped_in
 from llm_coop_envs.baselines.tabular.learner import learner_of
@@ -20,14 +19,7 @@ TABLE = "table.npz"
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTable:
-    """A table and where it comes from.
-
-    Attributes:
-        learning: the settings it was learned with.
-        seed: the seed.
-        episodes: after how many episodes.
-        arrays: what was learned.
-    """
+    """A table, the settings and the seed it was learned with, and after how many episodes."""
 
     learning: TabularSettings
     seed: int
@@ -39,15 +31,6 @@ class StoredTable:
         """The scenario it plays."""
         return self.learning.scenario
 
-    def about(self) -> dict[str, Any]:
-        """All but the arrays, as plain data."""
-        return {
-            "scenario": self.scenario,
-            "learning": self.learning.to_json(),
-            "seed": self.seed,
-            "episodes": self.episodes,
-        }
-
 
 def save(table: StoredTable, path: Path) -> None:
     """Write a table, at once or not at all; equal tables give equal bytes.
@@ -55,14 +38,13 @@ def save(table: StoredTable, path: Path) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    write_whole(path, pack_arrays(table.arrays, table.about(), level=6))
+    learned = {"scenario": table.scenario, "learning": table.learning.to_json()}
+    about = {**learned, "seed": table.seed, "episodes": table.episodes}
+    write_whole(path, pack_arrays(table.arrays, about, level=6))
 
 
 def load(name: str | Path) -> StoredTable:
-    """Read a table.
-
-    Args:
-        name: a path, a run folder, or the name of a shipped table.
+    """Read a table by a path, a run folder or the name of a shipped one.
 
     Raises:
         SettingsError: there is no such table.

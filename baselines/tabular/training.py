@@ -44,14 +44,8 @@ class TabularFolder(RunFolder):
 
 
 @dataclass
-class Progress:
-    """How far learning got.
-
-    Attributes:
-        done: episodes played.
-        rows: points of the learning curve so far.
-        rewards: mean sums of rewards of the episodes since the last point.
-    """
+class _Reached:
+    """How far learning got: episodes played, the curve so far, mean sums of rewards since its last point."""
 
     done: int = 0
     rows: list[Row] = field(default_factory=list)
@@ -61,22 +55,15 @@ class Progress:
 class Stopped(KeyboardInterrupt):
     """Ctrl-C was pressed; what was learned so far is kept."""
 
-    def __init__(self, episodes: int) -> None:
-        super().__init__(f"stopped after {episodes} episodes")
-        self.episodes = episodes
-
 
 def train(learning: TabularSettings, seed: int, folder: Path, report: Report | None = None) -> StoredTable:
     """Learn, going on with what is already in the folder.
 
     Args:
-        learning: the settings.
-        seed: the seed.
-        folder: where; made if it is not there.
+        learning: what and how.
+        seed: 0 or more.
+        folder: made if it is not there.
         report: called with the number of episodes played after each one, and the new point of the curve, if any.
-
-    Returns:
-        The result.
 
     Raises:
         MissingExtra: pyarrow or matplotlib (extra `study`) is not installed.
@@ -96,15 +83,16 @@ def train(learning: TabularSettings, seed: int, folder: Path, report: Report | N
                 _learn(learner, progress, asked, folder, report)
                 reference = learner.reference()
                 write_curve(progress.rows, learner, reference, folder)
-                save(_stored(learner, progress.done, _compact(learner.arrays())), folder / TABLE)
+                # Single precision is enough to play with.
+                kept = {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in learner.arrays().items()}
+                save(_stored(learner, progress.done, kept), folder / TABLE)
                 store.write(reference=list(reference))
     return load(folder / TABLE)
 
 
 def _learn(
-    learner: TabularLearner, progress: Progress, asked: Callable[[], bool], folder: Path, report: Report | None
+    learner: TabularLearner, progress: _Reached, asked: Callable[[], bool], folder: Path, report: Report | None
 ) -> None:
-    """Learn until the last episode, or until `asked` says so."""
     learning, rows, rewards = learner.learning, progress.rows, progress.rewards
     if not rows:
         rows.append({"episode": 0, "reward": None, **learner.point()})
@@ -122,7 +110,7 @@ def _learn(
         if row is not None or stop:
             _write_checkpoint(learner, progress, folder)
         if stop:
-            raise Stopped(done)
+            raise Stopped(f"stopped after {done} episodes")
 
 
 @contextmanager
@@ -145,12 +133,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _compact(arrays: Arrays) -> Arrays:
-    """Arrays in single precision: enough to play with."""
-    return {name: array.astype(np.float32) if array.dtype == np.float64 else array for name, array in arrays.items()}
-
-
-def _write_checkpoint(learner: TabularLearner, progress: Progress, folder: Path) -> None:
+def _write_checkpoint(learner: TabularLearner, progress: _Reached, folder: Path) -> None:
     curve = json.dumps({"rows": progress.rows, "rewards": progress.rewards}).encode()
     arrays = {**learner.arrays(), _CURVE: np.frombuffer(curve, dtype=np.uint8)}
     save(_stored(learner, progress.done, arrays), folder / CHECKPOINT)
@@ -160,15 +143,14 @@ def _stored(learner: TabularLearner, episodes: int, arrays: Arrays) -> StoredTab
     return StoredTable(learning=learner.learning, seed=learner.seed, episodes=episodes, arrays=arrays)
 
 
-def _restore(learner: TabularLearner, folder: Path) -> Progress:
-    """Go back to the last checkpoint, if there is one."""
+def _restore(learner: TabularLearner, folder: Path) -> _Reached:
     path = folder / CHECKPOINT
     if not path.exists():
-        return Progress()
+        return _Reached()
     try:
         found = load(path)
         curve = json.loads(found.arrays.pop(_CURVE).tobytes())
         learner.load(found.arrays)
-        return Progress(done=found.episodes, rows=list(curve["rows"]), rewards=list(curve["rewards"]))
+        return _Reached(done=found.episodes, rows=list(curve["rows"]), rewards=list(curve["rewards"]))
     except (KeyError, TypeError, ValueError, RunError) as error:
         raise RunError(f"{path} is damaged; delete it to begin anew") from error

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,109 +12,51 @@ from rich.markup import escape
 from rich.table import Table
 
 from llm_coop_envs.benchmarks.cli.messages import sentences
+from llm_coop_envs.benchmarks.cli.run_options import KIND, RunOptions, option, with_options
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.run.cost import Cost, Row
 
-_PLAYERS = "Who plays, as for llm-coop run"
-_TIME = "What is assumed for the time"
-
-
-def _option(help_text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
-    return typer.Option(*names, help=help_text, rich_help_panel=panel, show_default=False, **more)
+# What changes neither prompts nor prices nor time.
+_WITHOUT = (
+    *("key_env", "client", "stream", "timeout", "budget", "max_calls", "max_tokens"),
+    *("replay", "cache", "sample", "part"),
+)
 
 
 @sentences
+@with_options(without=_WITHOUT)
 def cost_command(
     study: Annotated[str, typer.Argument(help="A shipped study's name (see 'llm-coop list') or a YAML file.")],
-    model: Annotated[str | None, _option("The model, such as openai/gpt-4o-mini.", "--model")] = None,
-    prices: Annotated[
-        Path | None, _option("A YAML file of prices per million tokens. (default: litellm's table)", "--prices")
-    ] = None,
-    episodes: Annotated[
-        int, typer.Option("--episodes", min=1, help="Episodes of each condition that are played for the estimate.")
-    ] = 1,
-    as_json: Annotated[bool, _option("Print JSON.", "--json")] = False,
-    seed: Annotated[int | None, _option("Replaces the study's seed.", "--seed", min=0, panel=_PLAYERS)] = None,
-    policy: Annotated[
-        str | None,
-        _option("Plays all seats. (default: llm, if no model plays in the study)", "--policy", panel=_PLAYERS),
-    ] = None,
-    seat: Annotated[
-        list[str] | None, _option("SEAT=POLICY; may be given several times.", "--seat", panel=_PLAYERS)
-    ] = None,
-    preset: Annotated[
-        str | None,
-        _option("The papers' settings: a preset's name, or none. (default: team_up)", "--preset", panel=_PLAYERS),
-    ] = None,
-    pack: Annotated[str | None, _option("The prompt pack: a shipped one's name.", "--pack", panel=_PLAYERS)] = None,
-    answers: Annotated[
-        str | None, _option("How answers are asked for: plain, json or reason.", "--answers", panel=_PLAYERS)
-    ] = None,
-    persona: Annotated[
-        list[str] | None, _option("A persona of the pack; may be given several times.", "--persona", panel=_PLAYERS)
-    ] = None,
-    parameters: Annotated[
-        Path | None,
-        _option("A YAML file of model parameters, for the preset's.", "--parameters", panel=_PLAYERS),
-    ] = None,
-    base_url: Annotated[
-        str | None,
-        _option("The model is served here; its price then comes from --prices only.", "--base-url", panel=_PLAYERS),
-    ] = None,
-    latency: Annotated[
-        float, typer.Option("--latency", min=0, help="Seconds from a question to its answer.", rich_help_panel=_TIME)
-    ] = 1.0,
-    in_flight: Annotated[
-        int | None, _option("At most so many requests at the same time.", "--in-flight", min=1, panel=_TIME)
-    ] = None,
-    requests_per_minute: Annotated[
-        int | None, _option("What the provider allows.", "--requests-per-minute", min=1, panel=_TIME)
-    ] = None,
-    tokens_per_minute: Annotated[
-        int | None, _option("What the provider allows.", "--tokens-per-minute", min=1, panel=_TIME)
-    ] = None,
-    at_once: Annotated[
-        int | None,
-        _option("Episodes played side by side. (default: 128)", "--episodes-at-once", min=1, panel=_TIME),
-    ] = None,
+    options: RunOptions,
+    played: Annotated[int, typer.Option(min=1, help="Episodes of each condition that are played by script.")] = 1,
+    latency: Annotated[float, typer.Option(min=0, help="Seconds from a question to its answer.")] = 1.0,
+    as_json: Annotated[bool, option("Print JSON.", "--json")] = False,
 ) -> None:
     """Estimate calls, tokens, money and time of a study with a language model. Nobody is asked."""
-    from llm_coop_envs.benchmarks.cli.run_options import RunOptions
-    from llm_coop_envs.benchmarks.run.asking import AT_ONCE
     from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
     from llm_coop_envs.benchmarks.study.study import load_study
     from llm_coop_envs.policies.llm.asking.live import known_prices
 
-    plan = load_study(study, seed)
-    if policy is None and not seat and not plan.models:
-        policy = "llm"
-    options = RunOptions(
-        policy=policy,
-        seats=tuple(seat or ()),
-        model=model,
-        preset=preset,
-        pack=pack,
-        answers=answers,
-        personas=tuple(persona or ()),
-        parameters=parameters,
-        base_url=base_url,
-    )
-    plan = options.players(plan)
-    known = known_prices(options.asking().endpoints(plan), None if prices is None else prices.expanduser())
+    plan = load_study(study, options.seed)
+    if options.policy is None and not options.seat and not plan.models:
+        options = replace(options, policy=KIND)
+    plan = options.study(plan)
+    asking = options.asking()
+    known = known_prices(asking.endpoints(plan), None if options.prices is None else options.prices.expanduser())
     pace = Pace(
         latency=latency,
-        at_once=at_once or AT_ONCE,
-        in_flight=in_flight,
-        requests_per_minute=requests_per_minute,
-        tokens_per_minute=tokens_per_minute,
+        at_once=asking.at_once,
+        in_flight=options.in_flight,
+        requests_per_minute=options.requests_per_minute,
+        tokens_per_minute=options.tokens_per_minute,
     )
     with Console(stderr=True).status("Playing by script") as status:
         cost = estimate_cost(
             plan,
             known.get,
             pace,
-            episodes=episodes,
+            episodes=played,
             watch=lambda condition, one: status.update(f"Playing by script: {escape(condition)}, seed {one}"),
         )
     if as_json:

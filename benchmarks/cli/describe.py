@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from llm_coop_envs.benchmarks.cli.messages import print_pairs, sentences
+from llm_coop_envs.benchmarks.cli.messages import print_pairs, sentences, two_columns
 
 
 @sentences
@@ -42,6 +42,11 @@ def describe_command(
         key: ", ".join(f"{k}={v!r}" for k, v in value.items()) or "the defaults" for key, value in told.presets.items()
     }
     print_pairs(console, "Presets", presets)
-    print_pairs(console, "Policies (scripted)", told.policies)
-    console.print("\n[bold]Metrics of an episode[/]")
-    console.print(escape(told.metrics), highlight=False)
+    console.print("\n[bold]Policies[/]  (scripted ones, and a language model; options as in 'NAME {option: value}')")
+    table = two_columns()
+    for policy in told.policies:
+        table.add_row(f"  {escape(policy.name)}", escape(policy.about))
+        for one in policy.options:
+            table.add_row(f"    {escape(one.name)}", escape(f"{one.about} (default: {one.default!r})"))
+    console.print(table)
+    print_pairs(console, "Measures of an episode", told.metrics)

@@ -39,7 +39,7 @@ def film_command(
     from llm_coop_envs.render.film import Film, form_of, need_ffmpeg, write_film
     from llm_coop_envs.render.scenes.from_events import frames
     from llm_coop_envs.render.screen.canvas import View
-    from llm_coop_envs.render.screen.draw import frame, usual_size
+    from llm_coop_envs.render.screen.draw import frame, picture_of
     from llm_coop_envs.storage.files import whole
 
     out = out.expanduser()
@@ -48,7 +48,7 @@ def film_command(
     Film(fps=fps, per=per or "step", scale=scale, colour=colour)
     recording = read_recording(run.expanduser(), condition, seed)
     scenes = frames(recording.events, per=per or scenario_of(recording.events[0]["scenario"]).film)
-    width, height = usual_size(scenes[0]) if size is None else _size(size)
+    width, height = picture_of(scenes[0]).size if size is None else _size(size)
     film = Film(fps=fps, width=width, height=height, scale=scale, colour=colour, per=per or "step")
     view = View(
         size=(round(film.width / film.scale), round(film.height / film.scale)), scale=film.scale, colour=film.colour

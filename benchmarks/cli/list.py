@@ -12,9 +12,8 @@ from llm_coop_envs.benchmarks.cli.messages import sentences, two_columns
 def list_command() -> None:
     """Show scenarios, presets, wordings, policies, trained networks and studies."""
     from llm_coop_envs.baselines.deep.shipped import trained_lines
-    from llm_coop_envs.benchmarks import comparison
     from llm_coop_envs.benchmarks.pages.describe import all_scenarios, first_line, policy_lines
-    from llm_coop_envs.benchmarks.study.study import load_study, shipped_studies
+    from llm_coop_envs.benchmarks.study.study import read_description, shipped_studies
     from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
     from llm_coop_envs.policies.llm.playing.presets import presets
 
@@ -43,7 +42,6 @@ def list_command() -> None:
     console.print("\n[bold]Studies[/]")
     table = two_columns()
     for name, path in shipped_studies().items():
-        table.add_row(f"  {name}", escape(load_study(str(path)).description))
-    table.add_row(f"  {comparison.NAME}", escape(comparison.ABOUT))
+        table.add_row(f"  {name}", escape(read_description(path)))
     console.print(table)
     console.print("\nMore about one scenario: llm-coop describe evacuation", highlight=False)

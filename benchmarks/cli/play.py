@@ -53,14 +53,8 @@ def play_command(
     need_arrow()
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then
-    game = plan_game(
-        scenario,
-        seats=seat or seats,
-        others=others,
-        preset=preset,
-        settings=read_pairs("--set", changed or ()),
-        seed=seed,
-    )
+    settings = read_pairs("--set", changed or ())
+    game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
     command = f"llm-coop play {scenario}"
     if terminal:
         from llm_coop_envs.policies.human.terminal import TerminalHuman

@@ -31,13 +31,8 @@ def report_command(
     ] = 0.05,
 ) -> None:
     """Write a run's report: one HTML page that holds everything, and its figures as PNG files."""
-    from llm_coop_envs.benchmarks.comparison.report import write_comparison
-    from llm_coop_envs.benchmarks.comparison.runs import is_comparison
     from llm_coop_envs.benchmarks.report.build import write_report
 
-    folder, where = run.expanduser(), None if out is None else out.expanduser()
-    if is_comparison(folder):
-        page = write_comparison(folder, where, partial=partial)
-    else:
-        page = write_report(folder, where, partial=partial, invalid_above=invalid_above)
+    where = None if out is None else out.expanduser()
+    page = write_report(run.expanduser(), where, partial=partial, invalid_above=invalid_above)
     typer.echo(f"Report: {page}")

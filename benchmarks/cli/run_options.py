@@ -1,72 +1,142 @@
-"""From the options of `llm-coop run` to who plays, and how models are asked."""
+"""The options that say who plays a study, what of it, and how models are asked: declared once, for every command."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from llm_coop_envs.benchmarks.run.asking import AT_ONCE, Asking
-from llm_coop_envs.benchmarks.study.seating import Given, read_player, read_seat, with_players
-from llm_coop_envs.benchmarks.study.study import Study
-from llm_coop_envs.benchmarks.study.yaml_source import read_yaml_file
-from llm_coop_envs.core.settings import plain, suggestion
+import typer
+
 from llm_coop_envs.errors import StudyError
 
+if TYPE_CHECKING:
+    from llm_coop_envs.benchmarks.run.asking import Asking
+    from llm_coop_envs.benchmarks.study.seating import Given
+    from llm_coop_envs.benchmarks.study.study import Study
+
 KIND = "llm"
+
+_STUDY = "What is played"
+_PLAYERS = "Who plays"
+_MODELS = "Language models: what they are asked"
+_ENDPOINT = "Language models: where they are reached"
+_ANSWERS = "Language models: what they may cost, and where answers come from"
+
+
+def option(help_text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """An option whose default its help tells itself, if at all."""
+    return typer.Option(*names, help=help_text, rich_help_panel=panel, show_default=False, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of `llm-coop run` that say who plays and how models are asked, as given."""
+    """What was given; each field is the option of its name, and its help says what it is."""
 
-    policy: str | None = None
-    seats: tuple[str, ...] = ()
-    model: str | None = None
-    preset: str | None = None
-    pack: str | None = None
-    answers: str | None = None
-    personas: tuple[str, ...] = ()
-    temperature: float | None = None
-    parameters: Path | None = None
-    base_url: str | None = None
-    key_env: str | None = None
-    client: str | None = None
-    stream: bool = False
-    timeout: float | None = None
-    in_flight: int | None = None
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    budget: float | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    prices: Path | None = None
-    replay: Path | None = None
-    cache: Path | None = None
-    sample: int | None = None
-    part: str | None = None
-    at_once: int = AT_ONCE
+    seed: Annotated[int | None, option("Replaces the study's seed.", min=0, panel=_STUDY)] = None
+    only: Annotated[
+        list[str] | None,
+        option("Only these conditions: a name or a pattern such as 'kbc*'. May be given several times.", panel=_STUDY),
+    ] = None
+    episodes: Annotated[int | None, option("Episodes of each condition.", min=1, panel=_STUDY)] = None
+    rounds: Annotated[int | None, option("Rounds of each episode.", min=1, panel=_STUDY)] = None
+    policy: Annotated[
+        str | None,
+        option(
+            "Plays all seats of all conditions, or of those that wait for a player: NAME, 'NAME {option: value}' or "
+            "'NAME @options.yaml'; 'llm' or 'llm:MODEL' is a language model.",
+            panel=_PLAYERS,
+        ),
+    ] = None
+    seat: Annotated[
+        list[str] | None,
+        option(
+            "SEAT=POLICY, as for --policy; a seat is firm_0, or firm_*. May be given several times.", panel=_PLAYERS
+        ),
+    ] = None
+    model: Annotated[str | None, option("The model of --policy llm, such as openai/gpt-4o-mini.", panel=_MODELS)] = None
+    preset: Annotated[
+        str | None, option("The papers' settings: a preset's name, or none. (default: team_up)", panel=_MODELS)
+    ] = None
+    pack: Annotated[str | None, option("The prompt pack: a name or a folder. (default: en-a)", panel=_MODELS)] = None
+    answers: Annotated[str | None, option("How answers are asked for: plain, json or reason.", panel=_MODELS)] = None
+    persona: Annotated[
+        list[str] | None,
+        option("A persona of the pack; several are dealt to the seats in equal blocks.", panel=_MODELS),
+    ] = None
+    temperature: Annotated[float | None, option("Replaces the preset's temperature.", panel=_MODELS)] = None
+    parameters: Annotated[
+        Path | None,
+        option("A YAML file of model parameters by scenario or call, for the preset's.", panel=_MODELS),
+    ] = None
+    base_url: Annotated[
+        str | None, option("An OpenAI-compatible server, such as http://127.0.0.1:8000/v1.", panel=_ENDPOINT)
+    ] = None
+    key_env: Annotated[str | None, option("The environment variable that holds the key.", panel=_ENDPOINT)] = None
+    client: Annotated[str | None, option("auto, lean, openai or litellm. (default: auto)", panel=_ENDPOINT)] = None
+    stream: Annotated[bool, option("Ask for answers in pieces.", "--stream", panel=_ENDPOINT)] = False
+    timeout: Annotated[float | None, option("Seconds for one attempt. (default: 300)", panel=_ENDPOINT)] = None
+    in_flight: Annotated[int | None, option("At most so many requests at the same time.", min=1, panel=_ENDPOINT)] = (
+        None
+    )
+    requests_per_minute: Annotated[int | None, option("What the provider allows.", min=1, panel=_ENDPOINT)] = None
+    tokens_per_minute: Annotated[int | None, option("What the provider allows.", min=1, panel=_ENDPOINT)] = None
+    budget: Annotated[float | None, option("US dollars that are never passed.", min=0, panel=_ANSWERS)] = None
+    max_calls: Annotated[int | None, option("Calls that are never passed.", min=0, panel=_ANSWERS)] = None
+    max_tokens: Annotated[
+        int | None, option("Tokens, of questions and answers, that are never passed.", min=0, panel=_ANSWERS)
+    ] = None
+    prices: Annotated[
+        Path | None,
+        option("A YAML file of prices per million tokens. (default: litellm's table)", panel=_ANSWERS),
+    ] = None
+    replay: Annotated[
+        Path | None, option("A run folder whose journal answers; nobody is asked, no key needed.", panel=_ANSWERS)
+    ] = None
+    cache: Annotated[Path | None, option("A folder of answers shared between runs.", panel=_ANSWERS)] = None
+    sample: Annotated[int | None, option("Which shared answer to take above temperature 0.", min=0, panel=_ANSWERS)] = (
+        None
+    )
+    part: Annotated[
+        str | None, option("A name for this process's share, if several write one run.", panel=_ANSWERS)
+    ] = None
+    episodes_at_once: Annotated[
+        int | None, option("Episodes played side by side. (default: 128)", min=1, panel=_ANSWERS)
+    ] = None
 
-    def players(self, study: Study) -> Study:
-        """The study with the players that were given.
+    def study(self, study: Study) -> Study:
+        """What is played of a study, with the players that were given.
 
         Raises:
-            LlmCoopError: they cannot play it.
+            LlmCoopError: they cannot play it, or it has no such conditions, episodes or rounds.
         """
+        from llm_coop_envs.benchmarks.study.selection import select
+
+        return select(self._players(study), only=self.only or (), episodes=self.episodes, rounds=self.rounds)
+
+    def _players(self, study: Study) -> Study:
+        """The study with the players that were given."""
+        from llm_coop_envs.benchmarks.study.seating import Given, read_player, read_seat, with_players
+        from llm_coop_envs.benchmarks.study.study import GIVEN_MODEL
+
         everyone = None if self.policy is None else read_player(self.policy)
-        seats = [read_seat(text) for text in self.seats]
+        if everyone is None and self.model is not None and any(one.awaits == GIVEN_MODEL for one in study.optional):
+            everyone = Given(name=KIND, options={})
+        seats = [read_seat(text) for text in self.seat or ()]
         given = [one for one in (everyone, *(player for _, player in seats)) if one is not None]
         if not any(one.asks_a_model for one in given):
             self._no_model_options()
         if not given:
             return study
-        options = self.model_options()
+        options = self._model_options()
         return with_players(
             study,
-            None if everyone is None else self.complete(everyone, options),
-            [(pattern, self.complete(player, options)) for pattern, player in seats],
+            None if everyone is None else self._complete(everyone, options),
+            [(pattern, self._complete(player, options)) for pattern, player in seats],
         )
 
     def asking(self) -> Asking:
@@ -75,6 +145,8 @@ class RunOptions:
         Raises:
             LlmCoopError: a value is impossible.
         """
+        from llm_coop_envs.benchmarks.run.asking import AT_ONCE, Asking
+
         endpoint: dict[str, Any] = {
             "base_url": self.base_url,
             "key_env": self.key_env,
@@ -103,7 +175,7 @@ class RunOptions:
             replay=self.replay,
             cache=self.cache,
             sample=self.sample,
-            at_once=self.at_once,
+            at_once=self.episodes_at_once or AT_ONCE,
         )
 
     def with_more(self) -> RunOptions:
@@ -118,16 +190,18 @@ class RunOptions:
             value = getattr(self, one.name)
             if value == one.default:
                 continue
-            flag = "--" + _FLAGS.get(one.name, one.name).replace("_", "-")
+            flag = "--" + one.name.replace("_", "-")
             if value is True:
                 found.append(flag)
             else:
-                for part in value if isinstance(value, tuple) else (value,):
+                for part in value if isinstance(value, list) else (value,):
                     found += [flag, str(part)]
         return found
 
-    def complete(self, player: Given, options: Mapping[str, Any]) -> Given:
+    def _complete(self, player: Given, options: Mapping[str, Any]) -> Given:
         """A language model with the options for all of them; its own go first."""
+        from llm_coop_envs.benchmarks.study.seating import Given
+
         if not player.asks_a_model:
             return player
         name = player.name
@@ -137,12 +211,12 @@ class RunOptions:
             name = f"{KIND}:{self.model}"
         return Given(name=name, options={**options, **player.options})
 
-    def model_options(self) -> dict[str, Any]:
+    def _model_options(self) -> dict[str, Any]:
         """What all language models of the run are given, unless their own options say otherwise."""
         given = {"preset": self.preset, "pack": self.pack, "answers": self.answers}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if self.personas:
-            options["personas"] = list(self.personas)
+        if self.persona:
+            options["personas"] = list(self.persona)
         parameters = self._parameters()
         if parameters is not None:
             options["parameters"] = parameters
@@ -150,16 +224,19 @@ class RunOptions:
 
     def _parameters(self) -> dict[str, Any] | None:
         """Model parameters, if they are not the preset's."""
-        from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
-        from llm_coop_envs.policies.llm.playing.presets import presets
-
         if self.parameters is not None:
+            from llm_coop_envs.benchmarks.study.yaml_source import read_yaml_file
+
             if self.temperature is not None:
                 raise StudyError("--temperature: stands in the file of --parameters; leave one of them out")
             _, spot = read_yaml_file(self.parameters)
             return {name: one.plain() for name, one in spot.mapping().items()}
         if self.temperature is None:
             return None
+        from llm_coop_envs.core.settings import plain, suggestion
+        from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
+        from llm_coop_envs.policies.llm.playing.presets import presets
+
         preset, known = self.preset or PRESET, {NO_PRESET: {}, **presets()}
         if preset not in known:
             raise StudyError(f"--preset {preset}: is no preset; {suggestion(preset, known)}")
@@ -168,10 +245,35 @@ class RunOptions:
 
     def _no_model_options(self) -> None:
         """Refuse what only a language model given here could obey."""
-        for name in ("model", "preset", "pack", "answers", "personas", "temperature", "parameters"):
+        for name in ("model", "preset", "pack", "answers", "persona", "temperature", "parameters"):
             if getattr(self, name):
-                flag = _FLAGS.get(name, name)
-                raise StudyError(f"--{flag}: for whom? Say who is played by a model: --policy llm, or --seat SEAT=llm")
+                raise StudyError(f"--{name}: for whom? Say who is played by a model: --policy llm, or --seat SEAT=llm")
 
 
-_FLAGS = {"seats": "seat", "personas": "persona", "at_once": "episodes-at-once"}
+def with_options(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `RunOptions`, which it is handed as `options`.
+
+    Args:
+        without: those that the command does not have.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(RunOptions, include_extras=True)
+        chosen = [one for one in dataclasses.fields(RunOptions) if one.name not in without]
+
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            options = RunOptions(**{one.name: given.pop(one.name) for one in chosen})
+            command(options=options, **given)
+
+        own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
+        more = [
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
+            for one in chosen
+        ]
+        parameters = [*own, *more]
+        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
+        return wrapped
+
+    return decorate

@@ -72,7 +72,7 @@ def train_command(
         episodes=episodes,
         hyper=read_pairs("--hyper", hyper or ()),
     )
-    from llm_coop_envs.baselines.deep.train import Progress, train
+    from llm_coop_envs.baselines.deep.train import train
 
     if plan.algo != MASKABLE_PPO == default_algorithm(plan.environment()):
         note(
@@ -85,10 +85,10 @@ def train_command(
     headline = find_scenario(env).measured.headline[:1]
     begun = time.perf_counter()
 
-    def tell(progress: Progress) -> None:
-        shown = [f"{name} {progress.means[name]:.4g}" for name in headline if name in progress.means]
-        told = ", ".join([*shown, f"return {progress.means['return_mean']:.5g}"])
-        note(f"{progress.done:>11,} of {progress.total:,} steps, {progress.seconds:.0f} s: {told}")
+    def tell(done: int, means: dict[str, float], seconds: float) -> None:
+        shown = [f"{name} {means[name]:.4g}" for name in headline if name in means]
+        told = ", ".join([*shown, f"return {means['return_mean']:.5g}"])
+        note(f"{done:>11,} of {plan.steps:,} steps, {seconds:.0f} s: {told}")
 
     try:
         made = train(plan, folder, command=shlex.join(parts), tell=tell)

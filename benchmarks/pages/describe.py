@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from gymnasium import spaces
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.settings import plain
+from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.settings import Settings, plain
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting.
+    """One setting, or one option of a policy.
 
     Attributes:
         name: its name.
         default: its default value.
-        about: what it means, from the class's docstring.
+        about: what it means, from the docstring.
     """
 
     name: str
@@ -31,20 +31,35 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PolicyText:
+    """A policy, for people.
+
+    Attributes:
+        name: its full name.
+        about: one line.
+        options: what it may be given.
+    """
+
+    name: str
+    about: str
+    options: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Description:
     """A scenario, for people.
 
     Attributes:
         scenario: the scenario.
-        about: the environment's own words, as paragraphs.
+        about: the environment's own words, as blocks: paragraphs of one line, lists and indented lines as they are.
         settings: all settings, the shared ones last.
         presets: the settings each preset changes.
         phases: the phases of a round with talk.
         agents: the first and last agent with the default settings.
         spaces: the parts of one agent's observation and action.
         features: the names of the numeric features.
-        metrics: what is measured of an episode, in the words of its function.
-        policies: one line for each policy, by full name.
+        metrics: what each measure of an episode means, by name.
+        policies: its scripted policies, and the language model.
         wordings: the shipped wordings.
     """
 
@@ -56,8 +71,8 @@ class Description:
     agents: tuple[str, str]
     spaces: Mapping[str, str]
     features: tuple[str, ...]
-    metrics: str
-    policies: Mapping[str, str]
+    metrics: Mapping[str, str]
+    policies: tuple[PolicyText, ...]
     wordings: tuple[str, ...]
 
 
@@ -77,15 +92,18 @@ def describe(name: str) -> Description:
     }
     return Description(
         scenario=scenario,
-        about=tuple(_paragraphs(_before_sections(inspect.getdoc(type(env)) or ""))),
-        settings=_settings(scenario),
+        about=tuple(_blocks(_before_sections(inspect.getdoc(type(env)) or ""))),
+        settings=_settings(scenario.settings_type),
         presets={key: plain(dict(value)) for key, value in scenario.settings_type.presets.items()},
         phases=env.phases,
         agents=(agent, env.possible_agents[-1]),
         spaces=parts,
         features=env.feature_names,
-        metrics=_told(inspect.getdoc(scenario.measured.episode) or ""),
-        policies=policy_lines(scenario),
+        metrics=scenario.measured.about,
+        policies=(
+            *(_policy(f"{scenario.name}/{name}", make) for name, make in scenario.policies.items()),
+            _model(scenario),
+        ),
         wordings=tuple(scenario.wordings),
     )
 
@@ -96,6 +114,33 @@ def policy_lines(scenario: Scenario) -> dict[str, str]:
         f"{scenario.name}/{name}": (inspect.getdoc(factory) or "").split("\n")[0]
         for name, factory in scenario.policies.items()
     }
+
+
+def _policy(name: str, make: Callable[..., Any]) -> PolicyText:
+    """What a factory's docstring says."""
+    told = inspect.getdoc(make) or ""
+    # Those that inherit their options inherit what is said of them.
+    kinds = make.__mro__ if isinstance(make, type) else (make,)
+    meant = {key: text for kind in reversed(kinds) for key, text in entries(kind.__doc__ or "", "Args").items()}
+    options = tuple(
+        Setting(name=one.name, default=None if one.default is one.empty else plain(one.default), about=meant[one.name])
+        for one in inspect.signature(make).parameters.values()
+        if one.name in meant
+    )
+    return PolicyText(name=name, about=told.split("\n")[0], options=options)
+
+
+def _model(scenario: Scenario) -> PolicyText:
+    """The language model, with its settings and those of the scenario's workflow."""
+    from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+
+    workflow = load(scenario.workflow)
+    own = _settings(LLMSettings) + (() if workflow is None else _settings(workflow.settings_type))
+    return PolicyText(
+        name="llm",
+        about="A language model: llm:MODEL; --preset gives it a paper's settings.",
+        options=tuple(one for one in own if one.name != "options"),
+    )
 
 
 def first_line(scenario: Scenario) -> str:
@@ -119,24 +164,26 @@ def _parts(space: spaces.Dict) -> dict[str, Any]:
     return dict(space.spaces)
 
 
-def _settings(scenario: Scenario) -> tuple[Setting, ...]:
-    kind = scenario.settings_type
+def _settings(kind: type[Settings]) -> tuple[Setting, ...]:
+    """The fields of settings, the shared ones last."""
     about: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        about.update(attribute_docs(base.__dict__.get("__doc__") or ""))
+        about.update(entries(base.__dict__.get("__doc__") or "", "Attributes"))
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
     shared = [f for f in fields(kind) if f.init and f not in own]
-    return tuple(
-        Setting(name=f.name, default=plain(getattr(kind, f.name, None)), about=about.get(f.name, ""))
-        for f in (*own, *shared)
-    )
+    found = []
+    for f in (*own, *shared):
+        default = f.default_factory() if f.default_factory is not MISSING else f.default
+        default = None if default is MISSING else plain(default)
+        found.append(Setting(name=f.name, default=default, about=about.get(f.name, "")))
+    return tuple(found)
 
 
-def attribute_docs(docstring: str) -> dict[str, str]:
-    """The entries of a Google-style `Attributes:` section, each as one paragraph."""
+def entries(docstring: str, section: str) -> dict[str, str]:
+    """The entries of a Google-style section such as `Attributes`, each as one paragraph."""
     found: dict[str, list[str]] = {}
     name = ""
-    for line in _section(inspect.cleandoc(docstring), "Attributes").splitlines():
+    for line in _section(inspect.cleandoc(docstring), section).splitlines():
         entry = re.match(r"(\w+): ?(.*)", line)
         if entry:
             name = entry[1]
@@ -152,14 +199,11 @@ def _section(docstring: str, title: str) -> str:
     return inspect.cleandoc("\n" + match[1]) if match else ""
 
 
-def _told(docstring: str) -> str:
-    """What a function says it returns, or else everything after its first line."""
-    return _section(docstring, "Returns") or _before_sections("\n".join(docstring.split("\n")[1:])).strip()
-
-
 def _before_sections(docstring: str) -> str:
     return re.split(r"^(?:Args|Attributes|Returns|Raises):\n", docstring, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def _paragraphs(text: str) -> list[str]:
-    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+def _blocks(text: str) -> list[str]:
+    """What stands between empty lines: a paragraph becomes one line, everything else keeps its lines."""
+    blocks = [part.strip("\n") for part in re.split(r"\n\s*\n", text) if part.strip()]
+    return [block if re.search(r"^(\s|[-*|] |\d+[.)] )", block, re.M) else " ".join(block.split()) for block in blocks]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from llm_coop_envs.benchmarks.pages.describe import Description, all_scenarios, describe
+from llm_coop_envs.benchmarks.pages.describe import Description, PolicyText, all_scenarios, describe
 
 HEAD = """# The environments
 
@@ -40,7 +40,7 @@ def _section(told: Description) -> str:
         "",
         f"    env = llm_coop_envs.{name}_v0.parallel_env()",
         "",
-        *(f"{paragraph}\n" for paragraph in told.about),
+        *(f"{block}\n" for block in told.about),
         f"**Agents:** `{told.agents[0]}` to `{told.agents[1]}` by default. **Phases:** "
         + ", ".join(f"`{phase}`" for phase in told.phases)
         + " (no `talk` with `talk=False`). **Wordings:** "
@@ -69,14 +69,21 @@ def _section(told: Description) -> str:
         "",
         "### Metrics of an episode",
         "",
-        told.metrics,
+        "| measure | meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {_cell(about)} |" for name, about in told.metrics.items()),
         "",
         "### Scripted policies",
         "",
-        *(f"- `{policy}`: {about}" for policy, about in told.policies.items()),
+        *(line for policy in told.policies if policy.name != "llm" for line in _policy(policy)),
         "",
     ]
     return "\n".join(lines)
+
+
+def _policy(told: PolicyText) -> list[str]:
+    options = (f"  - `{one.name}` ({_value(one.default)}): {one.about}" for one in told.options)
+    return [f"- `{told.name}`: {told.about}", *options]
 
 
 def _value(value: Any) -> str:

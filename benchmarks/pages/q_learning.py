@@ -4,12 +4,15 @@
 
 A test compares the page with what this prints, so that no number in it can drift. The records are
 `baselines/q_learning/recorded.json` (written by `reproduce`), `benchmarks/speed/q_learning.json` (written by the
-speed benchmark) and `benchmarks/comparison/recorded.json` (the table of a comparison's report).
+speed benchmark) and `collusion_comparison.json` beside this file: the table of a report on that study, written by
+
+    python -m llm_coop_envs.benchmarks.pages.q_learning RUN
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,14 @@ from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_tabl
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
-from llm_coop_envs.benchmarks.comparison.report import WHY
+from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.bertrand.comparison_report import WHY, plain_table
 from llm_coop_envs.core.settings import plain
 
 HERE = Path(__file__).parents[1]
 SPEED = HERE / "speed" / "q_learning.json"
-COMPARISON = HERE / "comparison" / "recorded.json"
+COMPARISON = Path(__file__).with_name("collusion_comparison.json")
 PROSE = Path(__file__).with_name("q_learning.md")
 
 _PERIODS = 12
@@ -180,5 +185,14 @@ def _comparison(record: dict[str, Any]) -> str:
     return table(["player", *record["head"][1:]], rows) + "\n\n" + "\n\n".join(record["notes"])
 
 
+def record(folder: Path) -> None:
+    """Keep the comparison's table of a run of `collusion_comparison`."""
+    (section,), _ = read_run(open_run(folder))
+    COMPARISON.write_text(json.dumps(plain_table(section.tables()[0]), indent=1) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    print(page(), end="")
+    if sys.argv[1:]:
+        record(Path(sys.argv[1]))
+    else:
+        print(page(), end="")

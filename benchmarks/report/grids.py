@@ -14,7 +14,7 @@ from llm_coop_envs.render.charts.curves import Panel, draw_panels
 MOST_SEEDS = 6
 MOST_ROWS = 8
 #: The longest title of a small panel, in characters.
-SMALL_TITLE = 22
+SMALL_TITLE = 20
 
 PanelRows = list[list[Panel | None]]
 

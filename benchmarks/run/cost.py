@@ -175,11 +175,15 @@ def estimate_cost(
     chat = DryChat(scripted_answer, price_of, counter_of)
     found = []
     for condition in study.conditions:
+        if not condition.asks_a_model:
+            continue
         seeds = condition.seeds[:episodes]
         for seed in seeds:
             watch(condition.name, seed)
             asyncio.run(play_episode(study.seed, condition, seed, chat))
-        asked = [chat.estimates[name] for name in _names(condition, seeds) if name in chat.estimates]
+        # With what is played on after an episode, under names that begin with the episode's.
+        names = [f"{condition.name}/{seed}" for seed in seeds]
+        asked = [one for key, one in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]
         if asked:
             found.append((condition, len(seeds), asked))
     rows = tuple(_row(condition, played, asked, pace) for condition, played, asked in found)
@@ -191,10 +195,6 @@ def estimate_cost(
         counters={model: counter_of(model)[1] for model in models},
         pace=pace,
     )
-
-
-def _names(condition: Condition, seeds: Sequence[int]) -> list[str]:
-    return [f"{condition.name}/{seed}" for seed in seeds]
 
 
 def _row(condition: Condition, played: int, asked: Sequence[Estimate], pace: Pace) -> Row:

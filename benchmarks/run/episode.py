@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
+from llm_coop_envs.benchmarks.study.players import Learns, Recorded, make_policy
 from llm_coop_envs.benchmarks.study.study import Condition, assign_seats
-from llm_coop_envs.core.scenario import Event
+from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
+from llm_coop_envs.policies.branching import Branching
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
@@ -24,15 +25,25 @@ class Played:
     Attributes:
         policies: the policy of each seat, by full name.
         events: the recorded events.
+        returns: each agent's sum of rewards.
         answers: for each policy that asked a model, what became of the answers.
+        measures: what was measured of learning before the episode, and by playing on after it.
     """
 
     policies: dict[str, str]
     events: list[Event]
-    answers: list[dict[str, Any]]
+    returns: dict[str, float] = field(default_factory=dict)
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    measures: Row = field(default_factory=dict)
 
 
-async def play_episode(study_seed: int, condition: Condition, seed: int, chat: Chat | None = None) -> Played:
+async def play_episode(
+    study_seed: int,
+    condition: Condition,
+    seed: int,
+    chat: Chat | None = None,
+    policy_seed: np.random.SeedSequence | None = None,
+) -> Played:
     """Play one episode.
 
     Args:
@@ -40,21 +51,36 @@ async def play_episode(study_seed: int, condition: Condition, seed: int, chat: C
         condition: what is played.
         seed: the environment's seed.
         chat: answers the questions of policies that ask a model.
+        policy_seed: where the policies' generators come from; by default from the other three.
     """
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(study_seed, condition.name, seed).spawn(2)
+    deciding = policy_seed or deciding
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
     made: dict[int, tuple[str, Policy]] = {}
     for player in players.values():
         if id(player) not in made:
             made[id(player)] = player.policy, make_policy(condition.scenario, player.policy, player.options, chat)
     seats = {agent: made[id(player)][1] for agent, player in players.items()}
-    await play_async(env, seats, seed=seed, policy_seed=deciding, name=f"{condition.name}/{seed}")
-    return Played(
+    name = f"{condition.name}/{seed}"
+    measures: Row = {}
+    for _, policy in made.values():
+        if isinstance(policy, Learns):
+            measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
+    returns = await play_async(env, seats, seed=seed, policy_seed=deciding, name=name)
+    played = Played(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,
+        returns=returns,
         answers=[{"policy": name, **policy.record()} for name, policy in made.values() if isinstance(policy, Recorded)],
+        measures=measures,
     )
+    after = condition.afterwards()
+    if after is not None:
+        longer = condition.spec.environment(record=True, **{**condition.settings, **after.longer(env.settings)})
+        game = Branching(longer, seats, seed=seed, policy_seed=deciding, name=name, played=env.events)
+        measures |= await after.measure(game)
+    return played
 
 
 def episode_randomness(study_seed: int, condition: str, seed: int) -> np.random.SeedSequence:

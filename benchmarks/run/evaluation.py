@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import check_policy, full_name, make_policy
+from llm_coop_envs.benchmarks.run.episode import play_episode
+from llm_coop_envs.benchmarks.study.players import asks_a_model, full_name
+from llm_coop_envs.benchmarks.study.study import EVERYONE, Condition, make_player
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.play import play
 from llm_coop_envs.storage.folder import versions
 
 
@@ -67,13 +69,12 @@ class Contest:
 
     def __post_init__(self) -> None:
         """Find out, before anything starts, whether all can play."""
-        find_scenario(self.scenario).environment(**self.settings)
         names = tuple(full_name(self.scenario, name) for name in self.policies)
         object.__setattr__(self, "policies", names)
-        for name, own in zip(names, self._options(), strict=True):
-            if name.partition(":")[0] == "llm":
+        for name in names:
+            if asks_a_model(name):
                 raise SettingsError("policy", name, "asks a language model; play it with 'llm-coop run'")
-            check_policy(self.scenario, name, own)
+        _ = self._conditions(())
 
     def play(self, seeds: Sequence[int], tell: Callable[[], None] = lambda: None) -> list[Evaluation]:
         """Play every policy with every seed.
@@ -85,21 +86,37 @@ class Contest:
         Raises:
             LlmCoopError: a policy finds that it cannot play these settings.
         """
-        found = find_scenario(self.scenario)
-        env = found.environment(record=True, **self.settings)
         results = []
-        for name, own in zip(self.policies, self._options(), strict=True):
+        for name, condition in zip(self.policies, self._conditions(seeds), strict=True):
             rows = []
             for seed in seeds:
-                totals = play(env, make_policy(self.scenario, name, own), seed=seed)
-                total = float(np.mean(list(totals.values())))
-                rows.append({"seed": seed, "return_mean": total, **found.episode_metrics(env.events)})
+                # Both policies draw the same numbers.
+                same = np.random.SeedSequence([seed, 1])
+                played = asyncio.run(play_episode(0, condition, seed, policy_seed=same))
+                total = float(np.mean(list(played.returns.values())))
+                measures = {**condition.spec.episode_metrics(played.events), **played.measures}
+                rows.append({"seed": seed, "return_mean": total, **measures})
                 tell()
             results.append(Evaluation(policy=name, rows=tuple(rows)))
         return results
 
-    def _options(self) -> list[Mapping[str, Any]]:
-        return [self.options, *[{}] * (len(self.policies) - 1)]
+    def _conditions(self, seeds: Sequence[int]) -> list[Condition]:
+        """A study's conditions, one for each policy."""
+        env = find_scenario(self.scenario).environment(**self.settings)
+        options = [self.options, *[{}] * (len(self.policies) - 1)]
+        return [
+            Condition(
+                name=f"policy-{number}",
+                title=name,
+                scenario=self.scenario,
+                settings=env.settings.to_json(),
+                changed=self.settings,
+                preset=None,
+                seats=((EVERYONE, (make_player(self.scenario, name, own),)),),
+                seeds=tuple(seeds),
+            )
+            for number, (name, own) in enumerate(zip(self.policies, options, strict=True))
+        ]
 
 
 def to_json(contest: Contest, results: Sequence[Evaluation], command: str) -> dict[str, Any]:

@@ -83,6 +83,8 @@ class Run(RunFolder):
         header["policies"] = played.policies
         if played.answers:
             header["answers"] = played.answers
+        if played.measures:
+            header["measures"] = played.measures
         write_whole(self.events_path(condition, seed), pack_lines([header, *played.events]))
 
 

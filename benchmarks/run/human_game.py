@@ -38,12 +38,7 @@ CONDITION = "played"
 
 @dataclass(frozen=True, kw_only=True)
 class HumanGame:
-    """A game to be played.
-
-    Attributes:
-        study: the study of one condition and one seed that it is.
-        seats: who of the agents is a person.
-    """
+    """A game to be played: a study of one condition and one seed, and who of its agents are people."""
 
     study: Study
     seats: tuple[str, ...]
@@ -91,13 +86,8 @@ def plan_game(
 ) -> HumanGame:
     """Make a study of a game.
 
-    Args:
-        scenario: its name.
-        seats: how many people play, from the first seat on; or their seats by name.
-        others: who fills the other seats, as `llm-coop run --policy` takes it; a scripted policy by default.
-        preset: a preset of the scenario.
-        settings: settings by name.
-        seed: of everything random.
+    `seats` is how many people play, from the first seat on, or names their seats; `others` fills the other seats, as
+    `llm-coop run --policy` takes it: a scripted policy by default.
 
     Raises:
         LlmCoopError: something is impossible; the sentence says what.
@@ -112,18 +102,15 @@ def plan_game(
         mine = list(dict.fromkeys(seats))
         unknown = [name for name in mine if name not in agents]
         if unknown or not mine:
-            raise SettingsError(
-                "seat", unknown[0] if unknown else "", f"is no seat; seats are {agents[0]} to {agents[-1]}"
-            )
+            why = f"is no seat; seats are {agents[0]} to {agents[-1]}"
+            raise SettingsError("seat", unknown[0] if unknown else "", why)
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):
         given = read_player(others or found.opponent)
         policies["all"] = {"name": given.name, "options": dict(given.options)} if given.options else given.name
     condition: dict[str, Any] = {"name": CONDITION, "title": f"{scenario} with people", "scenario": scenario}
-    if preset is not None:
-        condition["preset"] = preset
-    if settings:
-        condition["settings"] = dict(settings)
+    condition |= {} if preset is None else {"preset": preset}
+    condition |= {"settings": dict(settings)} if settings else {}
     condition |= {"policies": policies, "seeds": [seed]}
     study: dict[str, Any] = {"name": f"play_{scenario}", "description": "A game with people in it.", "seed": seed}
     text = yaml.safe_dump({**study, "conditions": [condition]}, sort_keys=False, allow_unicode=True)
@@ -142,15 +129,9 @@ async def play_game(
     """Play a game and keep it as a run folder, which reports, figures and films read like any other.
 
     If a person leaves, or drawing or a policy fails, what was played is kept as an episode that was cut; a game without
-    a single settled round is not kept.
-
-    Args:
-        game: the game.
-        folder: an empty or new folder, or one in which this game was begun and not kept.
-        human: decides for the people's seats.
-        on_step: called after the start and after every step.
-        command: how it was started, for the record.
-        notify: is told what one should know of models that play.
+    a single settled round is not kept. The folder is empty or new, or one in which this game was begun and not kept.
+    `human` decides for the people's seats, `on_step` is called after the start and after every step, and `notify` is
+    told what one should know of models that play; `command` is recorded.
 
     Raises:
         LlmCoopError: the folder cannot be used or written, or a policy failed.
@@ -165,11 +146,8 @@ async def play_game(
         number = run.begin(command=command, workers=1)
         status = INTERRUPTED
         try:
-            if endpoints:
-                async with asking.open(folder, endpoints, notify) as chat:
-                    result = await _play(game, run, human, on_step, chat)
-            else:
-                result = await _play(game, run, human, on_step, None)
+            async with asking.open(folder, endpoints, notify) if endpoints else contextlib.nullcontext() as chat:
+                result = await _play(game, run, human, on_step, chat)
             if result.kept:
                 write_tables(run)
                 status = COMPLETE
@@ -225,27 +203,21 @@ async def _play(
     events = list(env.events)
     if left:
         last = events[-1]
+        reason = left if failure else f"left: {left}"
         events.append(
-            {
-                "type": "end",
-                "step": last["step"],
-                "round": last["round"],
-                "reason": left if failure else f"left: {left}",
-                "truncated": True,
-            }
+            {"type": "end", "step": last["step"], "round": last["round"], "reason": reason, "truncated": True}
         )
     kept = any(event["type"] == "round" for event in events)
     if kept:
         policies = {agent: player.policy for agent, player in players.items()}
         answers = [{"policy": name, **one.record()} for name, one in made.values() if isinstance(one, Recorded)]
         run.write_events(condition.name, game.seed, Played(policies=policies, events=events, answers=answers))
-    rewards = dict(zip(env.possible_agents, totals.tolist(), strict=True))
     return Result(
         run=run,
         kept=kept,
         reason=events[-1]["reason"],
         left=bool(left),
-        rewards={agent: rewards[agent] for agent in game.seats},
+        rewards={agent: float(totals[env.possible_agents.index(agent)]) for agent in game.seats},
         failure=failure,
     )
 

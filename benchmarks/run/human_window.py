@@ -15,16 +15,9 @@ from llm_coop_envs.render.screen.player_window import PlayerWindow
 async def play_in_window(
     game: HumanGame, choose: Callable[[], Path], *, command: str = "", notify: Callable[[str], None] = lambda _: None
 ) -> tuple[Path, Result]:
-    """Play a game in a window; see `play_game`.
+    """Play a game in a window, otherwise as `play_game`; returns the run folder too.
 
-    Args:
-        game: the game.
-        choose: gives the run folder, once it is sure that there is a window.
-        command: how it was started, for the record.
-        notify: is told what one should know of models that play.
-
-    Returns:
-        The run folder, and how the game went.
+    The folder is chosen once it is sure that there is a window.
 
     Raises:
         WindowError: there is no display.

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.watcher import Watcher
 
 QUIET_SECONDS = 15.0
 
@@ -28,7 +29,7 @@ class _Bars(Progress):
             yield Text(self.below, overflow="fold")
 
 
-class RichWatcher:
+class RichWatcher(Watcher):
     """Shows a progress bar with the time that remains; a line now and then when there is no terminal.
 
     Args:

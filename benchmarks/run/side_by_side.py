@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims
-from llm_coop_envs.benchmarks.run.collecting import collecting_rarely
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, failure
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
@@ -24,15 +26,20 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.5
 
+# With hundreds of conversations in memory the usual thresholds (700, 10, 10) look through all of them again and again;
+# next to nothing in them is a cycle.
+GARBAGE_THRESHOLDS = (50_000, 50, 100)
 
-class Listener(Protocol):
-    """Who is told what happens around the questions."""
 
-    def say(self, sentence: str) -> None:
-        """Something the user should know, once."""
-
-    def asked(self, line: str) -> None:
-        """What has been asked, got and paid so far; several times a second."""
+@contextlib.contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Let Python's collector look at what is alive less often, for as long as a run of models takes."""
+    before = gc.get_threshold()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class SideBySide:
@@ -43,7 +50,7 @@ class SideBySide:
         tasks: the episodes, in the order in which they are begun.
         asking: how models are asked.
         endpoints: where.
-        listener: is told about the questions.
+        watcher: is told about the questions.
         done: is told of each episode that was played and written.
         claims: which episodes this part of the run plays, if there are several.
 
@@ -57,7 +64,7 @@ class SideBySide:
         tasks: Sequence[Task],
         asking: Asking,
         endpoints: list[Endpoint],
-        listener: Listener,
+        watcher: Watcher,
         done: Callable[[Finished], None],
         claims: Claims | None = None,
     ) -> None:
@@ -65,7 +72,7 @@ class SideBySide:
         self._waiting = deque(tasks)
         self._asking = asking
         self._endpoints = endpoints
-        self._listener = listener
+        self._watcher = watcher
         self._done = done
         self._claims = claims
         self.why: str | None = None
@@ -104,8 +111,8 @@ class SideBySide:
         if self._claims is not None:
             self._claims.take_over(self._waiting)
         self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
-        opened = self._asking.open(self._run.folder, self._endpoints, self._listener.say)
-        with collecting_rarely():
+        opened = self._asking.open(self._run.folder, self._endpoints, self._watcher.say)
+        with rare_garbage_collection():
             await self._play(opened)
 
     async def _play(self, opened: AbstractAsyncContextManager[OpenChat]) -> None:
@@ -113,7 +120,7 @@ class SideBySide:
         async with opened as chat:
             self._chat = chat
             for note in chat.notes:
-                self._listener.say(note)
+                self._watcher.say(note)
             ticking = self._loop.create_task(self._tick(chat))
             try:
                 await self._all(chat)
@@ -122,7 +129,7 @@ class SideBySide:
             finally:
                 ticking.cancel()
                 self._leaving = True
-        self._listener.asked(chat.counters.line())
+        self._watcher.asked(chat.counters.line())
 
     async def _all(self, chat: OpenChat) -> None:
         """All episodes, so many at a time."""
@@ -171,7 +178,7 @@ class SideBySide:
 
     async def _tick(self, chat: OpenChat) -> None:
         while True:
-            self._listener.asked(chat.counters.line())
+            self._watcher.asked(chat.counters.line())
             await asyncio.sleep(TICK_SECONDS)
 
     def _break_off(self) -> None:

@@ -78,6 +78,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         "end_reason": events[-1]["reason"],
         **_flag_counts(events),
         **scenario.episode_metrics(events),
+        **header.get("measures", {}),
     }
     messages = [
         {

@@ -7,6 +7,7 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
 import signal
 import time
 import traceback
@@ -18,6 +19,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import write_whole
 
@@ -100,13 +102,17 @@ def play_apart(
 @contextlib.contextmanager
 def _workers(run: Run, count: int) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
+    try:
+        scenarios = pickle.dumps(registered())
+    except Exception as error:  # whatever somebody's own classes raise
+        raise RunError(f"a registered scenario cannot be given to other processes ({error}); use one worker") from error
     processes = []
     connections = []
     try:
         with _sigint_ignored():
             for _ in range(count):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(run, theirs), daemon=True)
+                process = context.Process(target=_work, args=(run, scenarios, theirs), daemon=True)
                 process.start()
                 theirs.close()
                 processes.append(process)
@@ -138,9 +144,11 @@ def _sigint_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _work(run: Run, connection: Connection) -> None:
+def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
     """A worker's life: play what is asked for until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for scenario in pickle.loads(scenarios):
+        register(scenario)
     loop = asyncio.new_event_loop()
     while True:
         try:

@@ -2,5 +2,5 @@
 
     python -m llm_coop_envs.benchmarks.speed --json speed.json
 
-Nothing here is asserted by a unit test; `docs/performance.md` holds a recorded run with machine and versions.
+Nothing here is asserted by a unit test; the documentation holds a recorded run with machine and versions.
 """

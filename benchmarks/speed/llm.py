@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import importlib.util
 import json
-import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -20,11 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.speed.__main__ import spread
+from llm_coop_envs.benchmarks.speed.harness import arguments, machine, spread, write
 from llm_coop_envs.benchmarks.speed.llm_studies import own_code, server, through_clients
 from llm_coop_envs.policies.llm.asking.live import OpenChat, open_chat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
@@ -34,6 +30,7 @@ from llm_coop_envs.policies.llm.clients import connect as connect_client
 # A prompt as long as those of the beauty contest with talk, about 3,200 characters.
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
 LINE = "Player {} said: 'I think most of us will go lower than {} this time, so I will as well.' "
+PACKAGES = ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard")
 TARGETS = {
     "own_kbc_cpu_us": "150 at most",
     "own_evacuation_cpu_us": "150 at most",
@@ -43,24 +40,6 @@ TARGETS = {
     "replay_us": "20 at most",
     "open_10000_mib": "400 at most",
 }
-
-
-def machine() -> dict[str, Any]:
-    """What the figures were measured on, and with which libraries."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    versions = {}
-    for name in ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
-    return {
-        "cpu": names[0] if names else platform.processor(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "versions": versions,
-    }
 
 
 def request(number: int) -> ChatRequest:
@@ -244,12 +223,10 @@ def _resident() -> float:
 
 def main() -> None:
     """Measure, print, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser = arguments(__doc__ or "", 5)
     parser.add_argument(
         "--only", choices=["own", "chain", "clients", "second", "replay", "open"], help="measure this alone"
     )
-    parser.add_argument("--json", type=Path, help="write the record here")
     parser.add_argument("--memory", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=10_000, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -264,15 +241,14 @@ def main() -> None:
         "replay": lambda: replay(given.repeats),
         "open": open_requests,
     }
-    record: dict[str, Any] = {"machine": machine(), "targets": TARGETS}
+    record: dict[str, Any] = {"machine": machine(*PACKAGES), "targets": TARGETS}
     for name, measure in parts.items():
         if given.only in (None, name):
             for figure, value in measure().items():
                 record[figure] = value
                 shown = statistics.median(value.values()) if isinstance(value, dict) else value
                 print(f"{figure:28} {shown:10.2f}   {TARGETS.get(figure, '')}".rstrip(), flush=True)
-    if given.json is not None:
-        given.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write(record, given.json)
 
 
 if __name__ == "__main__":

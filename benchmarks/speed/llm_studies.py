@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs import evacuation_v0, kbc_v0
-from llm_coop_envs.benchmarks.run.collecting import collecting_rarely
+from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.policies import play_async
 from llm_coop_envs.policies.llm.asking.live import open_chat
@@ -109,7 +109,7 @@ def play_all(
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             return Measured(calls=chat.counters.calls, wall=wall, cpu=cpu)
 
-    with tempfile.TemporaryDirectory() as name, collecting_rarely():
+    with tempfile.TemporaryDirectory() as name, rare_garbage_collection():
         return asyncio.run(go(Path(name)))
 
 

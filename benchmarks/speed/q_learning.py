@@ -11,15 +11,11 @@ period, two random numbers for each firm.
 
 from __future__ import annotations
 
-import argparse
-import json
+import functools
 import os
-import platform
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +26,7 @@ from llm_coop_envs.baselines.q_learning.learn.initial import initial_q
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session, run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, run
+from llm_coop_envs.benchmarks.speed.harness import arguments, in_turns, machine, row, spread, write
 
 PACKAGES = ("numba", "llvmlite", "numpy")
 
@@ -96,22 +93,18 @@ def cases() -> dict[str, Callable[[int], int]]:
     }
 
 
-def spread(values: list[float]) -> dict[str, float]:
-    """Least, middle and greatest of some figures."""
-    return {"min": min(values), "median": statistics.median(values), "max": max(values)}
-
-
 def speeds(repeats: int) -> dict[str, Any]:
     """Millions of periods per second of processor time, and nanoseconds per period, case by case."""
     chosen = cases()
-    times: dict[str, list[float]] = {name: [] for name in chosen}
     for play in chosen.values():
         play(0)
-    for k in range(repeats):
-        for name, play in chosen.items():
-            begin = time.process_time()
-            periods = play(k)
-            times[name].append((time.process_time() - begin) / periods)
+
+    def per_period(play: Callable[[int], int], number: int) -> float:
+        begin = time.process_time()
+        periods = play(number)
+        return (time.process_time() - begin) / periods
+
+    times = in_turns({name: functools.partial(per_period, play) for name, play in chosen.items()}, repeats)
     return {
         name: {
             "million_periods_per_second": spread([1e-6 / x for x in values]),
@@ -132,38 +125,19 @@ def thousand(workers: int, sessions: int) -> dict[str, Any]:
     return {"sessions": sessions, "workers": workers, "periods": periods, "seconds": wall, "cpu_seconds": cpu}
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return {
-        "cpu": model or platform.processor(),
-        "cores": os.cpu_count(),
-        "vectors": next((name for name in ("avx512f", "avx2") if name in flags), "other"),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.release()}",
-        "versions": {name: metadata.version(name) for name in PACKAGES},
-    }
-
-
 def main() -> None:
     """Measure, print a table, and write the record."""
-    parser = argparse.ArgumentParser(description="Speed of the compiled Q-learner.")
-    parser.add_argument("--repeats", type=int, default=15, help="sessions of each case")
+    parser = arguments("Speed of the compiled Q-learner.", 15)
     parser.add_argument("--sessions", type=int, default=0, help="also run so many sessions with all that belongs to it")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--json", type=Path, help="write the record here")
     given = parser.parse_args()
-    record: dict[str, Any] = {"machine": machine(), "speeds": speeds(given.repeats), "target": TARGET, "others": PUBLIC}
-    print(f"{'millions of periods per second and core':52} {'least':>8} {'median':>8} {'best':>8}")
-    for name, row in record["speeds"].items():
-        figures = row["million_periods_per_second"]
-        print(f"{name:52} {figures['min']:8.1f} {figures['median']:8.1f} {figures['max']:8.1f}")
+    record: dict[str, Any] = {"machine": machine(*PACKAGES), "speeds": speeds(given.repeats)}
+    record |= {"target": TARGET, "others": PUBLIC}
+    print(f"{'millions of periods per second and core':52} {'least':>9} {'median':>9} {'best':>9}")
+    for name, figures in record["speeds"].items():
+        print(row(name, figures["million_periods_per_second"], 52))
     for name, figure in PUBLIC.items():
-        print(f"{name:52} {'':8} {figure:8.2f}   (measured earlier)")
+        print(f"{name:52} {'':9} {figure:9.2f}   (measured earlier)")
     if given.sessions:
         record["run"] = thousand(given.workers, given.sessions)
         found = record["run"]
@@ -171,8 +145,7 @@ def main() -> None:
             f"{found['sessions']} sessions, {found['workers']} workers: {found['seconds']:.1f} s, "
             f"{found['cpu_seconds']:.1f} s of processor time, {found['periods']:,} periods"
         )
-    if given.json is not None:
-        given.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write(record, given.json)
 
 
 if __name__ == "__main__":

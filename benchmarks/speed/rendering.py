@@ -7,18 +7,15 @@ slows it: read the best and the middle figure together.
 
 from __future__ import annotations
 
-import argparse
-import json
+import functools
 import time
 from collections.abc import Callable
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.benchmarks.speed.__main__ import machine, spread
+from llm_coop_envs.benchmarks.speed.harness import arguments, in_turns, machine, row, spread, write
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
@@ -55,66 +52,64 @@ def cases() -> dict[str, tuple[list[Scene], Callable[[Scene], object]]]:
 
 def speeds(repeats: int, seconds: float) -> dict[str, dict[str, float]]:
     """Frames per second of processor time."""
-    found: dict[str, list[float]] = {}
     prepared = cases()
     for scenes, show in prepared.values():
         # Fonts and backgrounds are made once.
         for scene in scenes[:: max(1, len(scenes) // 10)]:
             show(scene)
     at = dict.fromkeys(prepared, 0)
-    for _ in range(repeats):
-        for name, (scenes, show) in prepared.items():
-            count, start = 0, time.process_time()
-            while (spent := time.process_time() - start) < seconds:
-                show(scenes[at[name] % len(scenes)])
-                at[name] += 1
-                count += 1
-            found.setdefault(name, []).append(count / spent)
-    return {name: spread(values) for name, values in found.items()}
+
+    def per_second(name: str, turn: int) -> float:
+        scenes, show = prepared[name]
+        count, start = 0, time.process_time()
+        while (spent := time.process_time() - start) < seconds:
+            show(scenes[at[name] % len(scenes)])
+            at[name] += 1
+            count += 1
+        return count / spent
+
+    figures = in_turns({name: functools.partial(per_second, name) for name in prepared}, repeats)
+    return {name: spread(values) for name, values in figures.items()}
 
 
 def steps(repeats: int, count: int) -> dict[str, dict[str, float]]:
     """Microseconds per step of an evacuation: made without a render mode, and made with one but never rendered."""
-    found: dict[str, list[float]] = {}
-    for _ in range(repeats):
-        for name, mode in (("no render mode", None), ("rgb_array, never rendered", "rgb_array")):
-            env = evacuation_v0.parallel_env(engine="simultaneous", talk=False, render_mode=mode)
-            env.begin(seed=0)
-            stay = np.full(env.n_players, len(env.settings.room.exit_names) + 4)
-            start, done = time.process_time(), 0
-            for _ in range(count):
-                if env.over:
-                    env.begin(seed=0)
-                env.advance(stay)
-                done += 1
-            found.setdefault(name, []).append(1e6 * (time.process_time() - start) / done)
-    return {name: spread(values) for name, values in found.items()}
+
+    def per_step(mode: str | None, turn: int) -> float:
+        env = evacuation_v0.parallel_env(engine="simultaneous", talk=False, render_mode=mode)
+        env.begin(seed=0)
+        stay = np.full(env.n_players, len(env.settings.room.exit_names) + 4)
+        start = time.process_time()
+        for _ in range(count):
+            if env.over:
+                env.begin(seed=0)
+            env.advance(stay)
+        return 1e6 * (time.process_time() - start) / count
+
+    modes = {"no render mode": None, "rgb_array, never rendered": "rgb_array"}
+    figures = in_turns({name: functools.partial(per_step, mode) for name, mode in modes.items()}, repeats)
+    return {name: spread(values) for name, values in figures.items()}
 
 
 def main() -> None:
     """Measure, print a table, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser = arguments(__doc__ or "", 7)
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one batch of one case")
-    parser.add_argument("--json", type=Path, help="write the record here")
     given = parser.parse_args()
-    here = machine()
-    here["versions"]["pygame-ce"] = metadata.version("pygame-ce")
     record: dict[str, Any] = {
-        "machine": here,
+        "machine": machine("llm-coop-envs", "gymnasium", "numpy", "pettingzoo", "pygame-ce"),
         "frames_per_second": speeds(given.repeats, given.seconds),
         "step_us": steps(given.repeats, 300),
         "targets": TARGETS,
     }
-    print(f"{'frames per second of processor time':44} {'min':>8} {'median':>8} {'max':>8} {'target':>7}")
-    for name, row in record["frames_per_second"].items():
+    print(f"{'frames per second of processor time':44} {'min':>9} {'median':>9} {'max':>9} {'target':>7}")
+    for name, figures in record["frames_per_second"].items():
         target = TARGETS.get(name, "")
-        print(f"{name:44} {row['min']:8.1f} {row['median']:8.1f} {row['max']:8.1f} {target:>7}".rstrip())
+        print(f"{row(name, figures, 44)} {target:>7}".rstrip())
     print("microseconds per step of 100 people")
-    for name, row in record["step_us"].items():
-        print(f"{name:44} {row['min']:8.1f} {row['median']:8.1f} {row['max']:8.1f}")
-    if given.json is not None:
-        given.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    for name, figures in record["step_us"].items():
+        print(row(name, figures, 44))
+    write(record, given.json)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.core.settings import ScenarioSettings, suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, scripted
 
@@ -56,6 +57,27 @@ class Kind(Protocol):
             argument: what follows the colon; empty without one.
             options: what the study gives.
             chat: answers the questions of policies that ask a model.
+        """
+        ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A policy that learns anew for every episode, before it is played."""
+
+    def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
+        """Learn.
+
+        Args:
+            settings: of the episode that will be played.
+            seed: the study's seed.
+            number: which of the condition's episodes it is, from 0.
+
+        Returns:
+            Measures of learning, which become columns of the episode's row.
+
+        Raises:
+            LlmCoopError: nothing can be learned with these settings.
         """
         ...
 

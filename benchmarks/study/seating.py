@@ -9,9 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.study.players import asks_a_model, full_name
-from llm_coop_envs.benchmarks.study.study import EVERYONE, Condition, Player, Study, fits, make_player
+import numpy as np
+
+from llm_coop_envs.benchmarks.study.players import Learns, asks_a_model, full_name, label, make_policy
+from llm_coop_envs.benchmarks.study.study import (
+    EVERYONE,
+    GIVEN,
+    GIVEN_MODEL,
+    Condition,
+    Player,
+    Study,
+    fits,
+    make_player,
+)
 from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
+from llm_coop_envs.core.policy import Seating
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 
 _PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
@@ -74,12 +86,17 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
 
     Args:
         study: the study.
-        everyone: plays all seats of all conditions; `None` leaves the file's players.
+        everyone: plays all seats of all conditions, or of those that wait for such a player where the study has some;
+            `None` leaves the file's players.
         seats: seats or patterns, and who plays there in the conditions that have them.
 
     Raises:
         LlmCoopError: a policy cannot play a scenario, or no condition has such a seat.
     """
+    given = [] if everyone is None else [f"--policy {everyone}"]
+    given += [f"--seat {pattern}={one}" for pattern, one in seats]
+    if everyone is not None and study.optional:
+        study, everyone = replace(study, conditions=(*study.conditions, *_joined(study, everyone))), None
     conditions = []
     used: set[str] = set()
     for condition in study.conditions:
@@ -94,9 +111,48 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
     for pattern, _ in seats:
         if pattern not in used:
             raise StudyError(f"--seat {pattern}: no condition of '{study.name}' has such a seat")
-    given = [] if everyone is None else [f"--policy {everyone}"]
-    given += [f"--seat {pattern}={one}" for pattern, one in seats]
-    return replace(study, conditions=tuple(conditions), given=tuple(given))
+    return replace(study, conditions=tuple(conditions), given=(*study.given, *given), optional=())
+
+
+def _joined(study: Study, everyone: Given) -> list[Condition]:
+    """The conditions that wait for such a player, with it; those that it cannot play are left out.
+
+    Raises:
+        LlmCoopError: it can play none of them.
+    """
+    waiting = [one for one in study.optional if one.awaits == (GIVEN_MODEL if everyone.asks_a_model else GIVEN)]
+    found: list[Condition] = []
+    refused: LlmCoopError | None = None
+    for condition in waiting:
+        player = _player(condition, everyone, "--policy")
+        title = condition.title.replace("{policy}", _title(player.policy))
+        try:
+            if not everyone.asks_a_model:
+                _try(condition, player)
+        except LlmCoopError as error:
+            refused = error
+        else:
+            found.append(replace(condition, title=title, seats=((EVERYONE, (player,)),), awaits=""))
+    if not found:
+        raise refused or StudyError(f"--policy {everyone}: '{study.name}' has no place for such a player")
+    return found
+
+
+def _title(policy: str) -> str:
+    """What a given policy is called in reports."""
+    _, colon, argument = policy.partition(":")
+    if asks_a_model(policy):
+        return argument
+    return f"{label(policy)} {argument}" if colon else policy.rpartition("/")[2]
+
+
+def _try(condition: Condition, player: Player) -> None:
+    """Let a policy begin an episode: what was learned may belong to other settings."""
+    env = condition.spec.environment(**condition.settings)
+    policy = make_policy(condition.scenario, player.policy, player.options)
+    if not isinstance(policy, Learns):
+        seats = Seating(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
+        seats.begin(condition.spec.env_name, env.settings, env.possible_agents, np.random.SeedSequence(0))
 
 
 def _needed(

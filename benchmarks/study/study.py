@@ -3,7 +3,12 @@
 A study is YAML. `policies` says who sits where: a policy's name for everyone, or a mapping from seats (`firm_0`, a
 pattern such as `firm_*`, or `all`) to policies. A seat named exactly goes before patterns, patterns in their order,
 `all` last. In place of a name there may be `{name: ..., options: {...}}`, or `{mix: [...]}` of such entries with a
-`share` each.
+`share` each. Where it says `given` or `given_model`, the condition is played only with a policy, or a language model,
+that is given on the command line.
+
+A condition may have `variants`: a list of mappings with a name each, whose fields are put over the condition's. Each
+makes a condition of its own, `<condition>-<variant>`, so that players x markets need not be written out. `after` asks
+for what the scenario measures by playing on from the end of each episode, with its options.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, settle
 from llm_coop_envs.benchmarks.study.yaml_source import Spot, read_yaml, read_yaml_file
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.scenario import Scenario
+from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.core.shares import divide
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
@@ -27,13 +32,19 @@ from llm_coop_envs.storage.folder import digest_of
 if TYPE_CHECKING:
     import numpy as np
 
+    from llm_coop_envs.policies.branching import Afterwards
+
 SHIPPED = Path(__file__).parent / "shipped"
 MAX_SEED = 2**63 - 1
 MAX_EPISODES = 1_000_000
 EVERYONE = "all"
 
 _STUDY_FIELDS = ("name", "description", "seed", "conditions", "measures")
-_CONDITION_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes")
+_VARIANT_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
+_CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
+
+GIVEN, GIVEN_MODEL = "given", "given_model"
+"""Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +82,9 @@ class Condition:
         preset: the preset's name, if any.
         seats: (pattern, players) in the order in which they apply.
         seeds: the environment's seed of each episode.
+        after: the options of what is measured after each episode (`Scenario.after`); `None` if nothing is.
+        variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
+        awaits: `"given"` or `"given_model"` while nobody sits in it; it is not played then.
     """
 
     name: str
@@ -81,11 +95,34 @@ class Condition:
     preset: str | None
     seats: tuple[tuple[str, tuple[Player, ...]], ...]
     seeds: tuple[int, ...]
+    after: Mapping[str, Any] | None = None
+    variant: str = ""
+    awaits: str = ""
 
     @property
     def spec(self) -> Scenario:
         """The scenario."""
         return find_scenario(self.scenario)
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether a language model plays in it."""
+        return any(map(asks_a_model, self.policies))
+
+    def afterwards(self) -> Afterwards | None:
+        """What is measured after each episode, if anything is.
+
+        Raises:
+            SettingsError: an option is impossible, or episodes with these settings cannot be played on.
+        """
+        if self.after is None:
+            return None
+        kind = load(self.spec.after)
+        if kind is None:
+            raise SettingsError("after", dict(self.after), f"{self.scenario} measures nothing after an episode")
+        made: Afterwards = kind.build(**self.after)
+        made.longer(self.spec.settings_type.build(**self.settings))
+        return made
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -94,7 +131,9 @@ class Condition:
 
     def to_json(self) -> dict[str, Any]:
         """The condition as plain data."""
+        optional = {"after": plain(self.after), "variant": self.variant}
         return {
+            **{name: value for name, value in optional.items() if value or value == {}},
             "name": self.name,
             "title": self.title,
             "scenario": self.scenario,
@@ -123,7 +162,8 @@ class Study:
         conditions: what is played.
         measures: the metrics that reports put first; empty for all.
         text: the file's content.
-        given: the players that were given in place of the file's, in words; empty without any.
+        given: what was given in place of the file's players, seeds and rounds, in words; empty without any.
+        optional: conditions that are played only with a player who is given for them.
     """
 
     name: str
@@ -133,11 +173,12 @@ class Study:
     measures: tuple[str, ...]
     text: str
     given: tuple[str, ...] = ()
+    optional: tuple[Condition, ...] = ()
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides the results, as plain data."""
-        told = ("title", "preset", "changed")  # how a condition is described does not change what is played
+        told = ("title", "variant", "preset", "changed")  # how a condition is described does not change what is played
         conditions = [{k: v for k, v in c.to_json().items() if k not in told} for c in self.conditions]
         return {"seed": self.seed, "conditions": conditions}
 
@@ -158,16 +199,16 @@ class Study:
         }
         return tuple(found.values())
 
-    @property
-    def episodes(self) -> list[tuple[Condition, int]]:
-        """Every (condition, seed), conditions taking turns so that each is known early."""
-        longest = max(len(c.seeds) for c in self.conditions)
-        return [(c, c.seeds[i]) for i in range(longest) for c in self.conditions if i < len(c.seeds)]
-
 
 def shipped_studies() -> dict[str, Path]:
     """The studies that come with the package, by name."""
     return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+
+
+def read_description(path: Path) -> str:
+    """What a study file says it is for, without making what it needs."""
+    fields = read_yaml_file(path)[1].mapping()
+    return fields["description"].text() if "description" in fields else ""
 
 
 def load_study(name: str, seed: int | None = None) -> Study:
@@ -250,8 +291,8 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
     study_seed = given if seed is None else seed
     conditions: list[Condition] = []
     names: dict[str, int] = {}
-    for item in fields["conditions"].items():
-        condition = _condition(item, study_seed)
+    for item, variant in [both for entry in fields["conditions"].items() for both in _variants(entry)]:
+        condition = _condition(item, study_seed, variant)
         # File names: some file systems do not tell cases apart.
         key = condition.name.lower()
         if key in names:
@@ -263,14 +304,35 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
         name=fields["name"].label(),
         description=fields["description"].text() if "description" in fields else "",
         seed=study_seed,
-        conditions=tuple(conditions),
+        conditions=tuple(one for one in conditions if not one.awaits),
         measures=measures,
         text=text,
+        optional=tuple(one for one in conditions if one.awaits),
     )
 
 
-def _condition(spot: Spot, study_seed: int) -> Condition:
-    fields = spot.mapping(_CONDITION_FIELDS, required=("name", "scenario", "policies"))
+def _variants(spot: Spot) -> list[tuple[Spot, str]]:
+    """The conditions that an entry of the file stands for, each with its variant's title."""
+    fields = spot.mapping(_CONDITION_FIELDS, required=("name",))
+    if "variants" not in fields:
+        return [(spot, "")]
+    found = []
+    name = fields["name"].label()
+    title = fields["title"].text() if "title" in fields else name
+    for item in fields.pop("variants").items():
+        own = item.mapping(_VARIANT_FIELDS, required=("name",))
+        variant = own["title"].text() if "title" in own else own["name"].label()
+        merged: dict[str, Spot] = {}
+        for key in {"settings", "after"} & fields.keys() & own.keys():
+            merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
+        merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
+        merged["title"] = replace(own["name"], value=f"{title}, {variant}")
+        found.append((replace(spot, value={**fields, **own, **merged}), variant))
+    return found
+
+
+def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
+    fields = spot.mapping(_VARIANT_FIELDS, required=("name", "scenario", "policies"))
     name = fields["name"].label()
     scenario_name = fields["scenario"].text()
     if scenario_name not in scenarios():
@@ -285,16 +347,27 @@ def _condition(spot: Spot, study_seed: int) -> Condition:
         _settings_spot(spot, fields, places, error.field).fail(f"{error.value!r}: {error.why}")
     except LlmCoopError as error:
         fields.get("settings", spot).fail(str(error))
-    return Condition(
+    awaits = fields["policies"].value if fields["policies"].value in (GIVEN, GIVEN_MODEL) else ""
+    after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
+    condition = Condition(
         name=name,
         title=fields["title"].text() if "title" in fields else name,
         scenario=scenario_name,
         settings=env.settings.to_json(),
         changed=changed,
         preset=preset,
-        seats=_seats(fields["policies"], scenario_name, env.possible_agents),
+        seats=() if awaits else _seats(fields["policies"], scenario_name, env.possible_agents),
         seeds=_seeds(spot, fields, study_seed),
+        after=after,
+        variant=variant,
+        awaits=awaits,
     )
+    try:
+        condition.afterwards()
+    except SettingsError as error:
+        place = fields["after"].mapping().get(error.field, fields["after"])
+        place.fail(f"{error}" if place is fields["after"] else f"{error.value!r}: {error.why}")
+    return condition
 
 
 def _settings_spot(spot: Spot, fields: Mapping[str, Spot], places: Mapping[str, Spot], field: str) -> Spot:
@@ -319,10 +392,10 @@ def _seeds(spot: Spot, fields: Mapping[str, Spot], study_seed: int) -> tuple[int
             seen.add(seed)
         return tuple(seed for _, seed in seeds)
     count = fields["episodes"].integer(1, MAX_EPISODES)
-    return tuple(_derived_seeds(study_seed, count))
+    return tuple(derived_seeds(study_seed, count))
 
 
-def _derived_seeds(study_seed: int, count: int) -> Iterator[int]:
+def derived_seeds(study_seed: int, count: int) -> Iterator[int]:
     """Seeds made from the study's, the same for every condition, so that conditions can be compared pair by pair."""
     import numpy as np
 

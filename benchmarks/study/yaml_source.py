@@ -11,23 +11,11 @@ from typing import Any, NoReturn
 import yaml
 
 from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.values import Loader
 from llm_coop_envs.errors import StudyError
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 100_000
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 as PyYAML reads it, except that `1e-3` is a number and a date is text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
 
 
 @dataclass(frozen=True)
@@ -131,7 +119,7 @@ def read_yaml(text: str, source: str) -> Spot:
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise StudyError(f"{source}: is larger than {MAX_BYTES} bytes; is it a study file?")
     try:
-        loader = _Loader(text)
+        loader = Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise StudyError(f"{source}: is empty; a study needs a name and conditions")
@@ -163,10 +151,11 @@ _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "f
 
 
 class _Reader:
-    def __init__(self, loader: _Loader, source: str) -> None:
+    def __init__(self, loader: Loader, source: str) -> None:
         self._loader = loader
         self._source = source
         self._count = 0
+        self._flat: set[int] = set()
 
     def read(self, node: yaml.Node, field: str, above: tuple[int, ...]) -> Spot:
         line = node.start_mark.line + 1
@@ -191,15 +180,18 @@ class _Reader:
         return Spot(value, self._source, line, field)
 
     def _mapping(self, node: yaml.MappingNode, field: str, below: tuple[int, ...]) -> dict[str, Spot]:
+        # A mapping that is used again by its anchor has been flattened, and holds what it overrides twice.
         seen: dict[str, int] = {}
-        for key_node, _ in node.value:
+        for key_node, _ in [] if id(node) in self._flat else node.value:
             spot = Spot(None, self._source, key_node.start_mark.line + 1, field)
             if not isinstance(key_node, yaml.ScalarNode):
                 spot.fail("a name must be plain text")
             if key_node.value in seen:
                 spot.fail(f"'{key_node.value}' is given twice (first on line {seen[key_node.value]}); keep one")
             seen[key_node.value] = spot.line
-        self._loader.flatten_mapping(node)
+        if id(node) not in self._flat:
+            self._loader.flatten_mapping(node)
+            self._flat.add(id(node))
         result: dict[str, Spot] = {}
         for key_node, child in node.value:
             key = str(key_node.value)

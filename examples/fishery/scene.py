@@ -7,9 +7,9 @@ import numpy as np
 
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
-from llm_coop_envs.render.screen.canvas import BLUE, Canvas, Rect, series
+from llm_coop_envs.render.screen.canvas import BLUE, Canvas, Rect
 from llm_coop_envs.render.screen.chart import Chart
-from llm_coop_envs.render.screen.page import Picture, areas, draw_page
+from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
 
@@ -52,9 +52,8 @@ class FisheryTracker(Tracker[FisheryScene]):
 def draw(scene: FisheryScene, canvas: Canvas) -> None:
     """Draw the stock and the catches over the seasons, and the talk."""
     px = canvas.px
-    main, panel = areas(canvas)
     state = f"season {scene.round} of {scene.seasons} · {scene.state()}"
-    inside = draw_page(canvas, title="Fishery", state=state, right=f"{scene.stock[-1]:.1f} tons left", panel=panel)
+    main, inside = draw_page(canvas, title="Fishery", state=state, right=f"{scene.stock[-1]:.1f} tons left")
     main = main.inflate(-px(28), -px(20))
     top, bottom = (Rect(main.left, y, main.width, main.height // 2 - px(8)) for y in (main.top, main.centery + px(8)))
     shown: dict[str, Any] = {"x_range": (0, scene.seasons), "x_label": "season"}
@@ -63,8 +62,7 @@ def draw(scene: FisheryScene, canvas: Canvas) -> None:
     catches = np.array(scene.catches).reshape(-1, len(scene.agents))
     landed = Chart(canvas, bottom, title="Tons landed by each", y_range=(0, catches.max(initial=1.0)), **shown)
     landed.players(np.arange(1, len(catches) + 1), catches)
-    if panel.width:
-        draw_talk(canvas, inside, scene.said, scene.agents, title="Said", colour_of=series, empty="Nobody has spoken.")
+    draw_talk(canvas, inside, scene, title="Said", empty="Nobody has spoken.")
 
 
 PICTURE = Picture(draw=draw)

@@ -1,7 +1,7 @@
 """What follows when one firm is forced to another price: the same numbers for learners, scripted rules and models.
 
-`branching.py` makes such deviations with any policies, by playing an episode on from one point more than once;
-`baselines/q_learning/responses.py` computes them from Q tables.
+`after.py` makes such deviations with any policies, by playing an episode on from one point more than once;
+`baselines/q_learning/analyse/responses.py` computes them from Q tables.
 """
 
 from __future__ import annotations

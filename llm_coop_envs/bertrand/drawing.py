@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.bertrand.scene import BertrandScene
 from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, ORANGE, Canvas, Rect, mixed, series, sign_of
 from llm_coop_envs.render.screen.chart import Chart, Mark, short
-from llm_coop_envs.render.screen.page import Picture, areas, draw_page
+from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
 _BAND = mixed(ORANGE, 0.25)
@@ -18,30 +18,21 @@ _FIRMS_NAMED = 8
 def draw_bertrand(scene: BertrandScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
     px = canvas.px
-    left, panel = areas(canvas, wide=330, share=0.35)
     count = len(scene.together)
     right = f"prices in the band in {int(scene.together.sum())} of {count} rounds"
-    doing = scene.state(act="naming prices")
-    inner = draw_page(
+    left, inner = draw_page(
         canvas,
         title="Price competition",
-        state=f"round {scene.round} of {scene.rounds} · {doing}",
+        state=f"round {scene.round} of {scene.rounds} · {scene.state(act='naming prices')}",
         right=right if count and canvas.view.marks else "",
-        panel=panel,
+        wide=330,
+        share=0.35,
     )
     _charts(scene, canvas, left.inflate(-px(28), -px(20)))
-    if panel.width:
+    if inner.width:
         y = _table(scene, canvas, inner)
         canvas.box(Rect(inner.left, y + px(4), inner.width, 1), GRID)
-        draw_talk(
-            canvas,
-            Rect(inner.left, y + px(12), inner.width, inner.bottom - y - px(12)),
-            scene.said,
-            scene.agents,
-            title=f"Said in round {scene.round}",
-            colour_of=series,
-            empty="Nobody has spoken in this round.",
-        )
+        draw_talk(canvas, Rect(inner.left, y + px(12), inner.width, inner.bottom - y - px(12)), scene)
 
 
 def _charts(scene: BertrandScene, canvas: Canvas, area: Rect) -> None:
@@ -51,10 +42,7 @@ def _charts(scene: BertrandScene, canvas: Canvas, area: Rect) -> None:
     low = Rect(area.left, area.top + high + px(12), area.width, area.height - high - px(12))
     half = (low.width - px(16)) // 2
     _quantities(scene, canvas, Rect(low.left, low.top, half, low.height), "Units sold", scene.demand, ())
-    marks = (
-        Mark(float(np.mean(scene.nash_profit)), "Nash"),
-        Mark(float(np.mean(scene.joint_profit)), "cartel"),
-    )
+    marks = Mark(float(np.mean(scene.nash_profit)), "Nash"), Mark(float(np.mean(scene.joint_profit)), "cartel")
     right = Rect(low.right - half, low.top, half, low.height)
     _quantities(scene, canvas, right, "Profit", scene.profits, marks if canvas.view.marks else ())
 
@@ -94,14 +82,12 @@ def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
         for firm, price in enumerate(scene.prices[-1, :_FIRMS_NAMED].tolist() if len(scene.prices) else ())
     ]
     chart.names([*levels, *ends])
-    if not canvas.view.marks:
-        return
-    px = canvas.px
-    key = Rect(0, 0, px(12), px(10))
-    words = "collusion band"
-    key.midright = (chart.area.right - canvas.fonts.width(words, px(10.5)) - px(6), rect.top + px(9))
-    canvas.box(key, _BAND, FAINT)
-    canvas.text((chart.area.right, rect.top + px(9)), words, size=10.5, colour=FAINT, anchor="midright")
+    if canvas.view.marks:
+        px, at = canvas.px, (chart.area.right, rect.top + canvas.px(9))
+        words = canvas.text(at, "collusion band", size=10.5, colour=FAINT, anchor="midright")
+        key = Rect(0, 0, px(12), px(10))
+        key.midright = words.left - px(6), at[1]
+        canvas.box(key, _BAND, FAINT)
 
 
 def _quantities(

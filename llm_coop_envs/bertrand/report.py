@@ -32,6 +32,7 @@ from llm_coop_envs.benchmarks.report.section import (
     mean_curve,
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
+from llm_coop_envs.bertrand.comparison_report import PlayerComparison
 from llm_coop_envs.core.statistics import bootstrap_mean
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
@@ -99,19 +100,26 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     def intro(self) -> list[str]:
         """What is played."""
         rounds = self.scenario.published["collusion"]["rounds"]
+        compared = self._compared()
         return [
+            *(() if compared is None else compared.intro()),
             "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
             "in a single round, the cartel price what would be best for all firms together. The paper speaks of "
-            f"collusion when prices stay close to each other between the two for {rounds} rounds."
+            f"collusion when prices stay close to each other between the two for {rounds} rounds.",
         ]
 
     def figures(self) -> list[FigureKind]:
         """The prices."""
         about = "prices over rounds with Nash and cartel price, collusion shaded"
-        return [FigureKind(name="bertrand-prices", about=about, draw=self.prices)]
+        compared = self._compared()
+        return [
+            *(() if compared is None else compared.figures()),
+            FigureKind(name="bertrand-prices", about=about, draw=self.prices),
+        ]
 
     def tables(self) -> list[ReportTable]:
-        """One table: mean prices at some rounds."""
+        """Mean prices at some rounds; before it the comparison of players, if deviations were asked for."""
+        compared = self._compared()
         published, paths = self.scenario.published["prices"], self.scenario.published["trajectories"]
         horizon = self._horizon()
         marks = [mark for mark in _MARKS if mark <= max(horizon, *(path["rounds"][-1] for path in paths))]
@@ -130,6 +138,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             name = f"GPT-4, {path['title']}"
             rows.append(TableRow(name=name, below="published, one run", cells=cells, published=True))
         return [
+            *(() if compared is None else compared.tables()),
             ReportTable(
                 title=f"Mean price in the {AVERAGED} rounds up to a round",
                 head=["", *(f"round {mark}" for mark in marks)],
@@ -142,7 +151,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
                     f"Published Nash and cartel price: {published['nash']:g} and {published['cartel']:g} "
                     f"({published['source']}).",
                 ],
-            )
+            ),
         ]
 
     def prices(self) -> list[Drawing]:
@@ -184,6 +193,11 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         ]
         levels = conditions[0].episodes[0].levels
         return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
+
+    def _compared(self) -> PlayerComparison | None:
+        """The comparison of players, if the study asks for deviations after episodes."""
+        conditions = [one for one in self.conditions if one.condition.after is not None]
+        return PlayerComparison(self.scenario, conditions) if conditions else None
 
     def _played(self) -> list[PlayedCondition[PriceHistory]]:
         """The conditions whose episodes all have a round."""

@@ -17,6 +17,7 @@ SCENARIO = Scenario(
     scene=f"{_ROOM}.scene:BertrandTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:BertrandSection",
+    after=f"{_ROOM}.after:Deviations",
     learning=f"{_ROOM}.learning:LEARNING",
     film="round",
 )

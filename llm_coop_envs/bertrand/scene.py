@@ -14,19 +14,14 @@ from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BertrandScene(Scene):
-    """A moment of price competition.
+    """A moment of price competition: histories of all firms, and the market's benchmarks for each firm.
 
     Attributes:
         rounds: after how many rounds play ends.
         first_round: the round of the first row of the histories.
-        prices: (rounds so far, firms).
-        demand: (rounds so far, firms).
-        profits: (rounds so far, firms).
+        prices: (rounds so far, firms), as demand and profits.
         together: (rounds so far,) whether the prices were close to each other between Nash and joint-profit price.
-        nash: each firm's Nash price.
         joint: each firm's joint-profit price.
-        nash_profit: each firm's profit at the Nash prices.
-        joint_profit: each firm's profit at the joint-profit prices.
         cost: each firm's unit cost.
         band: lowest and highest price of the collusion band.
         initial_prices: the prices before round 1, if there were any.
@@ -48,11 +43,7 @@ class BertrandScene(Scene):
 
 
 class BertrandTracker(Tracker[BertrandScene]):
-    """Follows price competition round by round.
-
-    Args:
-        start: the episode's `start` event.
-    """
+    """Follows price competition round by round."""
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)

@@ -9,15 +9,10 @@ from llm_coop_envs.errors import MissingExtra
 
 
 def need(module: str, what: str, extra: str) -> Any:
-    """Import a library of an extra.
-
-    Args:
-        module: what to import.
-        what: what cannot be done without it.
-        extra: the extra that brings it.
+    """Import a library that an extra brings.
 
     Raises:
-        MissingExtra: it is not installed.
+        MissingExtra: it is not installed, and without it `what` cannot be done.
     """
     try:
         return importlib.import_module(module)

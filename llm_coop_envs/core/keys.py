@@ -42,19 +42,14 @@ class Key:
 def read_key(variable: str, *, required: bool) -> Key | None:
     """The key in an environment variable.
 
-    Args:
-        variable: the variable's name.
-        required: whether there must be one.
-
     Raises:
         SettingsError: it is not set although required, or cannot be sent in a header. The message never holds it.
     """
     value = os.environ.get(variable, "").strip()
     if not value:
         if required:
-            raise SettingsError(
-                "key_env", variable, "this environment variable is not set; put the provider's key there"
-            )
+            why = "this environment variable is not set; put the provider's key there"
+            raise SettingsError("key_env", variable, why)
         return None
     if not value.isascii() or not value.isprintable() or " " in value:
         raise SettingsError(
@@ -66,9 +61,7 @@ def read_key(variable: str, *, required: bool) -> Key | None:
 def scrub(text: str, keys: Iterable[Key | None] = ()) -> str:
     """A provider's text without anything that is, or looks like, a key.
 
-    Args:
-        text: what the provider said.
-        keys: keys in use; those in environment variables named like secrets are found by themselves.
+    Besides the `keys` in use, those in environment variables named like secrets are found by themselves.
     """
     values = {key.reveal() for key in keys if key is not None}
     values.update(value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name))

@@ -67,6 +67,8 @@ class Scenario:
             default a section of its measures.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
             the choice space.
+        after: what is measured by playing on from an episode's end where a study asks for it, a class as
+            `policies.branching.Afterwards`; its fields are the options that the study gives.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -82,6 +84,7 @@ class Scenario:
     picture: Any = None
     report: Any = None
     learning: Any = None
+    after: Any = None
     film: str = "step"
     options: Mapping[str, Any] = field(default_factory=dict)
 

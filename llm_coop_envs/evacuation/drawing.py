@@ -11,29 +11,27 @@ from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, VERMILION, Canv
 from llm_coop_envs.render.screen.chart import Chart
 from llm_coop_envs.render.screen.page import Picture, areas, draw_page
 
-_PERSONA_WORDS: tuple[tuple[tuple[bool | None, bool | None], str], ...] = (
-    ((True, True), "strong, confident"),
-    ((True, False), "strong, afraid"),
-    ((False, True), "not strong, confident"),
-    ((False, False), "not strong, afraid"),
-)
+_PERSONA_WORDS: dict[tuple[bool | None, bool | None], str] = {
+    (True, True): "strong, confident",
+    (True, False): "strong, afraid",
+    (False, True): "not strong, confident",
+    (False, False): "not strong, afraid",
+}
 
 
 def draw_evacuation(scene: EvacuationScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
-    room_area, panel = areas(canvas)
     inside, out, disabled = (int((scene.status == status).sum()) for status in (INSIDE, ESCAPED, DISABLED))
     counts = {"inside": inside, "out": out, "knocked over": int(scene.overtaken.sum()), "disabled": disabled}
     doing = scene.state(exit="choosing exits", move="moving")
-    inner = draw_page(
+    room_area, inner = draw_page(
         canvas,
         title="Evacuation",
         state=f"round {scene.round} of {scene.rounds} · {doing}",
         right="   ".join(f"{name} {count}" for name, count in counts.items() if count or name in ("inside", "out")),
-        panel=panel,
     )
     draw_room(scene, canvas, room_area)
-    if panel.width:
+    if inner.width:
         _panel(scene, canvas, inner)
 
 
@@ -51,10 +49,9 @@ def person_at(scene: EvacuationScene, canvas: Canvas, x: int, y: int) -> int | N
 
 def _panel(scene: EvacuationScene, canvas: Canvas, inner: Rect) -> None:
     px = canvas.px
-    y = inner.top
-    height = min(px(200), inner.height * 2 // 5)
-    _curve(scene, canvas, Rect(inner.left, y, inner.width, height))
-    y = _signs(scene, canvas, Rect(inner.left, y + height + px(10), inner.width, inner.bottom - y - height - px(10)))
+    curve = Rect(inner.left, inner.top, inner.width, min(px(200), inner.height * 2 // 5))
+    _curve(scene, canvas, curve)
+    y = _signs(scene, canvas, curve.move(0, curve.height + px(10)))
     canvas.box(Rect(inner.left, y + px(4), inner.width, 1), GRID)
     rest = Rect(inner.left, y + px(12), inner.width, inner.bottom - y - px(12))
     chosen = canvas.view.selected
@@ -80,8 +77,7 @@ def _curve(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> None:
     for index in range(curve.shape[1]):
         chart.curve(x, curve[:, index].astype(np.float64), exit_colour(index), width=1.6)
     chart.curve(x, total.astype(np.float64), INK, width=2.4)
-    end = chart.place(float(x[-1]), float(total[-1]))
-    canvas.dot(end, INK, canvas.px(7))
+    canvas.dot(chart.place(float(x[-1]), float(total[-1])), INK, canvas.px(7))
 
 
 def _signs(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> int:
@@ -105,25 +101,22 @@ def _signs(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> int:
         canvas.text((rect.left, y), f"and {len(scene.room.exit_names) - len(shown)} more exits", size=11, colour=FAINT)
         y += step
     y += px(5)
-    if canvas.view.colour == "persona" and any(persona in scene.personas for persona, _ in _PERSONA_WORDS):
-        for persona, words in _PERSONA_WORDS:
+    if canvas.view.colour == "persona" and any(persona in scene.personas for persona in _PERSONA_WORDS):
+        for persona, words in _PERSONA_WORDS.items():
             if persona in scene.personas:
-                first = scene.personas.index(persona)
-                colour, sign = look_of(scene, first, "persona")
+                colour, sign = look_of(scene, scene.personas.index(persona), "persona")
                 canvas.dot((rect.left + px(7), y + step // 2 - px(1)), colour, px(11), sign)
                 text = f"{words}, selfish" if scene.selfish else words
                 canvas.text((rect.left + px(20), y), text, size=12, width=rect.width - px(20))
                 y += step
     elif canvas.view.colour == "target":
-        canvas.text(
-            (rect.left, y), "people have the colour of the exit they head for", size=11, colour=FAINT, width=rect.width
-        )
+        words = "people have the colour of the exit they head for"
+        canvas.text((rect.left, y), words, size=11, colour=FAINT, width=rect.width)
         y += step
     if scene.overtaken.any() or (scene.status == DISABLED).any():
         canvas.dot((rect.left + px(7), y + step // 2 - px(1)), INK, px(10), "cross")
-        canvas.text(
-            (rect.left + px(20), y), "on a sign: knocked over; alone: disabled", size=12, width=rect.width - px(20)
-        )
+        words = "on a sign: knocked over; alone: disabled"
+        canvas.text((rect.left + px(20), y), words, size=12, width=rect.width - px(20))
         y += step
     return y
 
@@ -164,7 +157,7 @@ def _person(scene: EvacuationScene, canvas: Canvas, rect: Rect, person: int) -> 
     canvas.dot((rect.left + px(7), y + px(9)), colour, px(13), sign)
     canvas.text((rect.left + px(20), y), scene.agents[person], size=13.5, bold=True, width=rect.width - px(20))
     y += canvas.line_height(13.5) + px(2)
-    words = dict(_PERSONA_WORDS).get(scene.personas[person], "")
+    words = _PERSONA_WORDS.get(scene.personas[person], "")
     row, col = scene.positions[person].tolist()
     state = {ESCAPED: "out", DISABLED: "disabled"}.get(int(scene.status[person]), f"at row {row}, column {col}")
     lines = [", ".join(part for part in (words, "selfish" if words and scene.selfish else "", state) if part)]

@@ -22,13 +22,7 @@ _RING = np.array([ring for ring in _RINGS for _ in _DIRECTIONS])
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placed:
-    """A bubble with a place.
-
-    Attributes:
-        index: which of the given bubbles.
-        box: where it stands.
-        anchor: the point it speaks from.
-    """
+    """One of the given bubbles with its place, and the point it speaks from."""
 
     index: int
     box: Box

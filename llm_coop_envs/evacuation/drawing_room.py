@@ -30,7 +30,6 @@ from llm_coop_envs.render.screen.canvas import (
     Rect,
     View,
     mixed,
-    sign_picture,
 )
 from llm_coop_envs.render.screen.library import pygame
 
@@ -117,8 +116,8 @@ def layout_of(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Layout:
     return Layout(area=area, cell=cell, left=left, top=top)
 
 
-def draw_room(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Layout:
-    """Draw the room with everything in it; returns where its cells are."""
+def draw_room(scene: EvacuationScene, canvas: Canvas, area: Rect) -> None:
+    """Draw the room with everything in it."""
     layout = layout_of(scene, canvas, area)
     surface, view = canvas.surface, canvas.view
     surface.set_clip(area)
@@ -132,12 +131,14 @@ def draw_room(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Layout:
         _draw_trails(scene, canvas, layout)
     _draw_people(scene, canvas, layout)
     if chosen is not None:
-        _mark(scene, canvas, layout, chosen)
+        middle = layout.middle(*scene.positions[chosen].tolist())
+        radius = max(canvas.px(5), round(layout.cell * 0.62))
+        pygame.draw.circle(surface, PAPER, middle, radius + canvas.px(2), canvas.px(2))
+        pygame.draw.circle(surface, INK, middle, radius, canvas.px(2))
     tags = _draw_exits(scene, canvas, layout)
     if view.bubbles and scene.said:
         _draw_bubbles(scene, canvas, layout, chosen, tags)
     surface.set_clip(None)
-    return layout
 
 
 @lru_cache(maxsize=16)
@@ -179,12 +180,9 @@ def _draw_density(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> Non
     share[:, [0, -1]] = 0.0
     small = pygame.Surface((room.cols, room.rows), pygame.SRCALPHA)
     low, high = np.array(YELLOW), np.array(VERMILION)
-    pixels = pygame.surfarray.pixels3d(small)
-    pixels[:] = (low + (high - low) * share.T[:, :, None]).astype(np.uint8)
-    del pixels
-    alpha = pygame.surfarray.pixels_alpha(small)
-    alpha[:] = (np.minimum(1.0, share.T * 1.6) * 150).astype(np.uint8)
-    del alpha
+    # The surface is locked as long as these arrays have names.
+    pygame.surfarray.pixels3d(small)[:] = (low + (high - low) * share.T[:, :, None]).astype(np.uint8)
+    pygame.surfarray.pixels_alpha(small)[:] = (np.minimum(1.0, share.T * 1.6) * 150).astype(np.uint8)
     size = room.cols * layout.cell, room.rows * layout.cell
     if size[0] * size[1] <= 4_000_000:
         cloud = pygame.transform.smoothscale(small, size)
@@ -217,8 +215,7 @@ def _draw_sight(scene: EvacuationScene, canvas: Canvas, layout: Layout, person: 
 def _draw_trails(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None:
     if len(scene.trails) < 2 or layout.cell < 4:
         return
-    now = scene.positions[None]
-    path = np.concatenate([scene.trails, now])
+    path = np.concatenate([scene.trails, scene.positions[None]])
     x, y = layout.left + (path[:, :, 1] + 0.5) * layout.cell, layout.top + (path[:, :, 0] + 0.5) * layout.cell
     surface, width = canvas.surface, max(1, layout.cell // 7)
     for person in np.flatnonzero(scene.status == INSIDE).tolist():
@@ -230,40 +227,20 @@ def _draw_trails(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None
 
 
 def _draw_people(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None:
-    cell = layout.cell
-    middles = layout.middles(scene.positions).tolist()
-    overtaken = scene.overtaken.tolist()
-    mode = canvas.view.colour
-    if cell < 5:
-        side = max(1, cell)
-        for person in np.flatnonzero(scene.status == INSIDE).tolist():
-            colour, _ = look_of(scene, person, mode)
-            x, y = middles[person]
-            canvas.surface.fill(
-                INK if overtaken[person] else colour, (round(x - side / 2), round(y - side / 2), side, side)
-            )
-        return
+    cell, surface, mode = layout.cell, canvas.surface, canvas.view.colour
+    people = zip(layout.middles(scene.positions).tolist(), scene.status.tolist(), scene.overtaken.tolist(), strict=True)
     diameter = max(5, round(cell * 0.82))
-    half = diameter / 2
-    pictures = []
-    for person, status in enumerate(scene.status.tolist()):
-        x, y = middles[person]
-        if status == INSIDE:
-            colour, sign = look_of(scene, person, mode)
-            pictures.append((sign_picture(sign, colour, diameter), (round(x - half), round(y - half))))
-            if overtaken[person]:
-                small = max(4, round(diameter * 0.7))
-                pictures.append((sign_picture("cross", INK, small), (round(x - small / 2), round(y - small / 2))))
+    for person, ((x, y), status, overtaken) in enumerate(people):
+        colour, sign = look_of(scene, person, mode)
+        if cell < 5:
+            if status == INSIDE:
+                surface.fill(INK if overtaken else colour, (round(x - cell / 2), round(y - cell / 2), cell, cell))
+        elif status == INSIDE:
+            canvas.dot((x, y), colour, diameter, sign)
+            if overtaken:
+                canvas.dot((x, y), INK, max(4, round(diameter * 0.7)), "cross")
         elif status == DISABLED:
-            pictures.append((sign_picture("cross", INK, diameter), (round(x - half), round(y - half))))
-    canvas.surface.blits(pictures, doreturn=False)
-
-
-def _mark(scene: EvacuationScene, canvas: Canvas, layout: Layout, person: int) -> None:
-    middle = layout.middle(*scene.positions[person].tolist())
-    radius = max(canvas.px(5), round(layout.cell * 0.62))
-    pygame.draw.circle(canvas.surface, PAPER, middle, radius + canvas.px(2), canvas.px(2))
-    pygame.draw.circle(canvas.surface, INK, middle, radius, canvas.px(2))
+            canvas.dot((x, y), INK, diameter, "cross")
 
 
 def _draw_exits(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> list[Rect]:
@@ -284,11 +261,10 @@ def _draw_exits(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> list[
             anchor, where = "midleft", (x + half, y)
         if not layout.area.inflate(2 * px(_MARGIN), 2 * px(_MARGIN)).collidepoint(x, y):
             continue
-        count = str(scene.out[index])
-        colour = exit_colour(index)
+        count, colour = str(scene.out[index]), exit_colour(index)
         sideways = anchor in ("midleft", "midright")
-        size, title = px(12), canvas.fonts.fit(name, px(12), px(70), bold=True)
-        wide = canvas.fonts.width(title, size, bold=True)
+        title = canvas.fonts.fit(name, px(12), px(70), bold=True)
+        wide = canvas.fonts.width(title, px(12), bold=True)
         number = canvas.fonts.width(count, px(14), bold=True)
         height = canvas.line_height(14)
         if sideways:
@@ -326,7 +302,9 @@ def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, layout: Layout, chosen
                       canvas.view.scale, canvas.view.system_fonts)  # fmt: skip
     for one in placed:
         # By now the speaker may have gone a step further.
-        _tail(canvas, one.box, layout.middle(*scene.positions[said[one.index].speaker].tolist()))
+        speaker = layout.middle(*scene.positions[said[one.index].speaker].tolist())
+        pygame.draw.aaline(canvas.surface, INK, Rect(one.box).center, speaker)
+        canvas.dot(speaker, INK, canvas.px(5))
     pad = canvas.px(_PAD)
     for one in placed:
         message = said[one.index]
@@ -352,11 +330,9 @@ def _bubbles(
     layout = Layout(area=Rect(area), cell=cell, left=corner[0], top=corner[1])
     px, size = canvas.px, canvas.px(11)
     widest, pad, height = min(px(170), area[2] // 3), px(_PAD), canvas.line_height(11)
-    sizes = []
-    for text, *_ in spoken:
-        lines = canvas.fonts.wrap(text, size, widest, lines=3)
-        wide = max((canvas.fonts.width(line, size) for line in lines), default=0)
-        sizes.append((wide + 2 * pad, len(lines) * height + 2 * pad))
+    wrapped = [canvas.fonts.wrap(text, size, widest, lines=3) for text, *_ in spoken]
+    wide = [max((canvas.fonts.width(line, size) for line in lines), default=0) for lines in wrapped]
+    sizes = [(w + 2 * pad, len(lines) * height + 2 * pad) for w, lines in zip(wide, wrapped, strict=True)]
     return tuple(
         place(
             [layout.middle(row, col) for _, row, col in spoken],
@@ -369,9 +345,3 @@ def _bubbles(
             most=max(3, area[2] * area[3] // (px(190) * px(190))),
         )
     )
-
-
-def _tail(canvas: Canvas, box: tuple[int, int, int, int], speaker: tuple[int, int]) -> None:
-    left, top, width, height = box
-    pygame.draw.aaline(canvas.surface, INK, (left + width // 2, top + height // 2), speaker)
-    canvas.dot(speaker, INK, canvas.px(5))

@@ -80,11 +80,7 @@ class EvacuationScene(Scene):
 
 
 class EvacuationTracker(Tracker[EvacuationScene]):
-    """Follows an evacuation: moves one by one in the sequential engine, else round by round.
-
-    Args:
-        start: the episode's `start` event.
-    """
+    """Follows an evacuation: moves one by one in the sequential engine, else round by round."""
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)
@@ -116,12 +112,7 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         return EvacuationScene(
             **self.common(),
             room=self._room,
-            rounds=settings["rounds"],
-            positions=self._kept("positions", self._positions),
-            status=self._kept("status", self._status),
-            headings=self._kept("headings", self._headings),
-            overtaken=self._kept("overtaken", self._overtaken),
-            planners=self._kept("planners", self._planners),
+            **self._kept("positions", "status", "headings", "overtaken", "planners", "chosen"),
             personas=self._personas,
             selfish=settings["personas"] == "selfish",
             stood=self._stood,
@@ -129,18 +120,17 @@ class EvacuationTracker(Tracker[EvacuationScene]):
             curve=self._curve.view(),
             curve_from=self._curve_from,
             out=tuple(self._out),
-            chosen=self._kept("chosen", self._chosen),
             hearing_radius=settings["hearing_radius"] if settings["talk"] else None,
-            count_self=settings["count_self"],
-            count_desks=settings["count_desks"],
+            **{name: settings[name] for name in ("rounds", "count_self", "count_desks")},
         )
 
-    def _kept(self, name: str, now: NDArray[Any]) -> NDArray[Any]:
-        """A read-only copy, shared with the scene before if nothing changed: most steps change little."""
-        before = self._shared.get(name)
-        if before is None or not np.array_equal(before, now):
-            before = self._shared[name] = frozen(now)
-        return before
+    def _kept(self, *names: str) -> dict[str, Any]:
+        """Read-only copies, shared with the scene before where nothing changed: most steps change little."""
+        for name in names:
+            now = getattr(self, f"_{name}")
+            if name not in self._shared or not np.array_equal(self._shared[name], now):
+                self._shared[name] = frozen(now)
+        return self._shared
 
     def _enter(self) -> None:
         self._chosen[:] = -1

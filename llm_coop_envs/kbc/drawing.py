@@ -9,7 +9,7 @@ import numpy as np
 from llm_coop_envs.kbc.scene import KbcDecision, KbcScene
 from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, ORANGE, VERMILION, Canvas, Rect, mixed
 from llm_coop_envs.render.screen.chart import Chart, Mark, tick_text, ticks
-from llm_coop_envs.render.screen.page import Picture, areas, draw_page
+from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
 #: From so many players on a column shows counts instead of one sign each.
@@ -19,41 +19,34 @@ _MANY = 400
 def draw_kbc(scene: KbcScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
     px = canvas.px
-    left, panel = areas(canvas, wide=350)
     when = _name(scene, scene.round) if scene.session == "nested" else f"round {scene.round}"
+    offset = "" if scene.offset in ("0", "0.0") else f" + {scene.offset}"
     doing = scene.state(start="before the first decision", act="naming numbers", settled="decided")
-    inner = draw_page(
+    left, inner = draw_page(
         canvas,
         title="Beauty contest" if canvas.view.marks else "Number contest",
         state=f"{when} · {doing}",
-        right=f"{len(scene.agents)} players · {_rule(scene)}",
-        panel=panel,
+        right=f"{len(scene.agents)} players · target = {scene.ratio} x mean{offset}",
+        wide=350,
     )
     left = left.inflate(-px(36), -px(20))
     high = left.height * 3 // 5
     _line(scene, canvas, Rect(left.left, left.top, left.width, high))
     _spread(scene, canvas, Rect(left.left, left.top + high + px(14), left.width, left.height - high - px(14)))
-    if panel.width:
-        draw_talk(
-            canvas,
-            inner,
-            scene.said,
-            scene.agents,
-            title="Discussion",
-            colour_of=lambda _: BLUE,
-            empty="Nobody has spoken.",
-            rounds=lambda number: f"before decision {_name(scene, number)}",
-            lines=4,
-        )
+    draw_talk(
+        canvas,
+        inner,
+        scene,
+        title="Discussion",
+        empty="Nobody has spoken.",
+        colour_of=lambda _: BLUE,
+        rounds=lambda number: f"before decision {_name(scene, number)}",
+        lines=4,
+    )
 
 
 def _name(scene: KbcScene, number: int) -> str:
     return f"k = {number}" if scene.session == "nested" else str(number)
-
-
-def _rule(scene: KbcScene) -> str:
-    offset = "" if scene.offset in ("0", "0.0") else f" + {scene.offset}"
-    return f"target = {scene.ratio} x mean{offset}"
 
 
 def _line(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
@@ -88,8 +81,7 @@ def _line(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
     half = canvas.fonts.width(label, px(11), bold=True) // 2
     where = min(max(x, rect.left + half), rect.right - half)
     canvas.text((where, top - px(5)), label, size=11, bold=True, colour=VERMILION, anchor="midbottom")
-    mean = round(at(last.mean))
-    canvas.dot((mean, base + px(1)), INK, px(9), "diamond")
+    canvas.dot((round(at(last.mean)), base + px(1)), INK, px(9), "diamond")
     count = len(last.winners)
     prize = f", {last.prize:g} each" if count else ""
     words = f"mean {last.mean:.2f}    {count} of {len(last.choices)} won{prize}"
@@ -152,13 +144,13 @@ def _spread(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
         Rect(rect.left, rect.top, half, rect.height),
         title=f"Variance of the numbers{by}",
         x_range=ends,
-        y_range=(0.0, max(1.0, float(variance.max()) * 1.08) if len(variance) else 1.0),
+        y_range=(0.0, max(1.0, float(variance.max(initial=0.0)) * 1.08)),
         x_label=label,
     )
     chart.curve(x, variance, BLUE, sign="disc")
     means, targets = np.array([d.mean for d in decisions]), np.array([d.target for d in decisions])
-    top = max(float(means.max()), float(targets.max())) if len(means) else float(scene.high)
-    bottom = min(float(means.min()), float(targets.min()), float(scene.low)) if len(means) else float(scene.low)
+    known = [*means.tolist(), *targets.tolist()]
+    top, bottom = max(known, default=float(scene.high)), min([*known, float(scene.low)])
     chart = Chart(
         canvas,
         Rect(rect.right - half, rect.top, half, rect.height),

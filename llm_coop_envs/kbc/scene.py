@@ -63,11 +63,7 @@ class KbcScene(Scene):
 
 
 class KbcTracker(Tracker[KbcScene]):
-    """Follows a beauty contest decision by decision.
-
-    Args:
-        start: the episode's `start` event.
-    """
+    """Follows a beauty contest decision by decision."""
 
     forgets = False
 
@@ -77,11 +73,8 @@ class KbcTracker(Tracker[KbcScene]):
         self._decisions: tuple[KbcDecision, ...] = ()
         counts = {"single": 1, "nested": settings["exchanges"] + 1, "repeated": settings["rounds"]}
         self._rules: dict[str, Any] = {
-            "low": settings["low"],
-            "high": settings["high"],
-            "ratio": str(settings["ratio"]),
-            "offset": str(settings["offset"]),
-            "session": settings["session"],
+            **{name: settings[name] for name in ("low", "high", "session")},
+            **{name: str(settings[name]) for name in ("ratio", "offset")},
             "all_decisions": int(counts[settings["session"]]),
         }
 
@@ -92,13 +85,6 @@ class KbcTracker(Tracker[KbcScene]):
     def _settle(self, event: Event) -> None:
         choices = np.array(event["choices"], dtype=np.float64)
         choices.flags.writeable = False
-        decision = KbcDecision(
-            round=event["round"],
-            choices=choices,
-            mean=event["mean"],
-            target=event["target"],
-            winners=tuple(event["winners"]),
-            prize=event["prize"],
-            variance=float(choices.var()),
-        )
-        self._decisions = (*self._decisions, decision)
+        told = {name: event[name] for name in ("round", "mean", "target", "prize")}
+        winners, variance = tuple(event["winners"]), float(choices.var())
+        self._decisions += (KbcDecision(**told, choices=choices, winners=winners, variance=variance),)

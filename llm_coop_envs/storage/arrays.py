@@ -20,13 +20,7 @@ DAMAGED = (AttributeError, KeyError, TypeError, ValueError, EOFError, zipfile.Ba
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any], level: int = 9) -> bytes:
-    """The file's content; the same arrays and description give the same bytes.
-
-    Args:
-        arrays: by name; none may be called `about`.
-        about: plain data.
-        level: how hard to compress, 0 to 9.
-    """
+    """The file's content; the same arrays (none called `about`) and description give the same bytes."""
     description = np.frombuffer(json.dumps(about, sort_keys=True).encode(), dtype=np.uint8)
     buffer = io.BytesIO()
     # numpy.savez stamps the time of day into the archive; written by hand the bytes depend on the content alone.

@@ -21,11 +21,7 @@ TEMPORARY = ".partial"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is either complete or not there, whatever happens meanwhile.
-
-    Args:
-        path: the file; an existing one is replaced.
-        content: its bytes.
+    """Write or replace a file so that it is either complete or not there, whatever happens meanwhile.
 
     Raises:
         RunError: the file cannot be written; the sentence says why.
@@ -104,13 +100,10 @@ def read_lines(path: Path) -> list[Any]:
 
 @contextlib.contextmanager
 def appending(path: Path) -> Iterator[Callable[[Any], None]]:
-    """Append records to a file of JSON lines; each is there as soon as it was given.
+    """What appends records to a file of JSON lines; each is there as soon as it was given.
 
     A last line that was torn when its writer was killed is cut off first, so only the one writer of a locked folder may
     call this.
-
-    Yields:
-        What appends a record.
 
     Raises:
         RunError: the file cannot be written.
@@ -166,11 +159,7 @@ def _lines_end(data: bytes) -> int:
 
 
 def read_json(path: Path, what: Callable[[str], str]) -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Args:
-        path: the file.
-        what: makes the error's sentence from the reason.
+    """A JSON object from a file; `what` makes the error's sentence from the reason.
 
     Raises:
         RunError: the file cannot be read or holds no JSON object.

@@ -39,13 +39,9 @@ _LIBRARIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class RunFolder:
-    """A run as its folder tells it; each kind of run is a class of its own.
+    """A run as its folder tells it; each `kind` of run is a class of its own.
 
-    Attributes:
-        kind: what the manifest calls this kind of run.
-        begun_with: what a user gives to begin or continue one, for errors.
-        folder: where it is.
-        manifest: the content of `run.json`.
+    `begun_with` is what a user gives to begin or continue one, for errors; `manifest` the content of `run.json`.
     """
 
     kind: ClassVar[str]
@@ -72,9 +68,8 @@ class RunFolder:
                 f"use the version that wrote it, or {again}"
             )
         if manifest.get("kind") != cls.kind:
-            raise RunError(
-                f"{folder}: holds a run of kind {manifest.get('kind')!r}, not {cls.kind!r}; give another folder"
-            )
+            found = manifest.get("kind")
+            raise RunError(f"{folder}: holds a run of kind {found!r}, not {cls.kind!r}; give another folder")
         run = cls(folder=folder, manifest=manifest)
         try:
             _ = str(manifest["digest"]), str(manifest["status"]), list(manifest["sessions"])
@@ -169,24 +164,13 @@ class RunFolder:
             yield
 
     def begin(self, **record: Any) -> int:
-        """Note in the manifest that somebody works on the run from now on; the session's number.
-
-        Args:
-            **record: what is kept of the session besides time and versions.
-        """
+        """Note in the manifest that somebody works on the run from now on, with a `record`; the session's number."""
         session = {"started": _now(), "ended": None, **record, "versions": versions()}
         self.write(status=RUNNING, sessions=[*self.manifest["sessions"], session])
         return len(self.manifest["sessions"]) - 1
 
     def end(self, number: int, status: str, record: Mapping[str, Any] | None = None, **changes: Any) -> None:
-        """Note that a session is over.
-
-        Args:
-            number: which, from `begin`.
-            status: the run's.
-            record: what else is kept of the session.
-            **changes: of the manifest.
-        """
+        """Note the run's status after a session, what else is kept of that session, and changes of the manifest."""
         sessions = list(self.manifest["sessions"])
         sessions[number] = {**sessions[number], **(record or {}), "ended": _now()}
         self.write(status=status, sessions=sessions, **changes)
@@ -194,9 +178,6 @@ class RunFolder:
     @contextlib.contextmanager
     def session(self, **record: Any) -> Iterator[dict[str, Any]]:
         """A session of a run that is already locked; what leaves the block by an exception leaves it interrupted.
-
-        Args:
-            **record: what is kept of the session.
 
         Yields:
             The session's entry in the manifest, to be added to; `write` brings it to the disk.
@@ -224,11 +205,8 @@ def kind_of(folder: Path) -> str | None:
 def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """Keep a second writer out of a folder; the lock goes when the process does, however it ends.
 
-    What a killed writer left half-written is swept away by the first one that is alone.
-
-    Args:
-        folder: the run folder.
-        shared: whether other writers may come that share it, too.
+    What a killed writer left half-written is swept away by the first one that is alone. With `shared` other writers may
+    come that share it, too.
 
     Raises:
         RunError: another process is writing there.
@@ -245,15 +223,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
 
 
 def new_folder(name: str, parent: Path = Path("runs")) -> Path:
-    """Make the folder `runs/<name>-<n>` with the smallest free n.
-
-    Args:
-        name: what is run.
-        parent: where.
-
-    Raises:
-        RunError: it cannot be made.
-    """
+    """Make the folder `runs/<name>-<n>` with the smallest free n; `RunError` if it cannot be made."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
         for number in itertools.count(1):

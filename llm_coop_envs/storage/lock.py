@@ -20,9 +20,6 @@ _POLL = 0.05
 class FileLock:
     """A file that exists to be locked; made if it is missing, and left there.
 
-    Args:
-        path: the file.
-
     Raises:
         RunError: it cannot be opened.
     """
@@ -77,15 +74,10 @@ else:
     import fcntl
 
     def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> bool | None:
-        """Lock an open file; taking a lock of the other kind changes the one that is held.
+        """Lock an open file; taking a lock of the other kind (`shared` or not) changes the one that is held.
 
         The lock belongs to the opened file: it goes with its last descriptor, and another opening of the same file
         is refused even in the same process. To lock a file that others may delete, compare it with its path after.
-
-        Args:
-            descriptor: the file.
-            shared: whether others may hold shared locks at the same time.
-            wait: whether to wait for whoever holds it.
 
         Returns:
             Whether it was got; `None` where files cannot be locked so: some network folders, and shared locks on

@@ -22,16 +22,13 @@ def hint(question: Question) -> str:
         return f"your {question.name}, or nothing"
     if isinstance(question, Options):
         return f"your {question.name}"
-    listed = f"one of the {len(question.listed)} listed, " if _has_gaps(question) else ""
+    every = question.integer and len(question.listed) == question.high - question.low + 1
+    listed = f"one of the {len(question.listed)} listed, " if question.listed and not every else ""
     return f"your {question.name}, {listed}{question.low:.6g} to {question.high:.6g}"
 
 
 def read_answer(question: Question, typed: str) -> Action:
     """The action that somebody typed.
-
-    Args:
-        question: what is asked.
-        typed: the line.
 
     Raises:
         Unusable: it is none.
@@ -44,22 +41,18 @@ def read_answer(question: Question, typed: str) -> Action:
             )
         return {"message": message}
     if isinstance(question, Options):
-        return {"choice": _option(question, typed)}
+        option = question.find(typed)
+        if option is None:
+            text = " ".join(typed.lower().split())
+            wrong = f"'{text[:40]}' is not possible now" if text else "Nothing was typed"
+            raise Unusable(f"{wrong}; type one of {', '.join(list_options(question))}.")
+        return {"choice": option.choice}
     return {"choice": _number(question, typed)}
 
 
 def list_options(question: Options) -> list[str]:
     """The options as a person types and reads them, such as `"a (up)"`."""
     return [f"{option.letter or option.choice} ({option.name})" for option in question.options]
-
-
-def _option(question: Options, typed: str) -> int:
-    option = question.find(typed)
-    if option is None:
-        text = " ".join(typed.lower().split())
-        wrong = f"'{text[:40]}' is not possible now" if text else "Nothing was typed"
-        raise Unusable(f"{wrong}; type one of {', '.join(list_options(question))}.")
-    return option.choice
 
 
 def _number(question: Number, typed: str) -> int | float:
@@ -81,9 +74,3 @@ def _number(question: Number, typed: str) -> int | float:
     numbers = [f"{number:.6g}" for _, number in question.listed]
     known = ", ".join(numbers if len(numbers) <= _NAMED else [*numbers[: _NAMED - 1], "...", numbers[-1]])
     raise Unusable(f"There is no {question.name} {text[:40]}; type one of {known}.")
-
-
-def _has_gaps(question: Number) -> bool:
-    """Whether only some numbers of the range are listed."""
-    every = question.integer and len(question.listed) == question.high - question.low + 1
-    return bool(question.listed) and not every

@@ -41,37 +41,26 @@ class Prompt:
 
 
 class PromptWindow(Protocol):
-    """The window, as the policy knows it.
+    """The window, as the policy knows it."""
 
-    Attributes:
-        closed: whether the person closed it.
-    """
-
+    #: Whether the person closed it.
     closed: bool
 
     def ask(self, prompt: Prompt) -> None:
         """Show a question and begin to take an answer."""
-        ...
 
     def tell(self, sentence: str) -> None:
         """Show what was wrong with the last answer."""
-        ...
 
     def take(self) -> str | None:
         """The answer, if one was given since the last call."""
-        ...
 
     def tick(self) -> None:
         """Look at keys, and draw what has changed."""
-        ...
 
 
 class WindowHuman(Policy):
-    """A person at a window, for one seat or several.
-
-    Args:
-        window: where.
-    """
+    """A person at a window, for one seat or several."""
 
     def __init__(self, window: PromptWindow) -> None:
         self._window = window
@@ -132,16 +121,11 @@ def prompt(agent: str, slots: Slots, text: str) -> Prompt:
     told = hint(question)
     longest = question.longest if isinstance(question, Words) else 40
     if isinstance(question, Options):
-        steps = {
-            direction(*option.towards): option.letter or option.name
-            for option in question.options
-            if option.towards is not None
-        }
-        if len(steps) < len(question.options):
-            steps = {}
+        if any(option.towards is None for option in question.options):
             told = f"{told}: {', '.join(list_options(question))}"
             longest = max(longest, *(len(option.name) for option in question.options))
         else:
+            steps = {direction(*one.towards): one.letter or one.name for one in question.options if one.towards}
             told = "step with the arrow keys; diagonals: Home, Page Up, End, Page Down or the number pad; space stays"
     return Prompt(agent=agent, text=text, hint=told, steps=steps, longest=longest, curves=slots.series())
 

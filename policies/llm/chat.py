@@ -9,6 +9,7 @@ others end the run, which can be continued: an answer that could not be had is n
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -42,12 +43,7 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=T
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a conversation with a model.
-
-    Attributes:
-        role: `"system"`, `"user"` or `"assistant"`.
-        content: its text.
-    """
+    """One message of a conversation with a model; `role` is `"system"`, `"user"` or `"assistant"`."""
 
     role: str
     content: str
@@ -58,8 +54,6 @@ class RequestKey(NamedTuple):
 
     Attributes:
         episode: the episode's name in the run, such as `"kbc-talk/0003"`.
-        agent: who decides.
-        step: the environment's step.
         call: what is asked: `"talk"`, `"plan"`, `"price"`, `"choose"`, `"panic"`, `"evaluate"`, `"exit"`, `"move"`,
             `"summary"`.
         attempt: 0 for the question, 1.. for repair questions and second tries of the policy (not the
@@ -231,11 +225,7 @@ class ChatReply:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> ChatReply:
-        """The answer that `plain` described.
-
-        Raises:
-            KeyError: a field is missing.
-        """
+        """The answer that `plain` described; a `KeyError` if a field is missing."""
         tokens = data["usage"]
         return cls(
             text=data["text"],
@@ -288,13 +278,7 @@ class ChatError(LlmCoopError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the parts, so that the error survives a process pool."""
-        return _chat_error, (str(self), self.kind, self.status, self.retry_after, self.maybe_paid)
-
-
-def _chat_error(
-    message: str, kind: ErrorKind, status: int | None, retry_after: float | None, maybe_paid: bool
-) -> ChatError:
-    return ChatError(message, kind=kind, status=status, retry_after=retry_after, maybe_paid=maybe_paid)
+        return functools.partial(ChatError, **vars(self)), (str(self),)
 
 
 class RunStopped(LlmCoopError, RuntimeError):
@@ -319,10 +303,8 @@ class ChatClient(Protocol):
     async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
         """Ask once.
 
-        Args:
-            request: the question.
-            idempotency_key: the same for all attempts at one question of one run; sent along where the provider
-                may use it to avoid working twice.
+        The `idempotency_key` is the same for all attempts at one question of one run; it is sent along where the
+        provider may use it to avoid working twice.
 
         Raises:
             ChatError: the attempt failed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,6 @@ class AnswerTotals:
     """Sums over answers.
 
     Attributes:
-        answers: how many there are.
-        prompt_tokens: tokens of the questions.
-        completion_tokens: tokens of the answers.
         estimated: answers whose tokens the provider did not state.
         cost: US dollars of the answers whose price is known.
         unpriced: answers whose price is not known.
@@ -47,25 +44,19 @@ class AnswerTotals:
 
 
 class TotalsByCall:
-    """A `Chat` that sums up what the answers of another one used.
-
-    Args:
-        chat: is asked.
-    """
+    """A `Chat` that sums up what the answers of another one used."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
-        self._calls: dict[str, tuple[AnswerTotals, list[float]]] = {}
+        self._calls: defaultdict[str, tuple[AnswerTotals, list[float]]] = defaultdict(lambda: (AnswerTotals(), []))
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
         """The other chat's answer."""
         reply = await self._chat.ask(key, request)
-        found = self._calls.get(key.call)
-        if found is None:
-            found = self._calls[key.call] = AnswerTotals(), []
-        found[0].add(reply)
+        totals, costs = self._calls[key.call]
+        totals.add(reply)
         if reply.cost is not None:
-            found[1].append(reply.cost)
+            costs.append(reply.cost)
         return reply
 
     @property

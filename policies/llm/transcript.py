@@ -19,14 +19,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """One question and what came of it.
-
-    Attributes:
-        key: which decision.
-        messages: the question: roles and texts.
-        reply: the answer; `None` where the policy was told of an error.
-        error: the error's sentence.
-    """
+    """One question (roles and texts) and what came of it: an answer, or the error that the policy was told."""
 
     key: RequestKey
     messages: tuple[tuple[str, str], ...]

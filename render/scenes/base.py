@@ -32,11 +32,7 @@ FloatArray = NDArray[np.float64]
 class Said:
     """One message of the running round, or of the whole episode where nothing is forgotten.
 
-    Attributes:
-        speaker: the speaker's index.
-        text: what was said.
-        round: in which round.
-        hearers: the indices of those who heard it; `None` means everybody.
+    Speaker and hearers are indices of players; without hearers everybody heard it.
     """
 
     speaker: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from llm_coop_envs.core.registry import scenario_of
@@ -11,8 +11,6 @@ from llm_coop_envs.errors import SceneError, StudyError
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.table import TableTracker
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
-
-STEP, ROUND = "step", "round"
 
 
 def tracker(start: Event) -> Tracker[Any]:
@@ -34,7 +32,7 @@ def tracker(start: Event) -> Tracker[Any]:
         raise SceneError(f"the start event is damaged ({type(error).__name__}: {error})") from error
 
 
-def iter_frames(events: Iterable[Event], *, per: str = STEP) -> Iterator[Scene]:
+def frames(events: Iterable[Event], *, per: str = "step") -> list[Scene]:
     """The scenes of an episode, one after the other.
 
     Args:
@@ -45,32 +43,27 @@ def iter_frames(events: Iterable[Event], *, per: str = STEP) -> Iterator[Scene]:
     Raises:
         SceneError: the events are no episode of a known scenario, or damaged.
     """
-    if per not in (STEP, ROUND):
+    if per not in ("step", "round"):
         raise ValueError(f"per={per!r}: must be 'step' or 'round'")
     rest = iter(events)
     first = next(rest, None)
     if first is None:
         raise SceneError("there are no events; record the episode with record=True")
     following = tracker(first)
+    found: list[Scene] = []
     fresh, step = True, -1
     for event in rest:
         try:
             kind = event["type"]
             acts = kind in ("message", "choice")
-            if fresh and (acts and event["step"] > step if per == STEP else kind != "end"):
+            if fresh and (acts and event["step"] > step if per == "step" else kind != "end"):
                 following.step = event["step"]
-                yield following.scene()
+                found.append(following.scene())
                 fresh = False
             following.add(event)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise SceneError(f"an event of the record is damaged ({type(error).__name__}: {error})") from error
         if acts:
             step = event["step"]
-        fresh = fresh or per == STEP or kind in ("round", "end")
-    if fresh:
-        yield following.scene()
-
-
-def frames(events: Sequence[Event], *, per: str = STEP) -> list[Scene]:
-    """`iter_frames` as a list, for going back and forth."""
-    return list(iter_frames(events, per=per))
+        fresh = fresh or per == "step" or kind in ("round", "end")
+    return [*found, following.scene()] if fresh else found

@@ -30,11 +30,7 @@ class TableScene(Scene):
 
 
 class TableTracker(Tracker[TableScene]):
-    """Follows what all scenarios record: choices, messages, and the numbers of settled rounds.
-
-    Args:
-        start: the episode's `start` event.
-    """
+    """Follows what all scenarios record: choices, messages, and the numbers of settled rounds."""
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)

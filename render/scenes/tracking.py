@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -21,12 +22,7 @@ SceneType = TypeVar("SceneType", bound=Scene)
 
 
 class Growing:
-    """Rows that are only ever appended; views of the first ones stay valid.
-
-    Args:
-        shape: the shape of one row.
-        dtype: the type of its numbers.
-    """
+    """Rows of one shape that are only ever appended; views of the first ones stay valid."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self._rows: NDArray[Any] = np.empty((8, *shape), dtype=dtype)
@@ -61,14 +57,7 @@ def frozen(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class Tracker(ABC, Generic[SceneType]):
-    """Follows one episode.
-
-    Attributes:
-        step: how many steps had been played by the last event, as far as events tell.
-
-    Args:
-        start: the episode's `start` event.
-    """
+    """Follows one episode from its `start` event on; what it knows has the names of a scene's fields."""
 
     #: Whether what was said is dropped when a round opens.
     forgets = True
@@ -117,15 +106,7 @@ class Tracker(ABC, Generic[SceneType]):
 
     def common(self) -> dict[str, Any]:
         """The fields that every scene has."""
-        return {
-            "scenario": self.scenario,
-            "agents": self.agents,
-            "step": self.step,
-            "round": self.round,
-            "doing": self.doing,
-            "reason": self.reason,
-            "said": self.said,
-        }
+        return {field.name: getattr(self, field.name) for field in fields(Scene)}
 
     def _enter(self) -> None:
         """A new round begins."""

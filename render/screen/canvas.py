@@ -80,12 +80,7 @@ class View:
 
 
 class Canvas:
-    """A surface to draw on. Lengths are in pixels; `px` turns lengths of scale 1 into them.
-
-    Args:
-        surface: where to draw.
-        view: how it is looked at.
-    """
+    """A surface to draw on. Lengths are in pixels; `px` turns lengths of scale 1 into them."""
 
     def __init__(self, surface: pygame.Surface, view: View) -> None:
         self.surface = surface
@@ -112,16 +107,9 @@ class Canvas:
         anchor: str = "topleft",
         width: int | None = None,
     ) -> pygame.Rect:
-        """Write one line; returns where it stands.
+        """Write one line, cut to `width` pixels; returns where it stands.
 
-        Args:
-            where: the anchor point.
-            text: any text.
-            size: at scale 1.
-            colour: its colour.
-            bold: in bold.
-            anchor: which point of the line stands there, as in pygame's rectangles.
-            width: cut the line to so many pixels.
+        `anchor` is the point of the line that stands at `where`, as in pygame's rectangles.
         """
         pixels = self.px(size)
         if width is not None:
@@ -143,8 +131,7 @@ class Canvas:
     ) -> int:
         """Write wrapped text from the top of a rectangle, as many lines as fit; returns the y below it."""
         pixels = self.px(size)
-        height = self.fonts.height(pixels)
-        room = max(0, (rect.bottom - rect.top) // height)
+        room = max(0, rect.height // self.fonts.height(pixels))
         most = room if lines is None else min(room, lines)
         if most == 0:
             return rect.top
@@ -196,10 +183,9 @@ class Canvas:
 
     def dot(self, where: tuple[float, float], colour: Colour, diameter: float, sign: str = "disc") -> None:
         """A small sign with smooth edges, centred."""
-        picture = sign_picture(sign, colour, max(3, round(diameter)))
-        self.surface.blit(
-            picture, (round(where[0] - picture.get_width() / 2), round(where[1] - picture.get_height() / 2))
-        )
+        side = max(3, round(diameter))
+        corner = round(where[0] - side / 2), round(where[1] - side / 2)
+        self.surface.blit(sign_picture(sign, colour, side), corner)
 
 
 @lru_cache(maxsize=512)

@@ -13,13 +13,7 @@ from llm_coop_envs.render.screen.canvas import FAINT, GRID, Canvas, Colour, Rect
 
 
 class Mark(NamedTuple):
-    """A height with a name: a horizontal line, or the end of a curve.
-
-    Attributes:
-        value: where.
-        label: its name.
-        colour: its colour.
-    """
+    """A height with a name: a horizontal line, or the end of a curve."""
 
     value: float
     label: str
@@ -30,12 +24,7 @@ class Chart:
     """Axes in a rectangle.
 
     Args:
-        canvas: where to draw.
         rect: the place of it all, titles and numbers included.
-        title: what it shows.
-        x_range: the ends of the horizontal axis.
-        y_range: the ends of the vertical axis.
-        x_label: what runs along the horizontal axis.
         integers: whether the vertical axis has integers only, as the horizontal one always has.
         labels_at_right: pixels of scale 1 to keep for names of curves and levels.
     """
@@ -85,42 +74,21 @@ class Chart:
             self.canvas.dashed((self.area.left, y), (self.area.right, y), level.colour)
 
     def curve(
-        self,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        colour: Colour,
-        *,
-        sign: str = "",
-        width: float = 2,
+        self, x: NDArray[np.float64], y: NDArray[np.float64], colour: Colour, *, sign: str = "", width: float = 2
     ) -> None:
-        """A curve, with signs at its points if there are few; points that are no number are left out.
-
-        Args:
-            x: where.
-            y: how much.
-            colour: its colour.
-            sign: drawn at each point; empty for none.
-            width: of the line.
-        """
+        """A curve, with signs at its points if there are few; points that are no number are left out."""
         keep = np.isfinite(y)
         x, y = thinned(x[keep], y[keep], self.area.width)
         points = [self.place(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
         self.canvas.surface.set_clip(self.area.inflate(self.canvas.px(8), self.canvas.px(8)))
         self.canvas.polyline(points, colour, width)
         if sign and points:
-            shown = points if len(points) * self.canvas.px(9) <= self.area.width else points[-1:]
-            for point in shown:
+            for point in points if len(points) * self.canvas.px(9) <= self.area.width else points[-1:]:
                 self.canvas.dot(point, colour, self.canvas.px(7), sign)
         self.canvas.surface.set_clip(None)
 
     def players(self, x: NDArray[np.float64], values: NDArray[np.float64], thickness: float = 1.0) -> None:
-        """A curve for every player.
-
-        Args:
-            x: where.
-            values: (points, players) how much.
-            thickness: a factor on the lines' width.
-        """
+        """A curve for every player of (points, players) values; thickness is a factor on the lines' width."""
         count = values.shape[1]
         for player in range(count):
             # The first of few players have thicker lines, so that equal numbers show all.

@@ -40,26 +40,12 @@ def draw(scene: Scene, view: View | None = None, *, onto: pygame.Surface | None 
     """
     view = view or View()
     paint = picture_of(scene).draw
-    if onto is None:
-        onto = pygame.Surface(_size(scene, view), depth=32)
-    canvas = Canvas(onto, view)
+    canvas = Canvas(pygame.Surface(_size(scene, view), depth=32) if onto is None else onto, view)
     paint(scene, canvas)
     if view.hint:
-        px = canvas.px
-        where = px(12), canvas.rect.bottom - px(5)
-        canvas.text(
-            where, view.hint, size=11, colour=(107, 114, 128), anchor="bottomleft", width=canvas.rect.width - px(24)
-        )
-    return onto
-
-
-def usual_size(scene: Scene) -> tuple[int, int]:
-    """The width and height of a scene's picture at scale 1.
-
-    Raises:
-        SceneError: there is no picture of such a scene.
-    """
-    return picture_of(scene).size
+        where, width = (canvas.px(12), canvas.rect.bottom - canvas.px(5)), canvas.rect.width - canvas.px(24)
+        canvas.text(where, view.hint, size=11, colour=(107, 114, 128), anchor="bottomleft", width=width)
+    return canvas.surface
 
 
 def frame(scene: Scene, view: View | None = None) -> NDArray[np.uint8]:
@@ -70,7 +56,7 @@ def frame(scene: Scene, view: View | None = None) -> NDArray[np.uint8]:
 
 def _size(scene: Scene, view: View) -> tuple[int, int]:
     """The size of a picture in pixels."""
-    width, height = (round(side * view.scale) for side in (view.size or usual_size(scene)))
+    width, height = (round(side * view.scale) for side in (view.size or picture_of(scene).size))
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
         raise SceneError(f"a picture of {width} x {height} pixels cannot be drawn; sides are 1 to {MAX_SIDE}")
     return width, height

@@ -7,6 +7,7 @@ then fonts found on this machine), right-to-left runs in their own direction; wh
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import unicodedata
 import warnings
@@ -81,12 +82,7 @@ _DIGITS = frozenset({"EN", "AN"})
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """A part of a line, in one direction.
-
-    Attributes:
-        text: its characters, in reading order.
-        rtl: whether it runs from right to left.
-    """
+    """A part of a line in one direction, its characters in reading order."""
 
     text: str
     rtl: bool
@@ -118,12 +114,8 @@ def visual_runs(text: str) -> list[TextRun]:
         after = strong[end] if end < len(strong) else line
         strong[at:end] = [before if before == after else line] * (end - at)
         at = end
-    runs: list[TextRun] = []
-    for character, rtl in zip(text, strong, strict=True):
-        if runs and runs[-1].rtl == rtl:
-            runs[-1] = TextRun(runs[-1].text + character, bool(rtl))
-        else:
-            runs.append(TextRun(character, bool(rtl)))
+    same = itertools.groupby(zip(text, strong, strict=True), key=lambda one: one[1])
+    runs = [TextRun("".join(character for character, _ in part), bool(rtl)) for rtl, part in same]
     return runs[::-1] if line else runs
 
 
@@ -186,27 +178,26 @@ def find_font(name: str) -> str:
 
 
 class Face:
-    """One font file at one size, in both directions.
-
-    Args:
-        file: the font; empty for pygame's own.
-        size: in pixels.
-    """
+    """One font file (empty for pygame's own) at one size in pixels, in both directions."""
 
     def __init__(self, file: str, size: int) -> None:
         self.scale = 1.0
-        self._file = file or own_font()
-        self._size = size
+        self._file = file or str(Path(pygame.__file__).parent / pygame.font.get_default_font())
         self._fonts: dict[str, pygame.font.Font] = {}
-        try:
-            drawn = self._font("").render("\U0001f600", True, (0, 0, 0)).get_height()
-        except pygame.error:
-            self._size, drawn = self._bitmap_size()
+        for self._size in (size, *_BITMAP_SIZES):
+            try:
+                drawn = self._font("").render("\U0001f600", True, (0, 0, 0)).get_height()
+                break
+            except pygame.error:
+                self._fonts.clear()
+        else:
+            raise pygame.error(f"{self._file}: cannot be opened at any size")
         if drawn > 2 * size + 4:
             # A font of bitmaps draws at its own size, whatever it is asked for.
             self.scale = size * 1.12 / drawn
-        # Some fonts draw higher lines than they say.
-        self._height = round(self._font("").render("Ág", True, (0, 0, 0)).get_height() * self.scale)
+        # From the top of a line to where letters stand, and its height: some fonts draw higher lines than they say.
+        self.ascent = round(self._font("").get_ascent() * self.scale)
+        self.height = round(self._font("").render("Ág", True, (0, 0, 0)).get_height() * self.scale)
         self._lacking = self._picture(_LACKING)
         self._known: dict[str, bool] = {}
 
@@ -219,13 +210,7 @@ class Face:
         return known
 
     def render(self, text: str, colour: tuple[int, int, int], script: str) -> pygame.Surface:
-        """Text as a picture with a transparent background.
-
-        Args:
-            text: characters that the font has, of one script.
-            colour: its colour; emoji keep their own.
-            script: its script as in `script_of`.
-        """
+        """Text of one script (see `script_of`) as a picture with a transparent background; emoji keep their colours."""
         picture = self._font(script).render(text, True, colour)
         if self.scale != 1.0:
             size = [max(1, round(side * self.scale)) for side in picture.get_size()]
@@ -237,16 +222,6 @@ class Face:
         wide: int = self._font(script).size(text)[0]
         return wide if self.scale == 1.0 else max(1, round(wide * self.scale))
 
-    @property
-    def ascent(self) -> int:
-        """From the top of the picture to the line on which letters stand."""
-        return round(self._font("").get_ascent() * self.scale)
-
-    @property
-    def height(self) -> int:
-        """The height of a line, as it is drawn."""
-        return self._height
-
     def _font(self, script: str) -> pygame.font.Font:
         font = self._fonts.get(script)
         if font is None:
@@ -257,16 +232,6 @@ class Face:
                     font.set_script(script)
                     font.set_direction(pygame.DIRECTION_RTL if script in _RTL_SCRIPTS else pygame.DIRECTION_LTR)
         return font
-
-    def _bitmap_size(self) -> tuple[int, int]:
-        for size in _BITMAP_SIZES:
-            self._fonts.clear()
-            try:
-                self._size = size
-                return size, self._font("").render("\U0001f600", True, (0, 0, 0)).get_height()
-            except pygame.error:
-                continue
-        raise pygame.error(f"{self._file}: cannot be opened at any size")
 
     def _picture(self, character: str) -> tuple[tuple[int, int], bytes]:
         try:
@@ -290,8 +255,3 @@ def script_of(character: str) -> str:
     if character.isascii():
         return ""
     return _SCRIPTS.get(unicodedata.name(character, "unknown").split()[0], "")
-
-
-def own_font() -> str:
-    """The font that comes with pygame."""
-    return str(Path(pygame.__file__).parent / pygame.font.get_default_font())

@@ -32,7 +32,7 @@ def areas(canvas: Canvas, wide: float = 340, share: float = 0.36) -> tuple[Rect,
     """Where the main part and the panel beside it are; a narrow picture has no panel (its width is 0).
 
     Args:
-        canvas: the picture.
+        canvas: the picture, its help line included.
         wide: how wide the panel is, at scale 1.
         share: the largest part of the picture's width that it may take.
     """
@@ -44,17 +44,16 @@ def areas(canvas: Canvas, wide: float = 340, share: float = 0.36) -> tuple[Rect,
     return main, Rect(main.right, head, side, main.height)
 
 
-def draw_page(canvas: Canvas, *, title: str, state: str, right: str, panel: Rect) -> Rect:
-    """Draw an empty page; returns the inside of its panel.
+def draw_page(
+    canvas: Canvas, *, title: str, state: str, right: str, wide: float = 340, share: float = 0.36
+) -> tuple[Rect, Rect]:
+    """Draw an empty page with a bar: its title, what is going on, and what stands at the right end.
 
-    Args:
-        canvas: the picture.
-        title: what it shows.
-        state: what is going on.
-        right: what stands at the right end of the bar.
-        panel: the place of the panel.
+    Returns:
+        The place of the main part, and the inside of the panel; both as in `areas`.
     """
     px = canvas.px
+    main, panel = areas(canvas, wide, share)
     canvas.surface.fill(PAPER)
     bar = Rect(0, 0, canvas.rect.width, px(_HEAD))
     canvas.box(bar, PANEL)
@@ -63,4 +62,4 @@ def draw_page(canvas: Canvas, *, title: str, state: str, right: str, panel: Rect
     canvas.text((at, bar.centery), state, size=13, colour=FAINT, anchor="midleft", width=max(px(20), end - at - px(8)))
     if panel.width:
         canvas.box(Rect(panel.left, panel.top, panel.width, canvas.rect.bottom - panel.top), PANEL)
-    return panel.inflate(-px(24), -px(16))
+    return main, panel.inflate(-px(24), -px(16)) if panel.width else panel

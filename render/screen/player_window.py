@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from llm_coop_envs.policies.human.window import Prompt
 from llm_coop_envs.render.scenes.base import Scene
-from llm_coop_envs.render.screen.canvas import (
-    FAINT,
-    GRID,
-    INK,
-    PANEL,
-    PAPER,
-    VERMILION,
-    Canvas,
-    Rect,
-    View,
-    series,
-)
+from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, PANEL, PAPER, VERMILION, Canvas, Rect, View, series
 from llm_coop_envs.render.screen.chart import Chart
-from llm_coop_envs.render.screen.draw import draw
 from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.window import Window
 
-_BAR = 74
 _WAITING = "the others are playing ..."
 
+#: From 1 to 9.
+_NUMBER_PAD = ("down and left", "down", "down and right", "left", "stay", "right", "up and left", "up", "up and right")
 #: Arrow keys, the keys around them, and the number pad.
 _STEP_KEYS = {
     pygame.K_UP: "up",
@@ -42,15 +30,7 @@ _STEP_KEYS = {
     pygame.K_END: "down and left",
     pygame.K_PAGEDOWN: "down and right",
     pygame.K_SPACE: "stay",
-    pygame.K_KP7: "up and left",
-    pygame.K_KP8: "up",
-    pygame.K_KP9: "up and right",
-    pygame.K_KP4: "left",
-    pygame.K_KP5: "stay",
-    pygame.K_KP6: "right",
-    pygame.K_KP1: "down and left",
-    pygame.K_KP2: "down",
-    pygame.K_KP3: "down and right",
+    **{getattr(pygame, f"K_KP{digit}"): name for digit, name in enumerate(_NUMBER_PAD, start=1)},
 }
 
 
@@ -68,19 +48,13 @@ class PlayerWindow(Window):
     """A window in which somebody plays.
 
     It shows the scene where the scenario says what players may see of it, and elsewhere the question itself, so that
-    nobody sees more than their player may know.
-
-    Args:
-        title: in the title bar.
-        players: the indices of those who play here.
-        view: how scenes are looked at.
-        folder: where screenshots go.
+    nobody sees more than their players, given by their indices, may know.
     """
 
-    def __init__(
-        self, *, title: str, players: Collection[int], view: View | None = None, folder: Path | None = None
-    ) -> None:
-        super().__init__(title=title, fps=60, view=view, folder=folder)
+    _below = 74
+
+    def __init__(self, *, title: str, players: Collection[int], view: View | None = None) -> None:
+        super().__init__(title=title, fps=60, view=view)
         self._players = players
         self._visible = False
         self._asked: Prompt | None = None
@@ -116,14 +90,6 @@ class PlayerWindow(Window):
         self._waiting = self._dirty = True
         return self._line.given.pop(0)
 
-    def tick(self) -> None:
-        """Look at keys, and draw what has changed."""
-        if self._screen is None or self.closed:
-            return
-        self.poll()
-        if not self.closed and (self._dirty or self._note):
-            self.draw()
-
     # Inside.
 
     def _take(self, event: Any) -> None:
@@ -134,21 +100,15 @@ class PlayerWindow(Window):
         elif event.type == pygame.KEYDOWN and self._key(event):
             self._dirty = True
 
-    def _paint(self, screen: pygame.Surface, scene: Scene) -> None:
+    def _paint(self) -> None:
         """Draw the question or the scene, and the line that is typed."""
-        view = self._fitting(scene)
-        canvas = Canvas(screen, view)
-        bar = canvas.px(_BAR)
-        width, height = screen.get_size()
-        upper = screen.subsurface((0, 0, width, max(1, height - bar)))
         if self._visible:
-            draw(scene, view, onto=upper)
+            super()._paint()
         else:
-            self._question(Canvas(upper, view))
-        self._bottom(canvas, Rect(0, height - bar, width, bar))
+            self._question(self._canvas())
+        self._bottom(Canvas(self._screen, self._fitting(self._scene)), self._bar())
 
-    def _still(self) -> pygame.Surface:
-        assert self._screen is not None
+    def _still(self) -> Any:
         return self._screen
 
     def _fitting(self, scene: Scene) -> View:
@@ -166,9 +126,8 @@ class PlayerWindow(Window):
         side = min(px(330), canvas.rect.width * 2 // 5) if curves else 0
         left = Rect(px(18), px(14), canvas.rect.width - side - px(36), canvas.rect.height - px(28))
         size = px(13.5)
-        lines: list[str] = []
-        for paragraph in asked.text.strip().split("\n\n"):
-            lines += [*canvas.fonts.wrap(paragraph, size, left.width), ""]
+        paragraphs = asked.text.strip().split("\n\n")
+        lines = [line for one in paragraphs for line in (*canvas.fonts.wrap(one, size, left.width), "")]
         high = canvas.fonts.height(size)
         room = max(1, left.height // high)
         most = max(0, len(lines) - room)
@@ -181,23 +140,16 @@ class PlayerWindow(Window):
             self._chart(canvas, Rect(left.right + px(18), px(14), side - px(18), min(px(300), left.height)), curves)
 
     def _chart(self, canvas: Canvas, rect: Any, curves: Mapping[str, Sequence[tuple[float, float]]]) -> None:
-        points = [point for line in curves.values() for point in line]
-        xs, ys = [x for x, _ in points], [y for _, y in points]
-        chart = Chart(
-            canvas,
-            rect,
-            title="What you know so far",
-            x_range=(min(xs), max(xs)),
-            y_range=(min(ys), max(ys)),
-            x_label="round",
-        )
-        y = rect.bottom + canvas.px(8)
+        every = np.concatenate([np.array(line, dtype=np.float64) for line in curves.values()])
+        x_range, y_range = zip(every.min(axis=0).tolist(), every.max(axis=0).tolist(), strict=True)
+        chart = Chart(canvas, rect, title="What you know so far", x_range=x_range, y_range=y_range, x_label="round")
+        top = rect.bottom + canvas.px(8)
         for index, (name, line) in enumerate(curves.items()):
-            x = np.array([point[0] for point in line], dtype=np.float64)
-            chart.curve(x, np.array([point[1] for point in line], dtype=np.float64), series(index))
-            canvas.box(Rect(rect.left, y + canvas.px(5), canvas.px(16), canvas.px(4)), series(index))
-            canvas.text((rect.left + canvas.px(22), y), name, size=12, width=rect.width - canvas.px(22))
-            y += canvas.line_height(12) + canvas.px(2)
+            x, y = np.array(line, dtype=np.float64).T
+            chart.curve(x, y, series(index))
+            canvas.box(Rect(rect.left, top + canvas.px(5), canvas.px(16), canvas.px(4)), series(index))
+            canvas.text((rect.left + canvas.px(22), top), name, size=12, width=rect.width - canvas.px(22))
+            top += canvas.line_height(12) + canvas.px(2)
 
     def _bottom(self, canvas: Canvas, bar: Any) -> None:
         px, asked, line = canvas.px, self._asked, self._line
@@ -219,11 +171,10 @@ class PlayerWindow(Window):
         # The end of a long line is what is being typed.
         while shown and canvas.fonts.width(shown, size) > box.width - px(24):
             shown = shown[max(1, len(shown) // 20) :]
-        end = (
-            canvas.text((box.left + px(8), box.centery), shown, size=14, anchor="midleft").right if shown else box.left
-        )
-        cursor = Rect(max(end, box.left + px(8)) + px(1), box.top + px(6), px(2), box.height - px(12))
-        canvas.box(cursor, INK)
+        end = start = box.left + px(8)
+        if shown:
+            end = canvas.text((start, box.centery), shown, size=14, anchor="midleft").right
+        canvas.box(Rect(end + px(1), box.top + px(6), px(2), box.height - px(12)), INK)
         left = asked.longest - len(line.text)
         if left < 60 < asked.longest:
             canvas.text((box.right - px(8), box.centery), str(left), size=11, colour=FAINT, anchor="midright")

@@ -12,7 +12,7 @@ from llm_coop_envs.render.scenes.table import TableScene
 from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, Canvas, Rect, mixed, series, sign_of
 from llm_coop_envs.render.screen.chart import Chart, Mark, short
 from llm_coop_envs.render.screen.library import pygame
-from llm_coop_envs.render.screen.page import Picture, areas, draw_page
+from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
 _CHARTS, _COLUMNS = 6, 5
@@ -23,13 +23,12 @@ _CURVES = 8
 def draw_table(scene: TableScene, canvas: Canvas) -> None:
     """Draw the whole picture."""
     px = canvas.px
-    main, panel = areas(canvas, wide=320)
-    inner = draw_page(
+    main, inner = draw_page(
         canvas,
         title=scenario_of(scene.scenario).title,
         state=f"round {scene.round} · {scene.state()}",
         right=f"{len(scene.agents)} players",
-        panel=panel,
+        wide=320,
     )
     main = main.inflate(-px(36), -px(24))
     step = canvas.line_height(12) + px(4)
@@ -39,16 +38,7 @@ def draw_table(scene: TableScene, canvas: Canvas) -> None:
         _charts(scene, canvas, Rect(main.left, main.top, main.width, main.height - low - px(20)))
         canvas.box(Rect(main.left, main.bottom - low - px(8), main.width, 1), GRID)
     _players(scene, canvas, Rect(main.left, main.bottom - low if len(scene.rounds) else main.top, main.width, low))
-    if panel.width:
-        draw_talk(
-            canvas,
-            inner,
-            scene.said,
-            scene.agents,
-            title=f"Said in round {scene.round}",
-            colour_of=series,
-            empty="Nobody has spoken in this round.",
-        )
+    draw_talk(canvas, inner, scene)
 
 
 def _charts(scene: TableScene, canvas: Canvas, area: Rect) -> None:

@@ -2,81 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from llm_coop_envs.render.scenes.base import Said
-from llm_coop_envs.render.screen.canvas import FAINT, INK, PAPER, Canvas, Colour, Rect
+from llm_coop_envs.render.scenes.base import Said, Scene
+from llm_coop_envs.render.screen.canvas import FAINT, INK, PAPER, Canvas, Colour, Rect, series
 
 
 def draw_talk(
     canvas: Canvas,
     rect: Rect,
-    said: Sequence[Said],
-    names: Sequence[str],
+    scene: Scene,
     *,
-    title: str,
-    colour_of: Callable[[int], Colour],
-    empty: str,
+    title: str = "",
+    empty: str = "Nobody has spoken in this round.",
+    colour_of: Callable[[int], Colour] = series,
     rounds: Callable[[int], str] | None = None,
     lines: int = 6,
 ) -> None:
-    """Draw a conversation; what does not fit is the oldest, and its number is told.
+    """Draw what was said; what does not fit is the oldest, and its number is told.
 
     Args:
         canvas: where to draw.
-        rect: the place for it.
-        said: messages, oldest first.
-        names: the speakers' names, by index.
-        title: what it is.
-        colour_of: a speaker's colour.
+        rect: the place for it; nothing is drawn if it has no width.
+        scene: who said what.
+        title: what it is; the round's talk by default.
         empty: what to write if nothing was said.
+        colour_of: a speaker's colour.
         rounds: names a round; if given, every change of the round gets a line.
         lines: of how many lines a message may be.
     """
-    px = canvas.px
-    canvas.text(rect.topleft, title, size=12.5, bold=True, width=rect.width)
-    top = rect.top + canvas.line_height(12.5) + px(6)
+    if not rect.width:
+        return
+    px, said = canvas.px, scene.said
+    canvas.text(rect.topleft, title or f"Said in round {scene.round}", size=12.5, bold=True, width=rect.width)
+    y = rect.top + canvas.line_height(12.5) + px(6)
+    room = rect.bottom - y
     if not said:
-        canvas.paragraph(Rect(rect.left, top, rect.width, rect.bottom - top), empty, size=12, colour=FAINT)
+        canvas.paragraph(Rect(rect.left, y, rect.width, room), empty, size=12, colour=FAINT)
         return
     small, step, pad = canvas.line_height(10.5), canvas.line_height(11.5), px(6)
-    blocks: list[tuple[Said, list[str], int]] = []
-    room = rect.bottom - top
+    title_step = small + px(4)
+    blocks: list[tuple[Said, list[str]]] = []
     width = rect.width - 2 * pad - px(4)
     for index in range(len(said) - 1, -1, -1):
         one = said[index]
-        wrapped = canvas.fonts.wrap(_words(one), px(11.5), width, lines=lines)
-        height = small + len(wrapped) * step + pad + px(5)
+        wrapped = canvas.fonts.wrap(one.text if one.text.strip() else "(no words)", px(11.5), width, lines=lines)
         opens = rounds is not None and (index == 0 or said[index - 1].round != one.round)
-        if opens:
-            height += small + px(4)
-        reserve = small + px(4) if index else 0
-        if height + reserve > room:
+        height = small + len(wrapped) * step + pad + px(5) + opens * title_step
+        if height + (title_step if index else 0) > room:
             break
-        blocks.append((one, wrapped, height))
+        blocks.append((one, wrapped))
         room -= height
     hidden = len(said) - len(blocks)
-    y = top
     if hidden:
         canvas.text((rect.left, y), f"{hidden} earlier not shown", size=10.5, colour=FAINT)
-        y += small + px(4)
+        y += title_step
     before = said[hidden - 1].round if hidden else None
-    for one, _, height in reversed(blocks):
+    for one, wrapped in reversed(blocks):
         if rounds is not None and one.round != before:
             canvas.text((rect.left, y), rounds(one.round), size=10.5, bold=True, colour=FAINT)
-            y += small + px(4)
-            height -= small + px(4)
+            y += title_step
             before = one.round
-        box = Rect(rect.left, y, rect.width, height - px(5))
+        box = Rect(rect.left, y, rect.width, small + len(wrapped) * step + pad)
         canvas.box(box, PAPER, None, 4)
         canvas.box(Rect(box.left, box.top, px(4), box.height), colour_of(one.speaker), None, 2)
         inner = Rect(box.left + px(4) + pad, box.top + px(3), width, box.height - px(3))
-        canvas.text(inner.topleft, names[one.speaker], size=10.5, bold=True, colour=FAINT, width=width)
-        inner.top += small
-        inner.height -= small
-        canvas.paragraph(inner, _words(one), size=11.5, lines=lines, colour=INK if one.text.strip() else FAINT)
-        y += height
-
-
-def _words(one: Said) -> str:
-    return one.text if one.text.strip() else "(no words)"
+        canvas.text(inner.topleft, scene.agents[one.speaker], size=10.5, bold=True, colour=FAINT, width=width)
+        canvas.lines(inner.move(0, small), wrapped, 11.5, INK if one.text.strip() else FAINT)
+        y = box.bottom + px(5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections import OrderedDict
 from functools import lru_cache
 
@@ -80,24 +81,17 @@ class Fonts:
         if len(text) <= 4 * max(1, width) and self.width(text, size, bold=bold) <= width:
             return text
         parts = clusters(text)
-        low, high = 0, min(len(parts), max(0, width))
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.width("".join(parts[:middle]).rstrip() + ELLIPSIS, size, bold=bold) <= width:
-                low = middle
-            else:
-                high = middle - 1
-        return "".join(parts[:low]).rstrip() + ELLIPSIS
+
+        def cut(count: int) -> str:
+            return "".join(parts[:count]).rstrip() + ELLIPSIS
+
+        most = range(1, min(len(parts), max(0, width)) + 1)
+        return cut(bisect_right(most, width, key=lambda count: self.width(cut(count), size, bold=bold)))
 
     def wrap(self, text: str, size: int, width: int, *, lines: int | None = None, bold: bool = False) -> list[str]:
-        """Break text into lines no wider than `width`, at spaces where there are any; empty lines are left out.
+        """Break text into lines no wider than `width` pixels, at spaces where there are any; empty lines are left out.
 
-        Args:
-            text: any text; its own line breaks are kept.
-            size: the font's size.
-            width: in pixels.
-            lines: at most so many; the last one then ends in an ellipsis.
-            bold: in bold.
+        Its own line breaks are kept. Of more lines than `lines` the last one ends in an ellipsis.
         """
         found: list[str] = []
         for paragraph in shown(text).split("\n"):
@@ -125,10 +119,6 @@ class Fonts:
             return kept
         return found
 
-    def missing(self, text: str) -> set[str]:
-        """Characters that no font here has; they are drawn as boxes."""
-        return {part for part in clusters(shown(text)) if not part.isspace() and self._face(part, 12, False) is None}
-
     # Inside.
 
     def _break(self, word: str, size: int, width: int, bold: bool, found: list[str]) -> str:
@@ -136,15 +126,10 @@ class Fonts:
         rest = clusters(word)
         # A character is at least a pixel wide: longer parts need no measuring.
         while len(rest) > 1 and (len(rest) > width or self.width("".join(rest), size, bold=bold) > width):
-            low, high = 1, min(len(rest) - 1, max(1, width))
-            while low < high:
-                middle = (low + high + 1) // 2
-                if self.width("".join(rest[:middle]), size, bold=bold) <= width:
-                    low = middle
-                else:
-                    high = middle - 1
-            found.append("".join(rest[:low]))
-            rest = rest[low:]
+            parts, counts = rest, range(2, min(len(rest) - 1, max(1, width)) + 1)
+            more = bisect_right(counts, width, key=lambda k: self.width("".join(parts[:k]), size, bold=bold))
+            found.append("".join(rest[: 1 + more]))
+            rest = rest[1 + more :]
         return "".join(rest)
 
     def _draw(self, text: str, size: int, colour: Colour, bold: bool) -> pygame.Surface:
@@ -195,9 +180,7 @@ class Fonts:
         return parts[::-1] if run.rtl else parts
 
     def _plain(self, size: int, bold: bool) -> Face:
-        face = self._open(self._files[bold], size)
-        if face is None:
-            face = self._open("", size)
+        face = self._open(self._files[bold], size) or self._open("", size)
         assert face is not None
         return face
 
@@ -209,18 +192,10 @@ class Fonts:
             return None
         character = cluster[0]
         if character not in self._found:
-            self._found[character] = self._search(character, size)
+            faces = ((file, self._open(file, size)) for file in map(find_font, fallback_names(character)) if file)
+            self._found[character] = next((file for file, face in faces if face and face.has(character)), None)
         file = self._found[character]
         return None if file is None else self._open(file, size)
-
-    def _search(self, character: str, size: int) -> str | None:
-        for name in fallback_names(character):
-            file = find_font(name)
-            if file:
-                face = self._open(file, size)
-                if face is not None and face.has(character):
-                    return file
-        return None
 
     def _open(self, file: str, size: int) -> Face | None:
         key = file, size
@@ -243,14 +218,8 @@ def shown(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\t", "    ")
     if text.isascii() and text.isprintable():
         return text
-    kept = []
-    for character in text:
-        category = unicodedata.category(character)
-        if character == "\n" or character == "\u200d" or category not in ("Cc", "Cf", "Cs"):
-            kept.append(character)
-        elif category == "Cs":
-            kept.append("\ufffd")
-    return "".join(kept)
+    kept = (one for one in text if one in "\n\u200d" or unicodedata.category(one) not in ("Cc", "Cf"))
+    return "".join("\ufffd" if unicodedata.category(one) == "Cs" else one for one in kept)
 
 
 def _box(plain: Face, colour: Colour) -> pygame.Surface:

@@ -15,8 +15,8 @@ from typing import Any
 
 from llm_coop_envs.errors import WindowError
 from llm_coop_envs.render.scenes.base import Scene
-from llm_coop_envs.render.screen.canvas import Canvas, View
-from llm_coop_envs.render.screen.draw import draw, picture_of, usual_size
+from llm_coop_envs.render.screen.canvas import Canvas, Rect, View
+from llm_coop_envs.render.screen.draw import draw, picture_of
 from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.playback import next_speed
 
@@ -41,11 +41,13 @@ class Window:
         closed: whether the user closed it; it does not open again.
 
     Args:
-        title: in the title bar.
         fps: scenes per second at speed 1.
         view: how to look at scenes at first.
         folder: where screenshots go.
     """
+
+    #: The height of what stands below the scene, at scale 1.
+    _below = 0
 
     def __init__(self, *, title: str, fps: float, view: View | None = None, folder: Path | None = None) -> None:
         self.view = view or View()
@@ -55,8 +57,9 @@ class Window:
         self._title = title
         self._fps = fps
         self._folder = folder or Path()
-        self._screen: pygame.Surface | None = None
-        self._scene: Scene | None = None
+        # The surface while the window is open, and the scene it shows.
+        self._screen: Any = None
+        self._scene: Any = None
         self._step = False
         self._dirty = False
         self._next = 0.0
@@ -75,11 +78,7 @@ class Window:
             self._open(scene)
         self._scene, self._dirty, self._step = scene, True, False
         while not self.closed:
-            self.poll()
-            if self.closed:
-                return
-            if self._dirty or self._note:
-                self.draw()
+            self.tick()
             now = time.perf_counter()
             if self._step or (not self.paused and now >= self._next):
                 self._next = max(now, self._next) + 1.0 / (self._fps * self.speed)
@@ -87,6 +86,14 @@ class Window:
                     self._next = now
                 return
             time.sleep(min(1.0 / _AWAKE, max(0.0, self._next - now)) if not self.paused else 1.0 / _AWAKE)
+
+    def tick(self) -> None:
+        """Do what keys and clicks ask for, and draw what has changed."""
+        if self._screen is None or self.closed:
+            return
+        self.poll()
+        if not self.closed and (self._dirty or self._note):
+            self.draw()
 
     def poll(self) -> None:
         """Do what keys and clicks since the last call ask for."""
@@ -102,11 +109,8 @@ class Window:
 
     def draw(self) -> None:
         """Draw everything anew, as big as the window is now."""
-        screen = pygame.display.get_surface()
-        if screen is None or self._scene is None:
-            return
-        self._screen = screen
-        self._paint(screen, self._scene)
+        self._screen = pygame.display.get_surface()
+        self._paint()
         if self._note and time.perf_counter() > self._note_until:
             self._note = ""
         pygame.display.flip()
@@ -127,8 +131,9 @@ class Window:
         elif event.type == pygame.KEYDOWN and self._key(event):
             self._dirty = True
 
-    def _paint(self, screen: pygame.Surface, scene: Scene) -> None:
-        draw(scene, self._fitting(scene), onto=screen)
+    def _paint(self) -> None:
+        canvas = self._canvas()
+        draw(self._scene, canvas.view, onto=canvas.surface)
 
     def _open(self, scene: Scene) -> None:
         try:
@@ -138,7 +143,7 @@ class Window:
                 # Without a display SDL silently takes a driver that shows nothing.
                 raise pygame.error("there is no display")
             pygame.display.set_caption(self._title)
-            size = self.view.size or usual_size(scene)
+            size = self.view.size or picture_of(scene).size
             scaled = tuple(round(side * self.view.scale) for side in size)
             self._screen = pygame.display.set_mode(scaled, pygame.RESIZABLE)
         except pygame.error as error:
@@ -151,17 +156,29 @@ class Window:
 
     def _fitting(self, scene: Scene) -> View:
         """The view with its help line, enlarged on windows much larger than the usual size."""
-        assert self._screen is not None
-        width, height = self._screen.get_size()
-        usual = usual_size(scene)
-        larger = min(width / usual[0], height / usual[1])
-        scale = max(self.view.scale, 1.0 + max(0.0, larger - 1.0) * 0.6) if larger > 1.0 else self.view.scale
-        return replace(self.view, size=None, scale=scale, hint=self._note or self._help(picture_of(scene).keys))
+        usual = picture_of(scene).size
+        larger = min(have / want for have, want in zip(self._screen.get_size(), usual, strict=True))
+        scale = max(self.view.scale, 1.0 + (larger - 1.0) * 0.6) if larger > 1.0 else self.view.scale
+        return replace(self.view, size=None, scale=scale, hint=self._hint())
 
-    def _help(self, keys: str) -> str:
-        """What keys do; `keys` is what they do in this picture only."""
-        state = f"speed {self.speed:g}" + (", paused" if self.paused else "")
-        return f"{state}    {HINT}" + (f" · {keys}" if keys else "")
+    def _bar(self) -> Rect:
+        """What stands below the scene."""
+        width, height = self._screen.get_size()
+        high = round(self._below * self._fitting(self._scene).scale)
+        return Rect(0, height - high, width, high)
+
+    def _canvas(self) -> Canvas:
+        """The part of the window that shows the scene."""
+        bar = self._bar()
+        return Canvas(self._screen.subsurface((0, 0, bar.width, max(1, bar.top))), self._fitting(self._scene))
+
+    def _hint(self) -> str:
+        """What keys do, or what has just happened."""
+        keys = picture_of(self._scene).keys
+        return self._note or self._help() + (f" · {keys}" if keys else "")
+
+    def _help(self) -> str:
+        return f"speed {self.speed:g}{', paused' if self.paused else ''}    {HINT}"
 
     def _key(self, event: Any) -> bool:
         """Do what a key of the window's own asks for; whether it is one."""
@@ -178,8 +195,7 @@ class Window:
             self.view = replace(view, colour="target" if view.colour == "persona" else "persona")
         elif key in _SWITCHES:
             name = _SWITCHES[key]
-            changed: dict[str, Any] = {name: not getattr(view, name)}
-            self.view = replace(view, **changed)
+            self.view = replace(view, **{name: not getattr(view, name)})  # type: ignore[arg-type]
         elif key == pygame.K_ESCAPE:
             self.view = replace(view, selected=None, follow=False)
         else:
@@ -188,27 +204,17 @@ class Window:
 
     def _click(self, x: int, y: int) -> None:
         """Select the player under the pointer."""
-        assert self._screen is not None
-        assert self._scene is not None
-        self._select(Canvas(self._screen, self._fitting(self._scene)), x, y)
-
-    def _select(self, canvas: Canvas, x: int, y: int) -> None:
-        assert self._scene is not None
-        self.view = replace(self.view, selected=picture_of(self._scene).player_at(self._scene, canvas, x, y))
-        self._dirty = True
+        selected = picture_of(self._scene).player_at(self._scene, self._canvas(), x, y)
+        self.view, self._dirty = replace(self.view, selected=selected), True
 
     def _still(self) -> pygame.Surface:
         """What a screenshot holds: the scene, without help."""
-        assert self._screen is not None
-        assert self._scene is not None
         view = self._fitting(self._scene)
         width, height = self._screen.get_size()
         return draw(self._scene, replace(view, size=(round(width / view.scale), round(height / view.scale)), hint=""))
 
     def screenshot(self) -> Path | None:
         """Save what the window shows as a PNG; a failure is told in the window and on stderr."""
-        if self._screen is None or self._scene is None:
-            return None
         path = self._folder / f"{self._scene.scenario}-step{self._scene.step:05d}.png"
         try:
             pygame.image.save(self._still(), str(path))

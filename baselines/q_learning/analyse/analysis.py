@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.bertrand.deviation import TIE
 from llm_coop_envs.bertrand.paths import CYCLE_CLASSES
-from llm_coop_envs.bertrand.rules import normalised_profits, profit_gain
+from llm_coop_envs.bertrand.rules import profit_gain
 
 Flags = NDArray[np.bool_]
 
@@ -59,30 +59,15 @@ def next_states(game: Game, strategies: Ints) -> Ints:
 
 
 def limit_cycle(game: Game, strategies: Ints, start: int) -> LimitCycle:
-    """Follow the strategies from a state until play repeats itself.
-
-    Args:
-        game: the game.
-        strategies: (firms, states).
-        start: the state to begin in.
-    """
+    """Follow the strategies from a state until play repeats itself."""
     actions = greedy_actions(game, strategies)
-    path: list[int] = []
-    seen: dict[int, int] = {}
-    state = int(start)
-    while True:
+    path: dict[int, int] = {}
+    state = int(game.after(int(start), actions[start]))
+    while state not in path:
+        path[state] = len(path)
         state = int(game.after(state, actions[state]))
-        path.append(state)
-        if state in seen:
-            break
-        seen[state] = len(path) - 1
     # As in the authors' code, the cycle is named from the state after the first visit of the repeated one.
-    states = np.array(path[seen[state] + 1 :], dtype=np.int64)
-    return _cycle(game, strategies, states)
-
-
-def _cycle(game: Game, strategies: Ints, states: Ints) -> LimitCycle:
-    """Add what is asked and earned on the way into the states of a cycle."""
+    states = np.array([*list(path)[path[state] + 1 :], state], dtype=np.int64)
     choices = np.asarray(strategies)[:, np.roll(states, 1)].T.astype(np.int64)
     return LimitCycle(states, choices, game.price_of(choices), game.profits[game.action(choices)])
 
@@ -99,11 +84,6 @@ def firm_gains(game: Game, cycle: LimitCycle) -> Floats:
     """
     nash, joint = np.array(game.marks.nash_profit), np.array(game.marks.joint_profit)
     return np.asarray((cycle.profits.mean(axis=0) - nash) / (joint - nash))
-
-
-def normalised_gains(game: Game, cycle: LimitCycle) -> Floats:
-    """(firms,) profits above Nash in units of the firms' mean distance to joint profit (`rules.normalised_profits`)."""
-    return normalised_profits(cycle.profits.mean(axis=0), game.marks)
 
 
 def cycle_index(game: Game, cycle: LimitCycle) -> float:
@@ -131,12 +111,8 @@ def strategy_values(game: Game, strategies: Ints) -> Floats:
 def strategy_q(game: Game, strategies: Ints, *, misread: bool = False) -> Floats:
     """(firms, states, m) what a firm gets if it asks a price once and everybody follows the strategies after that.
 
-    Calvano et al. 2020 call this the true Q matrix of the strategies.
-
-    Args:
-        game: the game.
-        strategies: (firms, states).
-        misread: remember the past wrongly in the first period, as the authors' code does; see `Game.misread`.
+    Calvano et al. 2020 call this the true Q matrix of the strategies. With `misread` the past is remembered wrongly in
+    the first period, as the authors' code does; see `Game.misread`.
     """
     values = strategy_values(game, strategies)
     states = np.arange(game.states)[:, None]
@@ -189,15 +165,22 @@ class EquilibriumPlay:
     best: Flags
 
 
+def _best_and_own(game: Game, strategies: Ints, misread: bool = False) -> tuple[Floats, Floats]:
+    """(firms, states) each: the best price's value, and that of the price the strategy asks."""
+    q = strategy_q(game, strategies, misread=misread)
+    own = np.take_along_axis(q, np.asarray(strategies).astype(np.int64)[:, :, None], axis=2)
+    return q.max(axis=2), own[:, :, 0]
+
+
 def equilibrium_play(
     game: Game, strategies: Ints, cycle: LimitCycle, definition: str = "one_shot", *, misread: bool = False
 ) -> EquilibriumPlay:
     """Check where strategies are best replies to each other.
 
     Args:
-        game: the game.
+        game: what is played.
         strategies: (firms, states).
-        cycle: the cycle that is the path.
+        cycle: the path.
         definition: `"one_shot"` (the authors' code, behind their Table I; default): no single price other than the
             strategy's is worth more when the firm follows its own strategy afterwards; `"full"` (their text): the
             strategy is worth as much as the best of all plans against the rivals' strategies.
@@ -207,9 +190,7 @@ def equilibrium_play(
         ValueError: there is no such definition.
     """
     if definition == "one_shot":
-        q = strategy_q(game, strategies, misread=misread)
-        top = q.max(axis=2)
-        own = np.take_along_axis(q, np.asarray(strategies).astype(np.int64)[:, :, None], axis=2)[:, :, 0]
+        top, own = _best_and_own(game, strategies, misread)
     elif definition == "full":
         top, own = best_reply_values(game, strategies), strategy_values(game, strategies)
     else:
@@ -243,16 +224,8 @@ class QLoss:
 
 
 def q_loss(game: Game, strategies: Ints, cycle: LimitCycle) -> QLoss:
-    """The loss (max_p Q(s, p) - Q(s, strategy)) / |max_p Q(s, p)| with the strategies' own Q matrix.
-
-    Args:
-        game: the game.
-        strategies: (firms, states).
-        cycle: the cycle that is the path.
-    """
-    q = strategy_q(game, strategies)
-    top = q.max(axis=2)
-    own = np.take_along_axis(q, np.asarray(strategies).astype(np.int64)[:, :, None], axis=2)[:, :, 0]
+    """The loss (max_p Q(s, p) - Q(s, strategy)) / |max_p Q(s, p)| with the strategies' own Q matrix."""
+    top, own = _best_and_own(game, strategies)
     loss = ((top - own) / np.abs(top)).mean(axis=0)
     off = np.ones(game.states, dtype=bool)
     off[cycle.states] = False

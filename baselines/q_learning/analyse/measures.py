@@ -16,10 +16,11 @@ from llm_coop_envs.baselines.q_learning.analyse.analysis import (
     q_loss,
     reaches,
 )
-from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, summarise
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.paths import CYCLE_CLASSES
 
 Row = dict[str, Any]
@@ -33,7 +34,7 @@ def session_row(
     Args:
         settings: what learned.
         game: `settings.game()`.
-        session: the session.
+        session: what it ended with.
         deep: also what needs the value of every state: equilibrium play, Q-loss, the answer to a deviation to the
             static best reply.
         misread: analyse as the authors' code does with two rounds of memory; see `Game.misread`. Q-loss and `returning`
@@ -88,10 +89,7 @@ def session_row(
 
 
 def summary(rows: Sequence[Row]) -> Row:
-    """Means over sessions, with standard errors where sampling matters.
-
-    Args:
-        rows: from `session_row`, at least one.
+    """Means over sessions (one row of `session_row` or more), with standard errors where sampling matters.
 
     Returns:
         `sessions`, `converged` (how many), mean, standard deviation and standard error of `gain` and `time`, quantiles

@@ -11,29 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import (
-    LimitCycle,
-    greedy_actions,
-    limit_cycle,
-    strategy_values,
-)
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, greedy_actions, limit_cycle, strategy_values
 from llm_coop_envs.baselines.q_learning.learn.game import Game, Ints
-from llm_coop_envs.bertrand.deviation import HORIZON, Response, ResponseSummary, summarise
+from llm_coop_envs.bertrand.deviation import HORIZON, Response
 from llm_coop_envs.bertrand.rules import profit_gain
-
-__all__ = [
-    "BUGGED",
-    "HORIZON",
-    "Response",
-    "ResponseSummary",
-    "TableResponse",
-    "cycle_responses",
-    "deviation_price",
-    "impulse_response",
-    "repaired",
-    "static_best_reply",
-    "summarise",
-]
 
 BUGGED = "authors_figure_4"
 """The deviation behind Figure 4 of Calvano et al. 2020; see `deviation_price`."""
@@ -55,14 +36,7 @@ class TableResponse(Response):
 
 
 def static_best_reply(game: Game, strategies: Ints, state: int, firm: int) -> int:
-    """The price that earns a firm most in this period against what the others' strategies ask; the lower of two.
-
-    Args:
-        game: the game.
-        strategies: (firms, states).
-        state: the state.
-        firm: who replies.
-    """
+    """The price that earns a firm most in this period against what the others' strategies ask; the lower of two."""
     weight = game.points ** (game.firms - 1 - firm)
     base = int(greedy_actions(game, strategies)[state]) - int(strategies[firm, state]) * weight
     return int(game.profits[base + np.arange(game.points) * weight, firm].argmax())
@@ -72,7 +46,7 @@ def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, place: int,
     """The index of the price a deviation goes to.
 
     Args:
-        game: the game.
+        game: what is played.
         strategies: (firms, states).
         cycle: the cycle that is left.
         place: from which of its states, as a position in the cycle.
@@ -184,17 +158,7 @@ def cycle_responses(
     horizon: int = HORIZON,
     misread: bool = False,
 ) -> list[TableResponse]:
-    """A deviation by every firm from every state of the cycle.
-
-    Args:
-        game: the game.
-        strategies: (firms, states).
-        cycle: the cycle that is left.
-        to: where the deviations go; see `deviation_price`.
-        periods: for how many periods.
-        horizon: how many periods are kept.
-        misread: see `impulse_response`.
-    """
+    """A deviation by every firm from every state of the cycle; see `deviation_price` and `impulse_response`."""
     return [
         impulse_response(
             game,
@@ -217,15 +181,8 @@ def repaired(
 ) -> tuple[LimitCycle, float]:
     """Let firms trained in one session meet firms trained in another (Eschenbaum et al. 2022).
 
-    Args:
-        game: the game.
-        first: (firms, states) strategies of one session.
-        second: the same of another.
-        start: the state play begins in.
-        swap: which firms come from the second session; `None`: all but firm 0.
-
-    Returns:
-        The limit cycle they end in, and its profit gain.
+    The firms `swap` (`None`: all but firm 0) come from the second session. Returned are the limit cycle they end in,
+    and its profit gain.
     """
     mixed = np.array(first)
     chosen = list(range(1, game.firms)) if swap is None else list(swap)

@@ -9,30 +9,17 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limit_cycle
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
-from llm_coop_envs.baselines.q_learning.analyse.responses import (
-    HORIZON,
-    ResponseSummary,
-    cycle_responses,
-    repaired,
-    summarise,
-)
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, repaired
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, read_journal
+from llm_coop_envs.bertrand.deviation import HORIZON, ResponseSummary, summarise
 from llm_coop_envs.errors import RunError
 
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """The sessions of a run folder, in order.
-
-    Attributes:
-        settings: what learned.
-        game: `settings.game()`.
-        rows: the rows of the sessions.
-        strategies: the strategies of each session, (firms, states).
-        cycles: the limit cycle of each session, from its last state on.
-    """
+    """The sessions of a run folder, in order: `session_row`s, strategies (firms, states) and limit cycles."""
 
     settings: QLearningSettings
     game: Game
@@ -41,13 +28,7 @@ class StoredRun:
     cycles: list[LimitCycle]
 
     def answers(self, to: int | str = "best_reply", *, periods: int = 1, horizon: int = HORIZON) -> ResponseSummary:
-        """How the sessions answer deviations by every firm from every state of their cycles.
-
-        Args:
-            to: where the deviations go; see `responses.deviation_price`.
-            periods: for how many periods.
-            horizon: how many periods are kept.
-        """
+        """How the sessions answer deviations by every firm from every state of their cycles; see `cycle_responses`."""
         return summarise(
             cycle_responses(self.game, strategies, cycle, to, periods=periods, horizon=horizon)
             for strategies, cycle in zip(self.strategies, self.cycles, strict=True)
@@ -56,12 +37,7 @@ class StoredRun:
     def strangers(self, pairs: int, rng: np.random.Generator) -> Floats:
         """Profit gains when firm 0 of one session meets the other firms of another (Eschenbaum et al. 2022).
 
-        Args:
-            pairs: how many meetings, of sessions drawn with replacement but never with themselves.
-            rng: draws them.
-
-        Returns:
-            (pairs,) gains; play begins in the last state of firm 0's session.
+        Sessions are drawn with replacement but never meet themselves; play begins where firm 0's ended.
         """
         count = len(self.rows)
         if count < 2:

@@ -22,6 +22,8 @@ from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
 from llm_coop_envs.storage.files import write_whole
 
+_ABOUT = ("number", "periods", "converged", "last_state")
+
 FOLDER = Path(__file__).parents[1] / "tables"
 
 _MADE_BY = "python -m llm_coop_envs.baselines.q_learning table {name}.npz --preset {name} --seed 0 --session 0"
@@ -32,18 +34,7 @@ SHIPPED: Mapping[str, str] = {name: _MADE_BY.format(name=name) for name in ("cal
 
 @dataclass(frozen=True, eq=False)
 class QTable:
-    """The tables of one session.
-
-    Attributes:
-        settings: what learned.
-        seed: the session's seed.
-        number: which session of it.
-        periods: periods played, the window of convergence included.
-        converged: whether it converged.
-        last_state: the state in which the last period was played.
-        q: (firms, states, m) the values.
-        strategies: (firms, states) the greedy price index in each state.
-    """
+    """The tables of one session of a seed, and what learned them; else as in `Session`."""
 
     settings: QLearningSettings
     seed: int
@@ -57,16 +48,8 @@ class QTable:
     @classmethod
     def of(cls, settings: QLearningSettings, seed: int, session: Session) -> QTable:
         """The tables of a session that was run with these settings and this seed."""
-        return cls(
-            settings,
-            seed,
-            session.number,
-            session.periods,
-            session.converged,
-            session.last_state,
-            session.q,
-            session.strategies,
-        )
+        kept = {name: getattr(session, name) for name in (*_ABOUT, "q", "strategies")}
+        return cls(settings, seed, **kept)
 
     @property
     def game(self) -> Game:
@@ -86,7 +69,7 @@ class QTable:
         """
         settings = self.settings.to_json()
         del settings["memory_limit"]
-        about = {name: getattr(self, name) for name in ("seed", "number", "periods", "converged", "last_state")}
+        about = {name: getattr(self, name) for name in ("seed", *_ABOUT)}
         arrays: Arrays = {"q": self.q, "strategies": self.strategies.astype(np.int16)}
         write_whole(path, pack_arrays(arrays, {"settings": settings, **about}))
 
@@ -102,10 +85,7 @@ def training_market(preset: str) -> BertrandSettings:
 
 
 def load_table(argument: str) -> QTable:
-    """Read a table.
-
-    Args:
-        argument: the name of a shipped table, or the path of a file.
+    """Read a table: a shipped one, or a file.
 
     Raises:
         SettingsError: there is no such table.

@@ -41,12 +41,7 @@ class Game:
 
     @classmethod
     def of(
-        cls,
-        market: Market,
-        marks: Benchmarks,
-        grids: Sequence[Sequence[float]],
-        memory: int,
-        delta: tuple[float, ...],
+        cls, market: Market, marks: Benchmarks, grids: Sequence[Sequence[float]], memory: int, delta: tuple[float, ...]
     ) -> Game:
         """Tabulate a market on grids of prices."""
         _, profits = profit_table(market, grids)
@@ -101,10 +96,6 @@ class Game:
         read = np.asarray(state, dtype=np.int64)[..., None] // digits % self.points
         order = np.arange(self.firms * self.memory).reshape(self.firms, self.memory).T.ravel()
         return np.asarray(read[..., order] @ digits)
-
-    def last_action(self, state: ArrayLike) -> Ints:
-        """The action that led to a state (with memory)."""
-        return np.asarray(np.asarray(state, dtype=np.int64) // self.actions ** (self.memory - 1))
 
     def price_of(self, choices: ArrayLike) -> Floats:
         """The prices (..., firms) at price indices of the same shape."""

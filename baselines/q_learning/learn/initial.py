@@ -14,15 +14,12 @@ Uniform = Callable[[], float]
 
 
 def initial_q(settings: QLearningSettings, game: Game, uniform: Uniform) -> Floats:
-    """The first Q table (Calvano et al. 2020, section II.C and appendix).
+    """The first Q table, (firms, states, m) (Calvano et al. 2020, section II.C and appendix).
 
     Args:
         settings: what learns.
         game: `settings.game()`.
         uniform: gives the next number in (0, 1), for `initial="random"`: firm by firm, state by state, price by price.
-
-    Returns:
-        (firms, states, m).
     """
     shape = (game.firms, game.states, game.points)
     if settings.initial == "uniform":

@@ -15,8 +15,6 @@ from llm_coop_envs.baselines.q_learning.learn.initial import initial_q, initial_
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.errors import SettingsError
 
-LOOPS = ("auto", "general", "duopoly")
-
 _EXPLORATION = {"epsilon": 0, "boltzmann": 1, "none": 2}
 
 
@@ -70,7 +68,7 @@ def run_session(
 
     Args:
         settings: what learns.
-        seed: seeds a NumPy `SeedSequence`.
+        seed: of a NumPy `SeedSequence`.
         number: which of the seed's sessions, from 0.
         game: `settings.game()`, if it is at hand.
         q: start from this table instead of `settings.initial` (e.g. tables trained elsewhere, to learn on).
@@ -87,7 +85,10 @@ def run_session(
     generator = np.random.Generator(np.random.PCG64(begins))
     fast = _fast(settings, trace, loop)
     game = settings.game() if game is None else game
-    table = initial_q(settings, game, generator.random) if q is None else _given(q, game)
+    shape = (game.firms, game.states, game.points)
+    if q is not None and np.shape(q) != shape:
+        raise ValueError(f"q has shape {np.shape(q)} where these settings need {shape}")
+    table = initial_q(settings, game, generator.random) if q is None else np.array(q, dtype=np.float64)
     start = initial_state(game, generator.random)
     from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
 
@@ -99,11 +100,7 @@ def run_session(
 
 
 def run_docked_session(
-    settings: QLearningSettings,
-    number: int,
-    *,
-    game: Game | None = None,
-    trace: int = 0,
+    settings: QLearningSettings, number: int, *, game: Game | None = None, trace: int = 0
 ) -> Session:
     """Run one session with the random numbers of the authors' code, as session `number` of their 1,000.
 
@@ -111,8 +108,8 @@ def run_docked_session(
     a second RAN2 with the same seed; the first state from one RAN2 with seed -1 for all sessions.
 
     Args:
-        settings: what learns; the archived sessions are those of `docked.SETTINGS`.
-        number: which session, from 1.
+        settings: the archived sessions are those of `docked.docked_settings`.
+        number: from 1.
         game: `settings.game()`, if it is at hand.
         trace: keep the price indices of so many first periods.
 
@@ -139,9 +136,8 @@ def run_docked_session(
 
 
 def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
-    """Whether the fast loop plays."""
-    if loop not in LOOPS:
-        raise ValueError(f"loop={loop!r}: must be one of {', '.join(LOOPS)}")
+    if loop not in ("auto", "general", "duopoly"):
+        raise ValueError(f"loop={loop!r}: must be one of auto, general, duopoly")
     can = (
         settings.firms == 2
         and settings.memory == 1
@@ -159,14 +155,6 @@ def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
             "lowest ties and no trace; use loop='auto'",
         )
     return can and loop != "general"
-
-
-def _given(q: Floats, game: Game) -> Floats:
-    """A copy of a given table."""
-    shape = (game.firms, game.states, game.points)
-    if np.shape(q) != shape:
-        raise ValueError(f"q has shape {np.shape(q)} where these settings need {shape}")
-    return np.array(q, dtype=np.float64)
 
 
 def _exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floats]:
@@ -254,7 +242,6 @@ def _play_duopoly(
     words: NDArray[np.uint64],
     rare: float | None = None,
 ) -> Session:
-    """Play a session with the fast loop."""
     from llm_coop_envs.baselines.q_learning.learn import duopoly
 
     alpha = np.array(settings.spread("alpha"))
@@ -278,13 +265,5 @@ def _play_duopoly(
     )
     periods, converged, last = found
     tables, strategies = duopoly.unpack(rows, greedy, game.points)
-    last_state = int(np.searchsorted(names, last))
-    return Session(
-        number,
-        int(periods),
-        bool(converged),
-        last_state,
-        strategies,
-        tables,
-        np.zeros((0, 2), dtype=np.int64),
-    )
+    last_state, untraced = int(np.searchsorted(names, last)), np.zeros((0, 2), dtype=np.int64)
+    return Session(number, int(periods), bool(converged), last_state, strategies, tables, untraced)

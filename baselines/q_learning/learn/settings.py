@@ -26,10 +26,6 @@ _CELL = 8  # bytes of one Q value
 _ROW = 8 + 4  # a row's largest value and its price
 
 
-def _baseline() -> BertrandSettings:
-    return BertrandSettings.build("calvano")
-
-
 @dataclass(frozen=True, kw_only=True)
 class QLearningSettings(Settings):
     """Independent Q-learners that price against each other (Calvano et al. 2020).
@@ -83,7 +79,7 @@ class QLearningSettings(Settings):
         "ties": ("lowest", "random"),
     }
 
-    market: BertrandSettings = field(default_factory=_baseline)
+    market: BertrandSettings = field(default_factory=lambda: BertrandSettings.build("calvano"))
     price_range: tuple[float, float] | None = None
     memory: int = 1
     alpha: float | tuple[float, ...] = 0.15
@@ -156,7 +152,6 @@ class QLearningSettings(Settings):
         object.__setattr__(self, name, (float(value[0]), float(value[1])))
 
     def _check_points(self) -> None:
-        """Require two indices of the grid."""
         value, highest = self.initial_points, self.market.grid_points - 1
         if (
             not isinstance(value, list | tuple)
@@ -176,14 +171,12 @@ class QLearningSettings(Settings):
         for i, grid in enumerate(self.grids):
             for kind, price in (("Nash", marks.nash[i]), ("joint-profit", marks.joint[i])):
                 if not grid[0] <= price <= grid[-1]:
-                    raise SettingsError(
-                        "price_range",
-                        self.price_range,
-                        f"the grid from {grid[0]:g} to {grid[-1]:g} misses firm {i}'s {kind} price {price:g}; widen it",
+                    why = (
+                        f"the grid from {grid[0]:g} to {grid[-1]:g} misses firm {i}'s {kind} price {price:g}; widen it"
                     )
+                    raise SettingsError("price_range", self.price_range, why)
 
     def _check_size(self) -> None:
-        """Refuse tables that would not fit, before anything is allocated."""
         limit = self.memory_limit
         if limit is None:
             limit = 0.75 * machine_memory() / GIB

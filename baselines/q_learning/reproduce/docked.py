@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from importlib import resources
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, session_row
-from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 
@@ -31,16 +30,7 @@ def docked_settings() -> QLearningSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ArchivedSession:
-    """One line of the archive.
-
-    Attributes:
-        session: number, from 1.
-        periods: periods until convergence, the window included.
-        cycle_length: length of the limit cycle.
-        lowest_state: lowest state number in the cycle.
-        gains: both firms' profit gains.
-        crc32: checksum of the strategies.
-    """
+    """One line of the archive; see the module. Sessions count from 1."""
 
     session: int
     periods: int
@@ -78,16 +68,9 @@ def archive() -> list[ArchivedSession]:
 
 
 def compare(sessions: int | None = None) -> Iterator[tuple[ArchivedSession, Row, list[str]]]:
-    """Run archived sessions anew and compare.
-
-    Args:
-        sessions: how many, from the first; `None`: all that are archived.
-
-    Yields:
-        The archived session, the row of the new one, and their differences in words.
-    """
+    """Run the first archived sessions anew; gives each, the row of the new one, and their differences in words."""
     settings = docked_settings()
-    game: Game = settings.game()
+    game = settings.game()
     for old in archive()[:sessions]:
         row = session_row(settings, game, run_docked_session(settings, old.session, game=game), deep=False)
         yield old, row, old.differences(row)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.analyse.responses import BUGGED, ResponseSummary
+from llm_coop_envs.baselines.q_learning.analyse.responses import BUGGED
 from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
+from llm_coop_envs.bertrand.deviation import ResponseSummary
 
 SESSIONS = 1000
 """How many sessions the authors ran."""
@@ -52,13 +53,8 @@ _TABLE = {
 class Printed:
     """A published number beside ours.
 
-    Attributes:
-        name: what it is.
-        source: where it stands.
-        value: as printed.
-        digits: how many decimals are printed.
-        found: ours.
-        allowed: how far apart they may be; `None`: ours must round to the printed one.
+    `digits` decimals of `value` are printed; `found` is ours. They may lie `allowed` apart; `None`: ours must round to
+    the printed one.
     """
 
     name: str
@@ -89,18 +85,9 @@ def figure_4() -> Mapping[str, Any]:
 
 
 def compare_printed(run: StoredRun) -> list[Printed]:
-    """Set a run of the docked sessions beside what the authors printed of them.
-
-    Args:
-        run: all `SESSIONS` sessions.
-    """
-    total = summary(run.rows)
-    answers, drawn = run.answers(), run.answers(BUGGED)
-    return [*_results(total), *_table(run.rows), *_answers(answers), *_figure(drawn)]
-
-
-def _results(total: Row) -> list[Printed]:
-    found = (
+    """Set a run of all `SESSIONS` docked sessions beside what the authors printed of them."""
+    total, answers, drawn = summary(run.rows), run.answers(), run.answers(BUGGED)
+    results = (
         ("converged sessions", 1000, 0, total["converged"]),
         ("episodes of 25,000 periods to convergence", 70.05, 2, total["time"] / EPISODE),
         ("their standard deviation", 11.73, 2, total["time_sd"] / EPISODE),
@@ -110,7 +97,17 @@ def _results(total: Row) -> list[Printed]:
         ("gain of firm 1", 0.84414, 5, total["firm_gains"][0]),
         ("gain of firm 2", 0.85329, 5, total["firm_gains"][1]),
     )
-    return [Printed(name=n, source=_RESULTS, value=v, digits=d, found=float(f)) for n, v, d, f in found]
+    deviations = (
+        ("rivals' price change after a deviation, per cent", -12.7, 1, 100.0 * answers.change),
+        ("deviations that do not pay, per cent", 93.6, 1, 100.0 * answers.unprofitable),
+        ("periods until play is back", 5.70, 2, answers.length),
+    )
+    return [
+        *(Printed(name=n, source=_RESULTS, value=v, digits=d, found=float(f)) for n, v, d, f in results),
+        *_table(run.rows),
+        *(Printed(name=n, source=_TABLE_A5, value=v, digits=d, found=f) for n, v, d, f in deviations),
+        *_figure(drawn),
+    ]
 
 
 def _table(rows: list[Row]) -> list[Printed]:
@@ -135,15 +132,6 @@ def _table(rows: list[Row]) -> list[Printed]:
     ):
         found.append(Printed(name=name, source=_TABLE_1, value=value, digits=3, found=ours))
     return found
-
-
-def _answers(answers: ResponseSummary) -> list[Printed]:
-    found = (
-        ("rivals' price change after a deviation, per cent", -12.7, 1, 100.0 * answers.change),
-        ("deviations that do not pay, per cent", 93.6, 1, 100.0 * answers.unprofitable),
-        ("periods until play is back", 5.70, 2, answers.length),
-    )
-    return [Printed(name=n, source=_TABLE_A5, value=v, digits=d, found=f) for n, v, d, f in found]
 
 
 def _figure(drawn: ResponseSummary) -> list[Printed]:

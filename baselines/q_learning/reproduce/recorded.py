@@ -6,13 +6,12 @@ import json
 import platform
 from collections.abc import Iterator
 from importlib import metadata, resources
-from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
-from llm_coop_envs.baselines.q_learning.analyse.responses import ResponseSummary
 from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
+from llm_coop_envs.bertrand.deviation import ResponseSummary
 
 RECORD = "recorded.json"
 COMMAND = "python -m llm_coop_envs.baselines.q_learning reproduce FOLDER"
@@ -33,14 +32,7 @@ def reproduced_variants() -> Iterator[tuple[str, Variant, int]]:
 def record_of(
     seed: int, printed: list[Printed], found: dict[str, dict[str, Row]], answers: dict[str, ResponseSummary]
 ) -> dict[str, Any]:
-    """All results as plain data.
-
-    Args:
-        seed: of the fast stream.
-        printed: the docked sessions beside the published numbers.
-        found: summaries by study and variant.
-        answers: `"docked"` and `"representative"` to how their sessions answer deviations.
-    """
+    """All results as plain data: summaries `found` by study and variant, `answers` of docked and fast sessions."""
     return {
         "command": COMMAND,
         "seed": seed,
@@ -62,11 +54,6 @@ def record_of(
             for study, rows in found.items()
         },
     }
-
-
-def write_record(record: dict[str, Any], path: Path) -> None:
-    """Write the record as JSON."""
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def recorded() -> dict[str, Any]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
-from llm_coop_envs.baselines.q_learning.analyse.responses import ResponseSummary
 from llm_coop_envs.baselines.q_learning.reproduce.published import Printed
 from llm_coop_envs.baselines.q_learning.reproduce.studies import MEASURES, Variant
+from llm_coop_envs.bertrand.deviation import ResponseSummary
 
 _FORMATS = {"time": "{:,.0f}", "punishment": "{:.3f}"}
 _LABELS = {

@@ -95,11 +95,6 @@ class SessionFolder(RunFolder):
 def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[Row]:
     """Run sessions, yielding each one's row when it ends, in any order.
 
-    Args:
-        plan: what is run.
-        numbers: which sessions.
-        workers: how many at a time, each on a core.
-
     Raises:
         SettingsError: the tables of so many sessions do not fit in memory.
         MissingExtra: the compiler is not installed.
@@ -137,17 +132,14 @@ def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[R
 def run(
     plan: Plan, sessions: int, folder: Path, *, workers: int | None = None, report: Report | None = None
 ) -> list[Row]:
-    """Run the first `sessions` sessions of a plan in a folder, going on with what is already there.
+    """Run the first `sessions` sessions of a plan in a folder, going on with what is there; their rows in order.
 
     Args:
-        plan: what is run.
+        plan: which learners.
         sessions: how many; a folder with fewer is filled up, one with more is left as it is.
-        folder: where; made if it is not there.
-        workers: how many sessions at a time; `None`: as many as there are cores.
+        folder: made if it is not there.
+        workers: sessions at a time; `None`: as many as there are cores.
         report: called with each new row.
-
-    Returns:
-        The rows of the first `sessions` sessions, in order.
 
     Raises:
         MissingExtra: pyarrow (extra `study`) or the compiler (extra `rl`) is not installed.

@@ -28,7 +28,6 @@ class Variant:
     """One line of a study.
 
     Attributes:
-        name: what it is called.
         settings: what learns; ties at random, as in the authors' code, only where the first table is flat.
         published: known values by the names in `MEASURES`.
         sample: how many sessions these are means over.
@@ -43,15 +42,8 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """Variants of one part of the experiment.
-
-    Attributes:
-        title: what they vary.
-        source: where the published numbers stand.
-        variants: the lines.
-        sessions: how many sessions each takes by default.
-    """
+class VariantStudy:
+    """Variants of one part of the experiment: what they vary, where published numbers stand, sessions of each."""
 
     title: str
     source: str
@@ -64,7 +56,7 @@ def learners(market: Mapping[str, Any] | None = None, **given: Any) -> QLearning
     return QLearningSettings(market=BertrandSettings.build("calvano", **(market or {})), **given)
 
 
-def _study(data: Mapping[str, Any]) -> Study:
+def _study(data: Mapping[str, Any]) -> VariantStudy:
     shared = data.get("market", {})
     variants = tuple(
         Variant(
@@ -73,10 +65,10 @@ def _study(data: Mapping[str, Any]) -> Study:
         )
         for one in map(dict, data["variants"])
     )
-    return Study(**{**{name: value for name, value in data.items() if name != "market"}, "variants": variants})
+    return VariantStudy(**{**{name: value for name, value in data.items() if name != "market"}, "variants": variants})
 
 
-STUDIES: dict[str, Study] = {
+STUDIES: dict[str, VariantStudy] = {
     name: _study(data)
     for name, data in yaml.safe_load(Path(__file__).with_name("studies.yaml").read_text(encoding="utf-8")).items()
 }

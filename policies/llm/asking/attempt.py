@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from llm_coop_envs.errors import SettingsError
@@ -19,7 +19,7 @@ from llm_coop_envs.policies.llm.asking.prices import (
     most_answer_tokens,
     most_prompt_tokens,
 )
-from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RequestKey, RunStopped
+from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.journal import Journal
 
@@ -35,16 +35,8 @@ CUT_FROM = 8000
 class Attempts:
     """Makes attempts at one endpoint; called by the dispatcher.
 
-    Args:
-        endpoint: where to ask.
-        client: asks.
-        price: what tokens cost there, if that is known.
-        journal: gets every attempt and answer.
-        ledger: sets aside and settles.
-        counters: are kept up to date.
-        clock: times attempts.
-        notify: is told once if the provider counts more tokens than there can be, or far too few.
-        stopped: why nothing may be sent any more, or `None`.
+    Without a `price` no money is counted. `notify` is told once if the provider counts more tokens than there can be,
+    or far too few. `stopped` says why nothing may be sent any more.
     """
 
     endpoint: Endpoint
@@ -56,19 +48,10 @@ class Attempts:
     clock: Clock
     notify: Callable[[str], None]
     stopped: Callable[[], RunStopped | None]
-
-    def __post_init__(self) -> None:
-        """Nothing has been told yet."""
-        self._warned: set[str] = set()
+    _warned: set[str] = field(default_factory=set)
 
     async def __call__(self, job: Job) -> ChatReply:
-        """Make one attempt.
-
-        Raises:
-            ChatError: it failed.
-            BudgetReached: it could pass the budget.
-            JournalError: it cannot be written down.
-        """
+        """Make one attempt."""
         prompt, answer = self._most(job.request)
         usd = self.price.most(prompt, answer) if self.price is not None else 0.0
         reserved = await self.ledger.reserve(prompt + answer, usd)
@@ -85,11 +68,13 @@ class Attempts:
     async def _ask(self, job: Job, reserved: Reserved) -> ChatReply:
         counters, ledger = self.counters, self.ledger
         counters.calls += 1
+        # The same for all attempts at this question of this run and no other; its hash tells nothing about the run.
+        name = f"{self.journal.run} {job.key} {job.digest}".encode("utf-8", "replace")
         try:
             reply = await within(
                 self.clock,
                 self.endpoint.timeout,
-                self.client.complete(job.request, idempotency_key=self._idempotency(job.key, job.digest)),
+                self.client.complete(job.request, idempotency_key=hashlib.sha256(name).hexdigest()[:32]),
                 self.endpoint.where,
             )
         except ChatError as error:
@@ -117,16 +102,12 @@ class Attempts:
         answer = request.max_tokens
         if answer is None and self.price is not None:
             answer = self.price.longest_answer
-        if answer is None:
-            budget = self.ledger.budget
-            if budget.usd is not None or budget.tokens is not None:
-                raise SettingsError(
-                    "max_tokens",
-                    None,
-                    "a budget in dollars or tokens can only be kept if the longest answer is limited",
-                )
-            answer = 0
-        return most_prompt_tokens(request), answer
+        budget = self.ledger.budget
+        if answer is None and (budget.usd is not None or budget.tokens is not None):
+            raise SettingsError(
+                "max_tokens", None, "a budget in dollars or tokens can only be kept if the longest answer is limited"
+            )
+        return most_prompt_tokens(request), answer or 0
 
     def _settled(self, request: ChatRequest, reply: ChatReply, reserved: Reserved) -> tuple[ChatReply, int, float]:
         """The reply with its cost, and the tokens and dollars that count against the budget."""
@@ -164,18 +145,11 @@ class Attempts:
             self._warned.add(what)
             self.notify(sentence)
 
-    def _idempotency(self, key: RequestKey, digest: str) -> str:
-        """The same for all attempts at this question of this run, and for no other; tells nothing about the run."""
-        return hashlib.sha256(f"{self.journal.run} {key} {digest}".encode("utf-8", "replace")).hexdigest()[:32]
-
 
 async def within(clock: Clock, seconds: float, attempt: Awaitable[Result], where: str) -> Result:
-    """Wait for an attempt, no longer than some seconds.
+    """Wait for an attempt, no longer than some seconds; then a `ChatError` of kind `"timeout"` is raised.
 
     `asyncio.timeout` does not exist in Python 3.10, and `asyncio.wait_for` makes a task for every call.
-
-    Raises:
-        ChatError: of kind `"timeout"`.
     """
     task = asyncio.current_task()
     assert task is not None, "attempts are made by the dispatcher's workers"
@@ -192,9 +166,8 @@ async def within(clock: Clock, seconds: float, attempt: Awaitable[Result], where
     except asyncio.CancelledError:
         if not late:
             raise
-        uncancel = getattr(task, "uncancel", None)  # Python 3.11 counts cancellations
-        if uncancel is not None:
-            uncancel()
+        if hasattr(task, "uncancel"):  # Python 3.11 counts cancellations
+            task.uncancel()
         raise ChatError(f"{where} did not answer within {seconds:g} s", kind="timeout", maybe_paid=True) from None
     finally:
         alarm.cancel()

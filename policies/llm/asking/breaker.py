@@ -14,10 +14,7 @@ GIVE_UP = 1800.0
 class Breaker:
     """Counts failures in a row; after `FAILURES` of them the endpoint is paused, then tried with single requests.
 
-    Attributes:
-        failures: failures in a row.
-        until: when the endpoint is tried again.
-        dead_for: seconds from the first of these failures to the last.
+    It is tried again at `until`; `dead_for` are the seconds from the first of these failures to the last.
     """
 
     def __init__(self) -> None:
@@ -41,22 +38,14 @@ class Breaker:
         return self.dead_for >= GIVE_UP
 
     def answered(self) -> bool:
-        """The endpoint answered or refused in an orderly way.
-
-        Returns:
-            Whether it was held for dead until now.
-        """
+        """The endpoint answered or refused in an orderly way; says whether it was held for dead until now."""
         was_open = self.open
         if self.failures:
             self._reset()
         return was_open
 
     def failed(self, error: ChatError, now: float) -> bool:
-        """An attempt failed.
-
-        Returns:
-            Whether a pause begins now.
-        """
+        """An attempt failed; says whether a pause begins now."""
         if error.kind not in DEAD:
             return False
         self.failures += 1

@@ -37,39 +37,24 @@ class Budget(Settings):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserved:
-    """What was set aside for one attempt.
-
-    Attributes:
-        tokens: at most so many.
-        usd: at most so much; 0 where the price is not known and no money is counted.
-    """
+    """What was set aside for one attempt: the most it may use; 0 dollars where no money is counted."""
 
     tokens: int
     usd: float
 
 
 class Ledger:
-    """Keeps account of a budget.
+    """Keeps account of a budget."""
 
-    Args:
-        budget: what may be used.
-    """
-
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, *, calls: int = 0, tokens: int = 0, usd: float = 0.0) -> None:
         self.budget = budget
-        self.calls = 0
-        self.tokens = 0
-        self.usd = 0.0
+        self.calls = calls  # with those of earlier sessions, and so on
+        self.tokens = tokens
+        self.usd = usd
         self._open: set[Reserved] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._open_tokens = 0
         self._open_usd = 0.0
-
-    def carry(self, *, calls: int, tokens: int, usd: float) -> None:
-        """Count what earlier sessions used."""
-        self.calls += calls
-        self.tokens += tokens
-        self.usd += usd
 
     async def reserve(self, tokens: int, usd: float) -> Reserved:
         """Set aside what an attempt may use at most.

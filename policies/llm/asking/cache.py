@@ -30,11 +30,11 @@ class Cache:
     """Answers in a folder, shared between runs and processes of one machine.
 
     Args:
-        folder: where the answers are kept; made if missing.
+        folder: made if missing.
         sample: which sample of each decision this run takes, from 0; `None` shares answers at temperature 0 only.
 
     Raises:
-        CacheError: the folder cannot be used.
+        CacheError: the folder cannot be used; every method raises it too.
         SettingsError: the sample index is negative.
     """
 
@@ -54,11 +54,7 @@ class Cache:
             raise self._error(error) from error
 
     def get(self, endpoint: Endpoint, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
-        """The shared answer, if this request may share one and there is one.
-
-        Raises:
-            CacheError: the cache cannot be read.
-        """
+        """The shared answer, if this request may share one and there is one."""
         name = self._name(endpoint, key, request, digest)
         if name is None:
             return None
@@ -69,11 +65,7 @@ class Cache:
             raise self._error(error) from error
 
     def put(self, endpoint: Endpoint, key: RequestKey, request: ChatRequest, digest: str, reply: ChatReply) -> None:
-        """Share an answer, if this request may share one; refusals are not shared.
-
-        Raises:
-            CacheError: the cache cannot be written.
-        """
+        """Share an answer, if this request may share one; refusals are not shared."""
         name = self._name(endpoint, key, request, digest)
         if name is None or reply.refusal is not None or reply.finish_reason == "content_filter":
             return

@@ -54,10 +54,8 @@ class RequestCounters(AnswerTotals):
         parts.append(f"{self.prompt_tokens + self.completion_tokens} tokens")
         money = f"${self.cost:.4f}"
         if self.unpriced:
-            money = (
-                "price unknown" if self.unpriced == self.answers else f"{money} and {self.unpriced} of unknown price"
-            )
-        parts.append(money)
+            money += f" and {self.unpriced} of unknown price"
+        parts.append("price unknown" if self.unpriced == self.answers > 0 else money)
         if self.paused:
             parts.append(f"paused: {self.paused}")
         return ", ".join(parts)

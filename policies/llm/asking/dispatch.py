@@ -30,14 +30,6 @@ _ADVICE = {
 }
 
 
-class Timer(Protocol):
-    """A call that was scheduled."""
-
-    def cancel(self) -> None:
-        """Do not call."""
-        ...
-
-
 class Clock(Protocol):
     """Time, as an event loop gives it; tests turn it by hand."""
 
@@ -45,7 +37,7 @@ class Clock(Protocol):
         """Seconds, from any start."""
         ...
 
-    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> asyncio.TimerHandle:
         """Call after some seconds."""
         ...
 
@@ -55,8 +47,6 @@ class Job:
     """A question on its way to an answer.
 
     Attributes:
-        key: which decision it belongs to.
-        request: the question.
         digest: `request.digest()`.
         tokens: its share of a limit on tokens per minute.
         done: is called once with the answer, or with what stands in its way: a `ChatError` for the policy, or what
@@ -83,13 +73,8 @@ class Dispatcher:
     Args:
         attempt: makes one attempt at a job: reserves, journals, asks, settles. Raises `ChatError` for a failed
             attempt; anything else that it raises stops the run.
-        where: the endpoint as messages name it.
-        limits: how many at once and per minute.
-        retry: how often and how long.
-        counters: are kept up to date.
         notify: is told in a sentence when the endpoint is paused and when it is back.
         stop: is called with the reason when no job of any endpoint shall be sent any more.
-        clock: time.
         generator: draws the pauses between attempts.
     """
 
@@ -117,7 +102,7 @@ class Dispatcher:
         self._stopped: RunStopped | None = None
         self._resume_at = 0.0
         self._paused_total = 0.0
-        self._timer: tuple[float, Timer] | None = None
+        self._timer: tuple[float, asyncio.TimerHandle] | None = None
         self.counters.limit += self._in_flight.limit
 
     def submit(self, job: Job) -> None:
@@ -258,12 +243,8 @@ class Dispatcher:
                 f"paused for {breaker.until - now:.0f} s, then tried again"
             )
             if breaker.hopeless:
-                self.stop(
-                    EndpointStopped(
-                        f"{self.where} has not answered for {breaker.dead_for / 60:.0f} minutes (the last failure: "
-                        f"{error}); every answer so far is kept, run again to continue"
-                    )
-                )
+                minutes = f"{breaker.dead_for / 60:.0f} minutes"
+                self.stop(EndpointStopped(f"{self.where} has not answered for {minutes} {_last(error)}"))
         elif error.kind == "rate_limit" or not error.may_retry:
             self._in_order(now)
         if error.kind in FOR_THE_POLICY:
@@ -271,24 +252,18 @@ class Dispatcher:
             return
         spent = now - (job.began or now) - (self._paused_total - job.paused_before)
         if not goes_on(self.retry, job.failures, spent, error):
-            reason = self._why(job, error, spent)
+            if error.may_retry:
+                tried = f"{job.failures} attempts over {spent:.0f} s"
+                reason = EndpointStopped(f"{job.key}: no answer in {tried} {_last(error)}")
+            else:
+                advice = _ADVICE.get(error.kind, "correct what it names")
+                reason = EndpointStopped(f"{error}; {advice}, then run again to continue (every answer so far is kept)")
             job.done(reason)
             self.stop(reason)
         elif self._stopped is not None:
             job.done(self._stopped)
         else:
             self._again(job, pause_after(self.retry, job.failures, error, self.generator))
-
-    def _why(self, job: Job, error: ChatError, spent: float) -> EndpointStopped:
-        if error.may_retry:
-            return EndpointStopped(
-                f"{job.key}: no answer in {job.failures} attempts over {spent:.0f} s (the last failure: {error}); "
-                "every answer so far is kept, run again to continue"
-            )
-        return EndpointStopped(
-            f"{error}; {_ADVICE.get(error.kind, 'correct what it names')}, then run again to continue "
-            "(every answer so far is kept)"
-        )
 
     def _again(self, job: Job, pause: float) -> None:
         """Queue a job for its next attempt, before those that have not been tried."""
@@ -347,14 +322,11 @@ def pause_after(retry: Retry, failures: int, error: ChatError, generator: random
     return max(generator.uniform(0.0, most), error.retry_after or 0.0)
 
 
-def goes_on(retry: Retry, failures: int, spent: float, error: ChatError) -> bool:
-    """Whether another attempt is made.
+def _last(error: ChatError) -> str:
+    return f"(the last failure: {error}); every answer so far is kept, run again to continue"
 
-    Args:
-        retry: how often and how long.
-        failures: failed attempts so far.
-        spent: seconds since the first attempt, pauses of the whole endpoint left out.
-        error: how the last attempt failed.
-    """
+
+def goes_on(retry: Retry, failures: int, spent: float, error: ChatError) -> bool:
+    """Whether another attempt is made; `spent` are seconds since the first, pauses of the whole endpoint left out."""
     in_time = spent < retry.total and (error.retry_after or 0.0) <= retry.total
     return error.may_retry and failures < retry.attempts and in_time

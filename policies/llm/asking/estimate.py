@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,12 +20,11 @@ class Estimate:
     """What one episode would ask.
 
     Attributes:
-        calls: questions.
-        prompt_tokens: how many tokens their texts have.
-        completion_tokens: how many their answers have, as long as the scripted ones.
+        completion_tokens: how many the scripted answers have.
         most_completion_tokens: how many the answers may have; `None` if nothing limits one of them.
         usd: what that costs with the scripted answers; `None` if a price is not known.
         most_usd: what it costs if every answer is as long as it may be; `None` likewise, or if nothing limits one.
+        chains: by step, how many questions each player was asked.
     """
 
     calls: int = 0
@@ -33,7 +33,7 @@ class Estimate:
     most_completion_tokens: int | None = 0
     usd: float | None = 0.0
     most_usd: float | None = 0.0
-    _chains: dict[int, dict[str, int]] = field(default_factory=dict, repr=False, compare=False)
+    chains: dict[int, Counter[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def rounds(self) -> int:
@@ -42,13 +42,7 @@ class Estimate:
         The steps of an environment follow each other; in a step the players are asked at the same time, and each
         player's own questions follow each other.
         """
-        return sum(max(chain.values()) for chain in self._chains.values())
-
-    def add(self, key: RequestKey) -> None:
-        """Count a question."""
-        self.calls += 1
-        chain = self._chains.setdefault(key.step, {})
-        chain[key.agent] = chain.get(key.agent, 0) + 1
+        return sum(max(chain.values()) for chain in self.chains.values())
 
 
 class DryChat:
@@ -57,8 +51,6 @@ class DryChat:
     Args:
         answer: the answer to a prompt, given as the texts of its messages with empty lines between, and to the
             request's metadata; as for the scripted server.
-        price_of: a model's price, or `None`.
-        counter_of: what counts a model's tokens, and its name.
 
     Attributes:
         estimates: by episode (`RequestKey.episode`).
@@ -90,7 +82,8 @@ class DryChat:
         cost = None if price is None else price.cost(usage)
         dearest = None if price is None or most is None else price.most(usage.prompt_tokens, most)
         estimate = self.estimates.setdefault(key.episode, Estimate())
-        estimate.add(key)
+        estimate.calls += 1
+        estimate.chains.setdefault(key.step, Counter())[key.agent] += 1
         estimate.prompt_tokens += usage.prompt_tokens
         estimate.completion_tokens += usage.completion_tokens
         estimate.most_completion_tokens = _sum(estimate.most_completion_tokens, most)

@@ -33,9 +33,6 @@ class InFlight:
 
     Some refusals have nothing to do with our number: a quota shared with others, a flaky gateway. If fewer in flight
     bring no fewer of them, the limit goes back to what it was, and such a share of refusals shrinks it no more.
-
-    Args:
-        limits: where it starts and ends.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -142,12 +139,7 @@ class _Outcomes:
 
 
 class Bucket:
-    """An amount per minute, given out evenly, with a second's worth at once.
-
-    Args:
-        per_minute: the amount; `None` for no limit.
-        now: the time.
-    """
+    """An amount per minute, given out evenly, with a second's worth at once; `None` for no limit."""
 
     def __init__(self, per_minute: int | None, now: float) -> None:
         self._rate = None if per_minute is None else per_minute / MINUTE

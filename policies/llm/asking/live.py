@@ -10,7 +10,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
@@ -26,22 +26,6 @@ from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.journal import Journal
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
-
-
-class OpenChat(Protocol):
-    """A chat that is open, live or replayed.
-
-    Attributes:
-        counters: what has been asked, got and paid.
-        notes: sentences about the journal for the user.
-    """
-
-    counters: RequestCounters
-    notes: list[str]
-
-    async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The answer to a question; see `Chat.ask`."""
-        ...
 
 
 @contextlib.asynccontextmanager
@@ -97,7 +81,7 @@ async def open_chat(
             opened.push_async_callback(clients[-1].aclose)
         journal = Journal(folder, part)
         opened.push_async_callback(journal.close)
-        chat = LiveChat(journal, Ledger(budget), shared, notify or _to_stderr)
+        chat = LiveChat(journal, budget, shared, notify or _to_stderr)
         clock, generator = clock or asyncio.get_running_loop(), generator or random.Random()
         for endpoint, client in zip(chosen, clients, strict=True):
             chat.add(endpoint, client, found[endpoint.model], clock, generator)
@@ -108,28 +92,14 @@ async def open_chat(
 
 
 async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | None = None) -> None:
-    """Find out, before anything is written, whether a chat could be opened: keys, libraries, prices.
-
-    Raises:
-        SettingsError: as `open_chat`.
-        PriceError: the file of prices cannot be used.
-        MissingExtra: a library is not installed.
-    """
+    """Find out, before anything is written, whether a chat could be opened: keys, libraries, prices; else raise."""
     _check(endpoints, budget or Budget(), known_prices(endpoints, prices))
     for endpoint in endpoints:
         await connect_client(endpoint).aclose()
 
 
 def known_prices(endpoints: Sequence[Endpoint], prices: Path | None = None) -> dict[str, Price | None]:
-    """The models' prices; `None` where it is not known.
-
-    Args:
-        endpoints: where the models are.
-        prices: a file of prices, see `PriceList.load`.
-
-    Raises:
-        PriceError: the file of prices cannot be used.
-    """
+    """The models' prices, with those of a file (see `PriceList.load`); `None` where it is not known."""
     table = PriceList.load(prices)
     return {
         one.model: table.of(one.model, own_server=one.base_url is not None and not one.is_openai) for one in endpoints
@@ -144,19 +114,18 @@ class LiveChat:
         notes: sentences about the journal for the user.
     """
 
-    def __init__(self, journal: Journal, ledger: Ledger, cache: Cache | None, notify: Callable[[str], None]) -> None:
+    def __init__(self, journal: Journal, budget: Budget, cache: Cache | None, notify: Callable[[str], None]) -> None:
         self.counters = RequestCounters()
         self.notes = journal.notes
         self._journal = journal
-        self._ledger = ledger
         self._cache = cache
         self._notify = notify
         self._routes: dict[str, tuple[Endpoint, Dispatcher]] = {}
         self._asked: dict[RequestKey, _Asked] = {}
         self._stopped: RunStopped | None = None
         report = journal.report
-        ledger.carry(calls=report.calls, tokens=report.tokens, usd=report.usd)
-        self.counters.spent = ledger.usd
+        self._ledger = Ledger(budget, calls=report.calls, tokens=report.tokens, usd=report.usd)
+        self.counters.spent = report.usd
         self.counters.maybe_paid, self.counters.maybe_cost = report.lost, report.lost_usd
 
     def add(
@@ -275,6 +244,9 @@ class LiveChat:
         return route
 
 
+OpenChat: TypeAlias = LiveChat | ReplayChat
+
+
 @dataclasses.dataclass(slots=True)
 class _Asked:
     """A question on its way, and who waits for its answer; giving up waiting does not stop it."""
@@ -299,12 +271,8 @@ def _check(endpoints: Sequence[Endpoint], budget: Budget, prices: dict[str, Pric
     if budget.usd is not None:
         for model, price in prices.items():
             if price is None:
-                raise SettingsError(
-                    "budget",
-                    budget.usd,
-                    f"the price of {model} is not known, so dollars cannot be counted; give its price with --prices, "
-                    "or use --max-calls or --max-tokens instead",
-                )
+                why = f"the price of {model} is not known, so dollars cannot be counted; give its price with --prices, "
+                raise SettingsError("budget", budget.usd, f"{why}or use --max-calls or --max-tokens instead")
 
 
 def _most_connections() -> int:

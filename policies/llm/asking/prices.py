@@ -19,6 +19,7 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatRequest, Usage
 
 MILLION = 1_000_000
+_EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"
 BYTES_PER_TOKEN = 4  # the usual rule of thumb for English text and byte-pair tokenizers
 # What chat templates add at most: marks around every message, and a preamble of their own (Llama's names the date).
 PER_MESSAGE = 16
@@ -39,7 +40,6 @@ class Price:
         question: US dollars per token of the question.
         answer: US dollars per token of the answer, hidden reasoning included.
         cached: US dollars per token of the question that the provider had cached.
-        source: where this was read.
         longest_answer: the most tokens the model answers with, if known.
         above: dearer prices for long questions: (tokens, question, answer), ascending.
     """
@@ -53,32 +53,24 @@ class Price:
 
     def cost(self, usage: Usage) -> float:
         """US dollars for an answer's tokens."""
-        question, answer = self._tier(usage.prompt_tokens)
+        question, answer = self._tiers(usage.prompt_tokens)[-1]
         # A discount on the whole, so that rounding cannot lift the cost above `most`.
         discount = min(usage.cached_tokens, usage.prompt_tokens) * (question - min(self.cached, question))
         return usage.prompt_tokens * question + usage.completion_tokens * answer - discount
 
     def most(self, prompt_tokens: int, completion_tokens: int) -> float:
         """US dollars for so many tokens at most: nothing cached, the dearest tier that they may fall into."""
-        tiers = [(self.question, self.answer)]
-        tiers += [(question, answer) for tokens, question, answer in self.above if prompt_tokens > tokens]
+        tiers = self._tiers(prompt_tokens)
         return prompt_tokens * max(q for q, _ in tiers) + completion_tokens * max(a for _, a in tiers)
 
-    def _tier(self, prompt_tokens: int) -> tuple[float, float]:
-        found = self.question, self.answer
-        for tokens, question, answer in self.above:
-            if prompt_tokens > tokens:
-                found = question, answer
-        return found
+    def _tiers(self, prompt_tokens: int) -> list[tuple[float, float]]:
+        dearer = [(question, answer) for tokens, question, answer in self.above if prompt_tokens > tokens]
+        return [(self.question, self.answer), *dearer]
 
 
 @dataclass(frozen=True)
 class PriceList:
-    """Prices by model: the user's own first, then those that come with litellm.
-
-    Attributes:
-        own: prices of the user's file, by the model's name as requests give it.
-    """
+    """Prices by model: those of the user's file (`own`) first, then those that come with litellm."""
 
     own: Mapping[str, Price]
 
@@ -98,18 +90,16 @@ class PriceList:
         try:
             data = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise PriceError(f"{path}: cannot be read ({error}); see docs/llm_clients.md for an example") from error
+            raise PriceError(f"{path}: cannot be read ({error}); {_EXAMPLE}") from error
         if not isinstance(data, dict) or not data:
-            raise PriceError(f"{path}: must map model names to prices; see docs/llm_clients.md for an example")
+            raise PriceError(f"{path}: must map model names to prices; {_EXAMPLE}")
         return cls({str(model): _own_price(path, str(model), entry) for model, entry in data.items()})
 
     def of(self, model: str, *, own_server: bool = False) -> Price | None:
         """A model's price, or `None` if it is not known.
 
-        Args:
-            model: its name as requests give it.
-            own_server: whether it is asked at a `base_url`; what a server of that kind costs no table can know,
-                whatever its model is called, so only the user's file counts.
+        What an `own_server` (one with a `base_url`) costs no table can know, whatever its model is called: there only
+        the user's file counts.
         """
         if model in self.own:
             return self.own[model]

@@ -12,16 +12,8 @@ from llm_coop_envs.policies.llm.journal import Answers, JournalError, read_run
 class ReplayChat:
     """Answers from a run's journal, and nothing else; the run's folder is only read.
 
-    Args:
-        folder: the run's folder.
-
-    Attributes:
-        counters: what was replayed.
-        notes: sentences about the journal.
-
     Raises:
         JournalError: there is no journal, or it is damaged.
-        MissingExtra: it is compressed in a way that cannot be read here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,12 +33,7 @@ class ReplayChat:
                 )
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The recorded answer.
-
-        Raises:
-            ChatError: the record is an error that the policy was told.
-            NotInJournal: there is no record, or one for another question.
-        """
+        """The recorded answer; see `Chat.ask`."""
         reply = self._answers.find(key, request, request.digest())
         if reply is None:
             raise NotInJournal(

@@ -3,7 +3,29 @@
 No client repeats an attempt; the dispatcher does. `Endpoint` says where a model is, `connect` makes the fitting client.
 """
 
-from llm_coop_envs.policies.llm.clients.choice import connect
+from llm_coop_envs.core.extras import need
+from llm_coop_envs.policies.llm.chat import ChatClient
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
 
 __all__ = ["Endpoint", "Limits", "Retry", "connect"]
+
+
+def connect(endpoint: Endpoint) -> ChatClient:
+    """A client for an endpoint.
+
+    Raises:
+        MissingExtra: its library is not installed.
+        SettingsError: its key is missing.
+    """
+    if endpoint.kind == "lean":
+        need("aiohttp", "asking a model", "openai")
+        from llm_coop_envs.policies.llm.clients.lean import LeanClient
+
+        return LeanClient(endpoint)
+    if endpoint.kind == "openai":
+        from llm_coop_envs.policies.llm.clients.openai_sdk import OpenAIClient
+
+        return OpenAIClient(endpoint)
+    from llm_coop_envs.policies.llm.clients.litellm_sdk import LitellmClient
+
+    return LitellmClient(endpoint)

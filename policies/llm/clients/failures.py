@@ -36,15 +36,7 @@ _NO_QUOTA = re.compile(
 def status_error(
     where: str, status: int, body: str, headers: Mapping[str, str] | None = None, *, key: Key | None = None
 ) -> ChatError:
-    """The error for an HTTP answer that is no success.
-
-    Args:
-        where: the endpoint, for the message.
-        status: the HTTP status.
-        body: the answer's text.
-        headers: the answer's headers, looked up in lower case.
-        key: the key in use, kept out of the message.
-    """
+    """The error for an HTTP answer that is no success; the key in use is kept out of its message."""
     said, code = _what_was_said(body)
     kind = kind_of(status, f"{code} {said}")
     message = scrub(said, (key,)).strip()

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import time
 import warnings
 from typing import Any
 
 from llm_coop_envs.core.extras import need
 from llm_coop_envs.core.keys import read_key, scrub
-from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, ErrorKind
+from llm_coop_envs.policies.llm.chat import ChatError, ChatRequest, ErrorKind
 from llm_coop_envs.policies.llm.clients import wire
+from llm_coop_envs.policies.llm.clients.client import NO_KEY, Client
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
 
-NO_KEY = "none"
 # Tables litellm would otherwise fetch from the network when imported or first used; its bundled copies do.
 _LOCAL = (
     "LITELLM_LOCAL_MODEL_COST_MAP",
@@ -58,22 +57,16 @@ def import_litellm() -> Any:
     return litellm
 
 
-class LitellmClient:
-    """Asks through litellm, one attempt per call; litellm's own retries are off.
+class LitellmClient(Client):
+    """Asks through litellm.
 
-    Args:
-        endpoint: where the model is; without a `base_url`, litellm reads the provider from the model's name and the
-            key from the provider's own environment variables.
-
-    Raises:
-        MissingExtra: litellm is not installed.
-        SettingsError: a key variable was named and is not set.
+    Without a `base_url` it reads the provider from the model's name and the key from the provider's own variables.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
         self._litellm = import_litellm()
         self._openai = need("openai", "asking a model through litellm", "llm")
-        self._endpoint = endpoint
         own_server = endpoint.base_url is not None
         named = endpoint.key_env is not None
         self._key = read_key(endpoint.key_variable, required=named) if own_server or named else None
@@ -86,28 +79,17 @@ class LitellmClient:
         if self._key is not None:
             self._more["api_key"] = self._key.reveal()
 
-    async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
-        """Ask once.
-
-        Raises:
-            ChatError: the attempt failed.
-        """
-        endpoint = self._endpoint
+    async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
         # litellm itself translates `max_tokens` for models that want another field.
         body = wire.request_body(request, model=self._model, tokens_field="max_tokens", stream=False)
-        if endpoint.base_url is not None and idempotency_key:
-            body["extra_headers"] = {"Idempotency-Key": idempotency_key}
-        started = time.perf_counter()
+        if self._endpoint.base_url is not None and headers is not None:
+            body["extra_headers"] = headers
         try:
             answer = await self._litellm.acompletion(**{**body, **self._more})
-            data = answer.model_dump()
+            return answer.model_dump()
         except Exception as error:
             # litellm lets through whatever its providers' code raises, far beyond its own error classes.
-            failed = self._failure(error)
-            if failed.kind == "content_filter":
-                return wire.filtered_reply(failed, request, time.perf_counter() - started)
-            raise failed from None
-        return wire.read_completion(data, request, where=endpoint.where, latency=time.perf_counter() - started)
+            raise self._failure(error) from None
 
     async def aclose(self) -> None:
         """Close all connections, those of other litellm clients in this process included."""
@@ -118,10 +100,6 @@ class LitellmClient:
                     await kept.close()
         await self._litellm.close_litellm_async_clients()
         self._litellm.in_memory_llm_clients_cache.flush_cache()  # else a later run is given the closed ones
-
-    def __repr__(self) -> str:
-        """Nothing that is secret."""
-        return f"LitellmClient({self._endpoint.where})"
 
     def _failure(self, error: Exception) -> ChatError:
         """One of our errors for whatever litellm raised."""

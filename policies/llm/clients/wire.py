@@ -16,11 +16,8 @@ LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a faul
 def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream: bool) -> dict[str, Any]:
     """The JSON body of a request.
 
-    Args:
-        request: the question.
-        model: the model as the provider names it.
-        tokens_field: `"max_tokens"` or `"max_completion_tokens"`: OpenAI wants the latter, older servers the former.
-        stream: whether the answer is to come in pieces, the last of them with the usage.
+    As `tokens_field` OpenAI wants `"max_completion_tokens"`, older servers `"max_tokens"`; a `stream` ends with the
+    usage.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -44,27 +41,18 @@ def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream:
     return body
 
 
-def read_body(raw: bytes, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
-    """A reply from a complete answer.
-
-    Raises:
-        ChatError: of kind `"bad_reply"`: it is too long, no JSON, or no chat completion.
-    """
+def load_body(raw: bytes, where: str) -> Any:
+    """A complete answer's JSON; a `ChatError` of kind `"bad_reply"` if it is too long or no JSON."""
     if len(raw) > LONGEST_REPLY:
-        raise bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
+        raise too_long(where)
     try:
-        data = loads(raw)
+        return loads(raw)
     except ValueError:
         raise bad_reply(where, "something that is not JSON") from None
-    return read_completion(data, request, where=where, latency=latency)
 
 
 def read_completion(data: Any, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
-    """A reply from a chat completion object.
-
-    Raises:
-        ChatError: of kind `"bad_reply"`: it is not one.
-    """
+    """A reply from a chat completion object; a `ChatError` of kind `"bad_reply"` if it is not one."""
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list):
         raise bad_reply(where, "JSON that is no chat completion")
@@ -76,7 +64,7 @@ def read_completion(data: Any, request: ChatRequest, *, where: str, latency: flo
         raise bad_reply(where, "a chat completion without a message")
     text = _text(message.get("content"))
     if len(text) > LONGEST_REPLY:
-        raise bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
+        raise too_long(where)
     if not text:
         text = _tool_arguments(message.get("tool_calls"))
     reasoning = message.get("reasoning_content") or message.get("reasoning")
@@ -95,18 +83,6 @@ def read_completion(data: Any, request: ChatRequest, *, where: str, latency: flo
     )
 
 
-def filtered_reply(error: ChatError, request: ChatRequest, latency: float) -> ChatReply:
-    """The reply that stands for a question which the provider's content filter rejected."""
-    return ChatReply(
-        text="",
-        usage=Usage(0, 0),  # what is rejected unread is not billed
-        finish_reason="content_filter",
-        model=request.model,
-        latency=latency,
-        refusal=str(error),
-    )
-
-
 class StreamedReply:
     """Joins the pieces of a streamed answer."""
 
@@ -120,11 +96,7 @@ class StreamedReply:
         self._size = 0
 
     def add(self, piece: Any, where: str) -> None:
-        """Take the next piece.
-
-        Raises:
-            ChatError: it reports an error, or the answer grows longer than any answer.
-        """
+        """Take the next piece; a `ChatError` if it reports an error, or the answer grows longer than any answer."""
         if not isinstance(piece, dict):
             raise bad_reply(where, "a stream that is no chat completion")
         if piece.get("error"):
@@ -146,10 +118,10 @@ class StreamedReply:
                 self._size += len(value)
         self._arguments.append(_tool_arguments(delta.get("tool_calls")))
         if self._size > LONGEST_REPLY:
-            raise bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
+            raise too_long(where)
 
-    def finish(self, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
-        """The complete reply.
+    def completion(self, where: str) -> dict[str, Any]:
+        """The complete answer as a chat completion object.
 
         Raises:
             ChatError: of kind `"bad_reply"`: the stream ended before the answer did.
@@ -163,16 +135,11 @@ class StreamedReply:
         if arguments:
             joined["tool_calls"] = [{"function": {"arguments": arguments}}]
         choice = {"message": joined, "finish_reason": self._finish}
-        data = {"choices": [choice], "model": self._model, "usage": self._usage}
-        return read_completion(data, request, where=where, latency=latency)
+        return {"choices": [choice], "model": self._model, "usage": self._usage}
 
 
 def stream_events(lines: Iterable[bytes]) -> Iterable[Any]:
-    """The JSON objects in lines of server-sent events; ends at `[DONE]`.
-
-    Raises:
-        ValueError: a line's data is no JSON.
-    """
+    """The JSON objects in lines of server-sent events up to `[DONE]`; a `ValueError` if a line's data is no JSON."""
     for line in lines:
         if not line.startswith(b"data:"):
             continue
@@ -186,6 +153,11 @@ def stream_events(lines: Iterable[bytes]) -> Iterable[Any]:
 def bad_reply(where: str, what: str) -> ChatError:
     """The error for an answer that arrived and cannot be read; it may be on the bill."""
     return ChatError(f"{where} answered with {what}", kind="bad_reply", maybe_paid=True)
+
+
+def too_long(where: str) -> ChatError:
+    """The error for an answer longer than any."""
+    return bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
 
 
 def clean(text: str) -> str:

@@ -47,10 +47,7 @@ class _Unreadable(Exception):
 class Commit:
     """Lines that were written at once.
 
-    Attributes:
-        start: its first byte in the file.
-        end: the first byte after it.
-        data: its lines.
+    In the file it is from byte `start` up to `end`, without that.
     """
 
     start: int
@@ -58,23 +55,15 @@ class Commit:
     data: bytes
 
     def lines(self) -> list[Any]:
-        """The lines as data.
-
-        Raises:
-            ValueError: one is no JSON.
-        """
+        """The lines as data; a `ValueError` if one is no JSON."""
         return [loads(line) for line in self.data.splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that could not be read.
+    """Bytes that could not be read, from `start` up to `end`, without that, and why.
 
-    Attributes:
-        start: the first of them.
-        end: the first byte after them.
-        tail: whether nothing readable follows: a commit that was cut short, by a kill, a crash or a full disk.
-        why: what is wrong with them.
+    At the `tail` nothing readable follows: a commit was cut short, by a kill, a crash or a full disk.
     """
 
     start: int
@@ -111,11 +100,7 @@ def default_suffix() -> str:
 
 
 def suffix_of(path: Path) -> str:
-    """Which kind of journal a file is.
-
-    Raises:
-        MissingExtra: it is compressed with zstd, and that library is not installed.
-    """
+    """Which kind of journal a file is; `MissingExtra` where it is zstd and that library is not installed."""
     if path.name.endswith(GZIP):
         return GZIP
     if zstandard is None:
@@ -143,12 +128,7 @@ def read_commits(path: Path) -> Iterator[Commit | Gap]:
 
 
 def read_frames(file: BinaryIO, suffix: str) -> Iterator[Commit | Gap]:
-    """The same from an open file.
-
-    Args:
-        file: open for reading bytes, seekable.
-        suffix: which kind it is.
-    """
+    """The same from an open, seekable file of a kind."""
     size = file.seek(0, 2)
     new = _decoders(suffix)
     start = 0

@@ -46,11 +46,7 @@ class GroupCommit:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="journal")
 
     def add(self, line: bytes) -> None:
-        """Append a line that nobody waits for.
-
-        Raises:
-            JournalError: writing has failed before.
-        """
+        """Append a line that nobody waits for; a `JournalError` if writing has failed before."""
         if self._failed is not None:
             raise JournalError(self._failed)
         self._lines.append(line)
@@ -60,12 +56,9 @@ class GroupCommit:
     def append(self, line: bytes, *, sync: bool) -> asyncio.Future[None]:
         """Append a line.
 
-        Args:
-            line: the line.
-            sync: whether to wait until it survives a power cut; else, until it survives the death of this process.
-
         Returns:
-            What to wait for; a `JournalError` if the line cannot be written.
+            What to wait for: with `sync` until the line survives a power cut, else until it survives the death of this
+            process; a `JournalError` if it cannot be written.
         """
         self.add(line)
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -73,11 +66,7 @@ class GroupCommit:
         return waiting
 
     def write_now(self, line: bytes) -> None:
-        """Append a line and sync it, without an event loop.
-
-        Raises:
-            JournalError: it cannot be written.
-        """
+        """Append a line and sync it, without an event loop."""
         self._write([line])
         self._sync()
 

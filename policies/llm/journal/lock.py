@@ -55,11 +55,7 @@ class PartLock:
         write_whole(self._beside, json.dumps(content).encode())
 
     def beat(self) -> bool:
-        """Show that this writer lives.
-
-        Returns:
-            Whether it still holds the part: a machine that slept too long may have lost it.
-        """
+        """Show that this writer lives, and say whether it still holds the part: a sleeping machine may have lost it."""
         if not self._is_mine():
             return False
         os.utime(self._beside)

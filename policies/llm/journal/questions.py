@@ -15,12 +15,7 @@ _SHOWN = 80
 
 
 def read_questions(folder: Path) -> Iterator[tuple[RequestKey, Any]]:
-    """The lines that hold a question and what came of it, of all parts; those that cannot be read are left out.
-
-    Raises:
-        JournalError: a part cannot be opened.
-        MissingExtra: a part is compressed in a way that cannot be read here.
-    """
+    """The lines that hold a question and what came of it, of all parts; those that cannot be read are left out."""
     for path in journal_files(folder):
         for commit in read_commits(path):
             if isinstance(commit, Commit):

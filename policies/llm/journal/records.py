@@ -34,7 +34,6 @@ class PartReport(AnswerTotals):
     `answers` and `models` include answers from a cache, the other sums do not.
 
     Attributes:
-        path: its file.
         run: the part's random name; `None` if nothing could be read.
         cached: answers from a cache.
         errors: failed attempts by kind.
@@ -44,7 +43,6 @@ class PartReport(AnswerTotals):
         lost: attempts that may have been paid for and brought no answer.
         lost_usd: US dollars for them at most.
         double: answers to a decision that another answer came first for.
-        gaps: what could not be read.
     """
 
     path: Path
@@ -85,11 +83,7 @@ class PartReport(AnswerTotals):
 
 
 class Answers:
-    """Every recorded answer of a run, whichever part holds it; and every error that a policy was told.
-
-    Args:
-        folder: the run's folder.
-    """
+    """Every recorded answer of a run, whichever part holds it; and every error that a policy was told."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -97,11 +91,6 @@ class Answers:
 
     def find(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
         """The recorded answer, or `None` if there is none.
-
-        Args:
-            key: which decision.
-            request: the question.
-            digest: its hash.
 
         Raises:
             ChatError: the record is an error that the policy was told.
@@ -121,11 +110,7 @@ class Answers:
         return recorded[1]
 
     def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
-        """Keep an answer, or an error's sentence, unless there is one for this decision; the first one counts.
-
-        Returns:
-            Whether it was kept.
-        """
+        """Keep an answer, or an error's sentence, unless this decision has one, and say whether it was kept."""
         recorded = (digest, found)
         return self._recorded.setdefault(key, recorded) is recorded
 
@@ -133,9 +118,7 @@ class Answers:
 def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:
     """Read all parts of a run's journal: what was asked, answered, used, and what is damaged.
 
-    Args:
-        folder: the run's folder.
-        answers: gets what they hold.
+    `answers` gets what they hold.
 
     Raises:
         JournalError: a part cannot be opened, or a newer version wrote it.

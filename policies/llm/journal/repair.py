@@ -36,11 +36,7 @@ def describe(report: PartReport) -> list[str]:
 
 
 def set_aside(path: Path, gap: Gap) -> Path:
-    """Copy unreadable bytes into a file of their own.
-
-    Raises:
-        RunError: it cannot be written.
-    """
+    """Copy unreadable bytes into a file of their own."""
     aside = path.with_name(f"{path.name}.torn-{gap.start}-{time.time_ns()}")
     with explained(path), path.open("rb") as file:
         file.seek(gap.start)
@@ -50,9 +46,6 @@ def set_aside(path: Path, gap: Gap) -> Path:
 
 def salvage(folder: Path) -> list[str]:
     """Write every damaged part anew from what can be read; the damaged file is kept beside it.
-
-    Args:
-        folder: the run's folder; nobody may be writing it.
 
     Returns:
         What was done, in sentences.

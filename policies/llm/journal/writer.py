@@ -40,10 +40,6 @@ _LIBRARIES = ("openai", "litellm", "aiohttp")
 class Journal:
     """One part of a run's journal, open for writing; all parts' answers can be found.
 
-    Args:
-        folder: the run's folder.
-        part: which part this process writes.
-
     Attributes:
         answers: every answer of the run.
         report: what this part held when it was opened.
@@ -61,7 +57,8 @@ class Journal:
         self.notes: list[str] = []
         self._heart: asyncio.Task[None] | None = None
         self._closed = False
-        self.path = _own_path(folder, part)
+        own = (path for path in journal_files(folder) if path.name.split(".", 1)[0] == part)
+        self.path = next(own, folder / FOLDER / f"{part}{default_suffix()}")
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             is_new = not self.path.exists()
@@ -169,14 +166,6 @@ class Journal:
             with contextlib.suppress(OSError):
                 if not self._lock.beat():
                     self._commits.fail(f"{self.path}: another process took this part over; end this run")
-
-
-def _own_path(folder: Path, part: str) -> Path:
-    """The part's file: the one that is there, or a new one of the kind that is written here."""
-    for path in journal_files(folder):
-        if path.name.split(".", 1)[0] == part:
-            return path
-    return folder / FOLDER / f"{part}{default_suffix()}"
 
 
 def _opened(run: str, part: str) -> dict[str, Any]:

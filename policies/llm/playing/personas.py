@@ -41,7 +41,7 @@ def read_personas(data: object, calls: Collection[str], where: str) -> dict[str,
         where: the file, for errors.
 
     Raises:
-        WordingError: the file is not as described in docs/llm_policies.md.
+        WordingError: the file does not hold what is said above.
     """
     if not isinstance(data, Mapping):
         raise WordingError(f"{where}: must hold personas by name")

@@ -18,6 +18,12 @@ from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 from llm_coop_envs.policies.llm.testing.faults import Faults
 
 MODEL = "scripted"
+_REFUSALS = {
+    "rate_limit": (429, "Rate limit reached.", "rate_limit_exceeded"),
+    "rate_limit_after": (429, "Rate limit reached; please wait.", "rate_limit_exceeded"),
+    "server_error": (500, "The server had an error while processing your request.", "server_error"),
+    "unavailable": (503, "The engine is currently overloaded.", "server_error"),
+}
 _PIECE = 16  # characters in one piece of a streamed answer
 
 
@@ -42,15 +48,13 @@ class ScriptedServer:
         at_once: more requests at the same time than this are refused with 429.
         remember: so many answers are kept ready; an equal body gets an equal answer for less work. For measuring
             clients.
-        host: the address to listen on.
-        port: the port; 0 takes a free one.
+        port: 0 takes a free one.
 
     Attributes:
         asked: how often each question arrived, by idempotency key (or by a hash of the body).
         answered: how often each was answered in full.
         fates: what happened to requests, `"answer"` or a kind of fault.
-        in_flight: questions being answered now.
-        most_in_flight: the most at any time.
+        most_in_flight: the most questions that were being answered at any time.
     """
 
     def __init__(
@@ -88,7 +92,7 @@ class ScriptedServer:
         """What a client is given."""
         return f"http://{self._host}:{self._port}/v1"
 
-    async def start(self) -> None:
+    async def __aenter__(self) -> ScriptedServer:
         """Listen."""
         self._closing = asyncio.Event()
         # A client that leaves takes its request with it, as with real servers.
@@ -98,22 +102,14 @@ class ScriptedServer:
         site = web.TCPSite(self._runner, self._host, self._port, backlog=4096)
         await site.start()
         self._port = self._runner.addresses[0][1]
+        return self
 
-    async def stop(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop listening, and drop open requests."""
         if self._runner is not None:
             self._closing.set()
             await self._runner.cleanup()
             self._runner = None
-
-    async def __aenter__(self) -> ScriptedServer:
-        """Start."""
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stop."""
-        await self.stop()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "POST" and request.path == "/v1/chat/completions":
@@ -164,16 +160,11 @@ class ScriptedServer:
         self, request: web.BaseRequest, body: dict[str, Any], fault: str | None, question: str
     ) -> web.StreamResponse:
         faults = self.faults
-        if fault == "rate_limit":
-            return _error(429, "Rate limit reached.", "rate_limit_exceeded")
-        if fault == "rate_limit_after":
-            response = _error(429, "Rate limit reached; please wait.", "rate_limit_exceeded")
-            response.headers["Retry-After"] = f"{faults.retry_after:g}"
+        if fault in _REFUSALS:
+            response = _error(*_REFUSALS[fault])
+            if fault == "rate_limit_after":
+                response.headers["Retry-After"] = f"{faults.retry_after:g}"
             return response
-        if fault == "server_error":
-            return _error(500, "The server had an error while processing your request.")
-        if fault == "unavailable":
-            return _error(503, "The engine is currently overloaded.")
         if fault == "timeout":
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), faults.hang)
@@ -266,14 +257,16 @@ class ScriptedServer:
 @contextlib.contextmanager
 def in_thread(server: ScriptedServer) -> Iterator[ScriptedServer]:
     """Run a server in a thread of its own, for tests and tools without an event loop."""
-    started, loop = threading.Event(), asyncio.new_event_loop()
+    started, ended, loop = threading.Event(), asyncio.Event(), asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with server:
+            started.set()
+            await ended.wait()
 
     def run() -> None:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(server.start())
-        started.set()
-        loop.run_forever()
-        loop.run_until_complete(server.stop())
+        loop.run_until_complete(serve())
         loop.close()
 
     thread = threading.Thread(target=run, name="scripted server", daemon=True)
@@ -282,7 +275,7 @@ def in_thread(server: ScriptedServer) -> Iterator[ScriptedServer]:
     try:
         yield server
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(ended.set)
         thread.join()
 
 

@@ -326,7 +326,9 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, name, 
 
 def test_what_a_folder_holds(tmp_path):
     told = []
-    made = train(plan("kbc-ppo"), tmp_path / "run", command="llm-coop train ...", tell=told.append)
+    made = train(
+        plan("kbc-ppo"), tmp_path / "run", command="llm-coop train ...", tell=lambda done, *_: told.append(done)
+    )
     held = {p.name for p in (tmp_path / "run").iterdir()} - {".lock"}
     assert held == {
         "run.json",
@@ -341,7 +343,7 @@ def test_what_a_folder_holds(tmp_path):
     assert manifest["done"] == made.done >= 1500
     assert manifest["sessions"][0]["command"] == "llm-coop train ..."
     assert manifest["sessions"][0]["versions"]["torch"] == torch.__version__
-    assert [p.done for p in told] == sorted({int(r["step"]) for r in read_rows(tmp_path / "run" / "evaluations.csv")})
+    assert told == sorted({int(r["step"]) for r in read_rows(tmp_path / "run" / "evaluations.csv")})
     with (tmp_path / "run" / "logs" / "1" / "progress.csv").open() as file:
         logged = list(csv.DictReader(file))
     assert any(row.get("evaluation/mean_last") for row in logged)

@@ -11,10 +11,11 @@ from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, load_table
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.player import QTablePolicy
+from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.bertrand import paths
-from llm_coop_envs.bertrand.branching import Branching, deviations
+from llm_coop_envs.bertrand.after import Path, deviations
 from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.policies.branching import Branching
 
 
 def played(table, preset, to, periods, **settings):
@@ -27,7 +28,8 @@ def played(table, preset, to, periods, **settings):
 
 def compare(table, preset, to="best_reply", periods=1, **settings):
     game, found = played(table, preset, to, periods, **settings)
-    cycle = paths.path_cycle(game.path.prices, game.path.profits, game.env.marks)
+    path = Path.of(game.env.events)
+    cycle = paths.path_cycle(path.prices, path.profits, game.env.marks)
     computed = table.game, table.strategies, table.cycle
     assert cycle.length == computed[2].length
     assert cycle.kind == computed[2].kind

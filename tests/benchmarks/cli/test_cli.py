@@ -10,7 +10,7 @@ from invoking import assert_sentence, invoke
 from small import KBC, command, llm_coop
 
 import llm_coop_envs
-from llm_coop_envs.benchmarks.pages.describe import attribute_docs, describe
+from llm_coop_envs.benchmarks.pages.describe import describe, entries
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.policies import scripted
 
@@ -127,10 +127,14 @@ def test_describe_tells_every_setting_with_its_meaning(scenario):
         assert setting.name in words
     assert {s.name for s in told.settings} == set(find_scenario(scenario).environment().settings.to_json())
     assert set(told.presets) == set(find_scenario(scenario).settings_type.presets)
-    assert set(told.policies) <= words
+    assert {policy.name for policy in told.policies} <= words
+    assert set(told.metrics) <= words
+    options = [one for policy in told.policies for one in policy.options]
+    assert {one.name for one in options} <= words
+    assert all(one.about for one in options)
     assert {"observation.text", "observation.observation", "action.choice", "action.message"} <= set(told.spaces)
-    assert all(told.policies.values())
-    assert told.metrics
+    assert all(policy.about for policy in told.policies)
+    assert all(told.metrics.values())
     assert told.phases[0] == "talk"
 
 
@@ -148,8 +152,8 @@ def test_attribute_docs():
     Raises:
         c: not an attribute.
     """
-    assert attribute_docs(doc) == {"a": "one line that goes on: here.", "b": "two lines. A second paragraph."}
-    assert attribute_docs("Nothing.") == {}
+    assert entries(doc, "Attributes") == {"a": "one line that goes on: here.", "b": "two lines. A second paragraph."}
+    assert entries("Nothing.", "Attributes") == {}
 
 
 def test_other_os_errors_are_sentences(tmp_path, monkeypatch):

@@ -30,6 +30,7 @@ def assert_sentence(result, *words):
 
 def test_pairs():
     given = ["talk=false", "control=exit", "ratio=2/3", "exit_widths=[3, 3, 1]", "learning_rate=1e-3", "a==b", "n="]
+    given += ["rates=[1e-1, .5e-2]", "name=inf", "preset=nan"]
     assert read_pairs("--set", given) == {
         "talk": False,
         "control": "exit",
@@ -38,6 +39,9 @@ def test_pairs():
         "learning_rate": 0.001,
         "a": "=b",
         "n": None,
+        "rates": [0.1, 0.005],
+        "name": "inf",
+        "preset": "nan",
     }
     for wrong, words in (("talk", "name=value"), ("=1", "name=value"), ("a=[1", "cannot be read")):
         with pytest.raises(SettingsError, match=words):

@@ -171,11 +171,10 @@ class TestWindow:
         import pygame
 
         from llm_coop_envs.evacuation.drawing_room import layout_of
-        from llm_coop_envs.render.screen.canvas import Canvas
         from llm_coop_envs.render.screen.page import areas
 
         window.draw()
-        canvas = Canvas(window._upper(), window._fitting(window._scene))
+        canvas = window._canvas()
         middle = layout_of(window._scene, canvas, areas(canvas)[0]).middles(window._scene.positions)[3]
         pygame.event.post(
             pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=(round(middle[0]), round(middle[1])))

@@ -19,7 +19,8 @@ from small import command, contents, events_in, small_study
 
 from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.runner import Silent, run_study
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.chat import EndpointStopped
@@ -127,7 +128,7 @@ def test_the_second_ctrl_c_drops_what_is_under_way(tmp_path, whole):
 
 
 def test_ctrl_c_while_tables_are_written_is_no_error(tmp_path):
-    class Late(Silent):
+    class Late(Watcher):
         def tables(self):
             signal.raise_signal(signal.SIGINT)
 
@@ -143,7 +144,7 @@ def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole
         (journal,) = (folder / "journal").glob("*.zst")
         journal.write_bytes(journal.read_bytes()[:-7])
         said = []
-        watcher = Silent()
+        watcher = Watcher()
         watcher.say = said.append
         outcome = run_study(study_with_model(), folder, asking=asking(server), watcher=watcher)
     assert outcome.complete

@@ -14,14 +14,16 @@ from small import ALL, KBC, command, contents, events_in, llm_coop, long_study, 
 
 from llm_coop_envs.benchmarks.run.episode import episode_randomness
 from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.runner import Silent, estimate, run_study
+from llm_coop_envs.benchmarks.run.remaining import estimate
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.errors import MissingExtra, RunError, StudyError
 from llm_coop_envs.kbc import scripted as kbc
 from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.storage.folder import INTERRUPTED, locked
 
 
-class Counting(Silent):
+class Counting(Watcher):
     def __init__(self):
         self.episodes = []
         self.lefts = []

@@ -5,6 +5,8 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from llm_coop_envs.benchmarks.run.folder import make_run
+from llm_coop_envs.benchmarks.run.remaining import missing_episodes
 from llm_coop_envs.benchmarks.study import study as studies
 from llm_coop_envs.benchmarks.study.study import Condition, assign_seats, load_study, parse_study
 from llm_coop_envs.errors import StudyError
@@ -82,9 +84,9 @@ def test_conditions_survive_json():
         assert Condition.from_json(condition.to_json()) == condition
 
 
-def test_episodes_take_turns():
-    study = parse_study(GOOD, "x")
-    assert [c.name for c, _ in study.episodes] == ["silent", "talking", "silent", "talking", "talking"]
+def test_episodes_take_turns(tmp_path):
+    run = make_run(parse_study(GOOD, "x"), tmp_path / "run")
+    assert [index for index, _ in missing_episodes(run)] == [0, 1, 0, 1, 1]
 
 
 # (what to replace, with what, the line that must be named, words that must occur)

@@ -7,6 +7,7 @@ from llm_coop_envs.baselines.q_learning.analyse import responses
 from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle, strategy_q, strategy_values
 from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
 
@@ -137,7 +138,7 @@ def test_summaries_weigh_prices_by_session_and_answers_by_deviation():
         responses.cycle_responses(game, strategies, cycle, "nash", horizon=3),
         responses.cycle_responses(game, other, calm, 6, horizon=3)[:1],
     ]
-    found = responses.summarise(sessions)
+    found = summarise(sessions)
     p = game.prices[0]
     assert (found.sessions, found.responses) == (2, 4)
     assert found.before == pytest.approx((p[13] + p[4]) / 2)
@@ -149,7 +150,7 @@ def test_summaries_weigh_prices_by_session_and_answers_by_deviation():
     assert found.length == pytest.approx((2 * 3 + 2) / 4)
     assert found.returned == pytest.approx(1 / 4)
     with pytest.raises(ValueError, match="no responses"):
-        responses.summarise([[]])
+        summarise([[]])
 
 
 def test_strangers_meet():

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import session_row
-from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, repaired, summarise
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, repaired
 from llm_coop_envs.baselines.q_learning.analyse.stored import load
 from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce import runs
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan
+from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.errors import RunError
 
 SETTINGS = QLearningSettings()

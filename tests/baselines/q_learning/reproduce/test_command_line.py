@@ -13,7 +13,7 @@ from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
 from llm_coop_envs.baselines.q_learning.reproduce import docked, studies
 from llm_coop_envs.baselines.q_learning.reproduce.docked import ArchivedSession
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance
-from llm_coop_envs.baselines.q_learning.reproduce.studies import MEASURES, STUDIES, Study, Variant, learners
+from llm_coop_envs.baselines.q_learning.reproduce.studies import MEASURES, STUDIES, Variant, VariantStudy, learners
 from llm_coop_envs.errors import RunError, SettingsError
 
 ROOT = Path(__file__).parents[4]
@@ -72,7 +72,7 @@ def test_a_study_is_compared_with_the_published_numbers(call, tmp_path, monkeypa
         Variant(name="far off", settings=fast, published={"gain": 40.0}),
         Variant(name="unknown", settings=fast),
     )
-    monkeypatch.setitem(STUDIES, "toy", Study(title="a toy", source="nowhere", variants=variants, sessions=4))
+    monkeypatch.setitem(STUDIES, "toy", VariantStudy(title="a toy", source="nowhere", variants=variants, sessions=4))
     code, out = call("study", "toy", tmp_path)
     assert code == 0
     assert out.startswith("a toy; published: nowhere\nas is: 3 sessions, 3 converged\n")

@@ -11,10 +11,11 @@ from llm_coop_envs.baselines.q_learning.analyse.analysis import (
     limit_cycle,
     q_loss,
 )
-from llm_coop_envs.baselines.q_learning.analyse.responses import BUGGED, cycle_responses, summarise
+from llm_coop_envs.baselines.q_learning.analyse.responses import BUGGED, cycle_responses
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session
 from llm_coop_envs.baselines.q_learning.reproduce import docked
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
+from llm_coop_envs.bertrand.deviation import summarise
 
 
 def test_ten_archived_sessions_come_out_exactly():

@@ -10,11 +10,12 @@ import pytest
 
 from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain, limit_cycle
 from llm_coop_envs.baselines.q_learning.analyse.measures import session_row, summary
-from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, summarise
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce import runs
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolder, read_journal, run, run_rows
+from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import MissingExtra, RunError, SettingsError
 from llm_coop_envs.storage.folder import INTERRUPTED, locked

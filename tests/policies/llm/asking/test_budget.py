@@ -111,8 +111,7 @@ def test_who_left_while_waiting_takes_no_turn():
 
 def test_earlier_sessions_count():
     async def go():
-        ledger = Ledger(Budget(calls=10, tokens=200, usd=2.0))
-        ledger.carry(calls=9, tokens=100, usd=1.0)
+        ledger = Ledger(Budget(calls=10, tokens=200, usd=2.0), calls=9, tokens=100, usd=1.0)
         ledger.cancel(await ledger.reserve(100, 1.0), sent=True)
         with pytest.raises(BudgetReached, match="10 of 10 calls"):
             await ledger.reserve(1, 0.0)
@@ -121,9 +120,7 @@ def test_earlier_sessions_count():
                 await carried().reserve(tokens, usd)
 
     def carried():
-        ledger = Ledger(Budget(tokens=200, usd=2.0))
-        ledger.carry(calls=9, tokens=100, usd=1.0)
-        return ledger
+        return Ledger(Budget(tokens=200, usd=2.0), calls=9, tokens=100, usd=1.0)
 
     asyncio.run(go())
 

@@ -15,7 +15,7 @@ def letters(model):
     return len, "letters"
 
 
-def shout(prompt, metadata):
+def upper(prompt, metadata):
     return prompt.upper()
 
 
@@ -43,7 +43,7 @@ def test_what_would_be_asked_is_counted_by_episode():
 
 
 def test_answers_are_those_of_the_script_and_marked_as_estimates():
-    chat = dry(shout, lambda model: PRICE)
+    chat = dry(upper, lambda model: PRICE)
     (found,) = asked(chat, (key(1), question("abc")))
     assert found.text == "YOU ARE PLAYER ONE.\n\nABC"
     assert found.usage == Usage(24, 24, estimated=True)
@@ -52,7 +52,7 @@ def test_answers_are_those_of_the_script_and_marked_as_estimates():
 
 @pytest.mark.parametrize(("longest", "most"), [(None, None), (70, 70)])
 def test_without_max_tokens_only_the_models_own_limit_bounds_answers(longest, most):
-    chat = dry(shout, lambda model: Price(1e-3, 1e-2, 1e-3, "test", longest_answer=longest))
+    chat = dry(upper, lambda model: Price(1e-3, 1e-2, 1e-3, "test", longest_answer=longest))
     asked(chat, (key(1), question(max_tokens=None)), (key(2), question(max_tokens=None)))
     found = chat.estimates["kbc/1"]
     assert found.most_completion_tokens == (None if most is None else 2 * most)
@@ -61,7 +61,7 @@ def test_without_max_tokens_only_the_models_own_limit_bounds_answers(longest, mo
 
 
 def test_one_unknown_price_makes_the_sum_unknown():
-    chat = dry(shout, lambda model: None if model == "x" else PRICE)
+    chat = dry(upper, lambda model: None if model == "x" else PRICE)
     asked(chat, (key(1), question()), (key(2), question(model="x")), (key(3), question()))
     assert chat.estimates["kbc/1"].usd is None
     assert chat.estimates["kbc/1"].most_usd is None
@@ -69,7 +69,7 @@ def test_one_unknown_price_makes_the_sum_unknown():
 
 
 def test_rounds_are_the_calls_that_wait_for_each_other():
-    chat = dry(shout, lambda model: None)
+    chat = dry(upper, lambda model: None)
     together = [(key(player, step=0), question()) for player in range(5)]
     one_after_another = [(key(1, step=1, call=call), question()) for call in ("panic", "evaluate", "exit")]
     asked(chat, *together, *one_after_another, (key(2, step=1), question()))

@@ -8,7 +8,8 @@ from llm_coop_envs.policies.llm.clients.wire import (
     LONGEST_REPLY,
     StreamedReply,
     clean,
-    read_body,
+    load_body,
+    read_completion,
     request_body,
     stream_events,
 )
@@ -20,7 +21,7 @@ def body(request, tokens_field="max_tokens", stream=False):
 
 def read(data, request=None):
     raw = data if isinstance(data, bytes) else json.dumps(data).encode()
-    return read_body(raw, request or question(), where="there", latency=0.5)
+    return read_completion(load_body(raw, "there"), request or question(), where="there", latency=0.5)
 
 
 def completion(**message):
@@ -152,7 +153,7 @@ def streamed(*pieces):
     reply = StreamedReply()
     for one in pieces:
         reply.add(one, "there")
-    return reply.finish(question(), where="there", latency=0.5)
+    return read_completion(reply.completion("there"), question(), where="there", latency=0.5)
 
 
 def test_a_stream_is_put_together():

@@ -1,0 +1,79 @@
+"""A Q-learner that learns anew before each episode of a study, and then plays what it has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.tables import QTable
+from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
+from llm_coop_envs.bertrand.metrics import WINDOW, together, window_reached
+from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.core.policy import Episode
+from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import SettingsError
+
+
+class LearningPolicy(QTablePolicy):
+    """Learns in the market that will be played, until it converges; then as `QTablePolicy`.
+
+    Args:
+        options: fields of `QLearningSettings`, all but the market.
+
+    Raises:
+        SettingsError: an impossible option.
+        MissingExtra: the compiler is not installed.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        # Imported for its message if the compiler is missing, before anything is played.
+        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401
+
+        if "market" in options:
+            raise SettingsError("market", options["market"], "is the one that the condition plays; leave it out")
+        self._options = dict(options)
+        QLearningSettings.from_json(options)
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode.
+
+        Raises:
+            SettingsError: nothing has been learned: the policy plays in studies only.
+        """
+        if not hasattr(self, "table"):
+            raise SettingsError("policy", "q_learning", "learns in studies; name a trained table: q_learning:calvano")
+        super().begin(episode)
+
+    def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
+        """Learn session `number` of a seed, the one that a run of sessions has.
+
+        Returns:
+            `learned_periods` (the window of convergence included); `learned_lasting_from`, the period in which
+            strategies stopped to change if prices are held together in the cycle they end in, else `None`; and
+            `learned_window_round`, the period that completes the first 200 in a row with prices held together,
+            exploration included, `None` if none does.
+
+        Raises:
+            SettingsError: the settings are no market in which can be learned.
+        """
+        if not isinstance(settings, BertrandSettings):
+            raise SettingsError("policy", "q_learning", "plays price competition only")
+        plan = QLearningSettings.from_json({**self._options, "market": settings})
+        game = plan.game()
+        # The fast loop finds how many periods there are, the general one then plays the same ones with a record.
+        periods = run_session(plan, seed, number, game=game).periods
+        session = run_session(plan, seed, number, game=game, trace=periods, loop="general")
+        super().__init__(QTable.of(plan, seed, session))
+        prices = game.price_of(game.choices(np.arange(game.actions)))
+        held = together(prices, game.marks, settings.band)[game.action(session.trace)]
+        last = together(self.table.cycle.prices, game.marks, settings.band).all()
+        return {
+            "learned_periods": periods,
+            "learned_lasting_from": periods - plan.window if last else None,
+            "learned_window_round": window_reached(held, WINDOW),
+        }

@@ -1,0 +1,52 @@
+"""Ctrl-C while a run is played."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from llm_coop_envs.benchmarks.run.watcher import Watcher
+
+
+class Interrupts:
+    """Ctrl-C, first as a request, then as an order."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._count = 0
+        self._listener: Callable[[int], None] | None = None
+        self._before: object = None
+        self._installed = False
+
+    def __enter__(self) -> Interrupts:
+        """Listen from now on; only the main thread can."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._hear)
+            self._installed = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+        if self._installed:
+            signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]
+
+    def asked(self) -> bool:
+        """Whether there was one."""
+        return self._count > 0
+
+    def listen(self, listener: Callable[[int], None] | None) -> None:
+        """Tell someone the count of every Ctrl-C from now on, who also obeys the second one; `None` for nobody."""
+        self._listener = listener
+        if self._count and listener is not None:
+            listener(self._count)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._count += 1
+        if self._listener is not None:
+            self._listener(self._count)
+        elif self._count > 1:
+            raise KeyboardInterrupt
+        if self._count == 1:
+            self._watcher.stopping()

@@ -1,0 +1,94 @@
+"""What of a run is still to be played, and how long that will take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.tables import read_episode
+from llm_coop_envs.benchmarks.run.watcher import Watcher
+from llm_coop_envs.benchmarks.run.workers import Finished, Task
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import RunError, StudyError
+
+
+def missing_episodes(run: Run) -> list[Task]:
+    """The episodes to play, conditions taking turns; damaged files count as missing."""
+    there = run.finished()
+    tasks: list[Task] = []
+    for i in range(max(len(c.seeds) for c in run.conditions)):
+        for index, condition in enumerate(run.conditions):
+            if i < len(condition.seeds) and not _usable(run, condition.name, condition.seeds[i], there):
+                tasks.append((index, condition.seeds[i]))
+    return tasks
+
+
+def _usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) -> bool:
+    if (condition, seed) not in there:
+        return False
+    try:
+        run.read_events(condition, seed)
+    except RunError:
+        return False
+    return True
+
+
+class Remaining:
+    """Counts what was played, and says how long the rest will take."""
+
+    def __init__(self, run: Run, tasks: Sequence[Task], workers: int, watcher: Watcher) -> None:
+        self.played = 0
+        self._run = run
+        self._workers = workers
+        self._watcher = watcher
+        self._measures = _Measures(run)
+        self._asking = any(condition.asks_a_model for condition in run.conditions)
+        self._left = [0] * len(run.conditions)
+        for index, _ in tasks:
+            self._left[index] += 1
+        self._spent: list[list[float]] = [[] for _ in run.conditions]
+
+    def done(self, done: Finished) -> None:
+        """An episode is there."""
+        index, seed = done.task
+        self._left[index] -= 1
+        self._spent[index].append(done.seconds)
+        remaining = None
+        if not self._asking:  # how long answers take is not for us to say
+            remaining = estimate(self._left, self._spent) / min(self._workers, max(1, sum(self._left)))
+        self._watcher.episode(self._run.conditions[index].name, seed, done.seconds, remaining)
+        self.played += 1
+        self._run.manifest["finished"] += 1
+        self._measures.check(done.task)
+
+
+def estimate(left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:
+    """Seconds of work that remain: each condition at its own mean, unknown ones at the mean of all.
+
+    Args:
+        left: episodes to play, by condition.
+        spent: seconds of each episode that was played, by condition.
+    """
+    known = [seconds for one in spent for seconds in one]
+    overall = sum(known) / len(known) if known else 0.0
+    means = [sum(one) / len(one) if one else overall for one in spent]
+    return sum(count * mean for count, mean in zip(left, means, strict=True))
+
+
+class _Measures:
+    """Finds out early whether the measures that a study asks for exist: after each scenario's first episode."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._known: set[str] = set()
+        self._unseen = {c.scenario for c in run.conditions} if run.manifest["measures"] else set()
+
+    def check(self, task: Task) -> None:
+        condition = self._run.conditions[task[0]]
+        if condition.scenario not in self._unseen:
+            return
+        self._known |= read_episode(self._run, condition, task[1]).metrics.keys()
+        self._unseen.remove(condition.scenario)
+        unknown = [name for name in self._run.manifest["measures"] if name not in self._known]
+        if unknown and not self._unseen:
+            raise StudyError(f"measures: nothing is called '{unknown[0]}'; {suggestion(unknown[0], self._known)}")

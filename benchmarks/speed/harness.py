@@ -1,0 +1,68 @@
+"""What all speed measurements share: cases that take turns, figures with their spread, and the record of a run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+def arguments(about: str, repeats: int) -> argparse.ArgumentParser:
+    """The command line: `--repeats` and `--json`."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--repeats", type=int, default=repeats, help="how often each case is measured")
+    parser.add_argument("--json", type=Path, help="write the record here")
+    return parser
+
+
+def machine(*packages: str) -> dict[str, Any]:
+    """What the figures were measured on, with the versions of packages that are installed."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    versions = {}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return {
+        "cpu": model or platform.processor(),
+        "cores": os.cpu_count(),
+        "vectors": next((name for name in ("avx512f", "avx2") if name in flags), "other"),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "versions": versions,
+    }
+
+
+def in_turns(cases: Mapping[str, Callable[[int], float]], repeats: int) -> dict[str, list[float]]:
+    """Measure cases so that a slow moment of the machine hits all alike; each is called with its turn, from 0."""
+    found: dict[str, list[float]] = {name: [] for name in cases}
+    for turn in range(repeats):
+        for name, measure in cases.items():
+            found[name].append(measure(turn))
+    return found
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Least, middle and greatest of some figures."""
+    return {"min": min(values), "median": statistics.median(values), "max": max(values)}
+
+
+def row(name: str, figures: Mapping[str, float], width: int, decimals: int = 1) -> str:
+    """A line of a printed table: the name, and the figures' spread."""
+    return f"{name:{width}} " + " ".join(f"{figures[one]:9.{decimals}f}" for one in ("min", "median", "max"))
+
+
+def write(record: Mapping[str, Any], path: Path | None) -> None:
+    """Write the record, if it is wanted."""
+    if path is not None:
+        path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,283 @@
+"""What is measured after an episode: where play has ended, and what follows if a firm is forced to another price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.bertrand.deviation import HORIZON, Floats, Response, summarise
+from llm_coop_envs.bertrand.env import BertrandEnv
+from llm_coop_envs.bertrand.equilibrium import best_reply
+from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, together
+from llm_coop_envs.bertrand.paths import EXACT, NO_CYCLE, PathCycle, discounted, path_cycle, same_cycle
+from llm_coop_envs.bertrand.rules import nearest, positions, profit_gain
+from llm_coop_envs.core.scenario import Event, Row
+from llm_coop_envs.core.settings import ScenarioSettings, Settings, check_bool, check_int, check_number
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.branching import Branching
+
+TARGETS = ("best_reply", "nash", "joint", "lowest", "highest")
+
+LONGEST_CYCLE = 64
+"""From so many rounds of a cycle deviations start at most."""
+
+LAST = 50
+"""Rounds at the end that count for an episode that ends in no cycle."""
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Some rounds.
+
+    Attributes:
+        prices: (rounds, firms).
+        profits: (rounds, firms).
+    """
+
+    prices: Floats
+    profits: Floats
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> Path:
+        """The rounds among recorded events."""
+        rounds = [event for event in events if event["type"] == "round"]
+        prices, profits = (np.array([one[name] for one in rounds], dtype=np.float64) for name in ("prices", "profits"))
+        return cls(prices, profits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deviations(Settings):
+    """Where play has ended, and the answers to every firm's static best reply (`deviations`).
+
+    Attributes:
+        horizon: rounds of each branch that follows a deviation.
+        tolerance: up to which distance prices count as equal, as a share of the distance from Nash to joint profit.
+        everywhere: deviate from every round of the cycle that play ends in, not only from one.
+    """
+
+    horizon: int = 4 * HORIZON
+    tolerance: float = EXACT
+    everywhere: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_int(self, "horizon", 2)
+        check_number(self, "tolerance", 0.0)
+        check_bool(self, "everywhere")
+
+    def longer(self, settings: ScenarioSettings) -> Mapping[str, Any]:
+        """More rounds: for a branch, and for the cycle along which the main line goes on.
+
+        Raises:
+            SettingsError: prices held together would end the episode.
+        """
+        _check_endless(settings.collusion_window)  # type: ignore[attr-defined]  # this scenario's own settings
+        return {"rounds": settings.rounds + 2 * self.horizon}  # type: ignore[attr-defined]
+
+    async def measure(self, game: Branching) -> Row:
+        """Measure the end of play and the answers to deviations.
+
+        Returns:
+            - `lasting_from`: the round from which prices stay together to the end, for 200 rounds or more, or `None`.
+            - Over the cycle that play ends in, or the last 50 rounds if there is none: `end_price`, `end_place` (of
+              the mean price: 0 at Nash, 1 at joint profit), `end_gain` (Delta), `end_index` (the place, cut to 0 and
+              1), `end_cycle` (a class of `paths.CYCLE_CLASSES`, or `"none"`).
+            - `deviations` (how many), `deviation_answer` (the rivals' price change in the next round, as a share),
+              shares `deviation_unprofitable`, `deviation_paid`, `deviation_returned`, and `deviation_length` (mean
+              rounds until play is back, of those after which it came back, or `None`).
+            - `deviator_path`, `rival_path`: places of the mean prices, from the round before the deviation on.
+        """
+        env = market_of(game)
+        played = Path.of(env.events)
+        found = await deviations(
+            game,
+            horizon=self.horizon,
+            kept=min(self.horizon, HORIZON),
+            tolerance=self.tolerance,
+            everywhere=self.everywhere,
+        )
+        lasting = lasting_from(together(played.prices, env.marks, env.settings.band))
+        if lasting is not None and len(played.prices) - lasting + 1 < WINDOW:
+            lasting = None  # too short to say that they stay
+        return {"lasting_from": lasting, **_end(env, played, self.tolerance), **_answers(env, found)}
+
+
+def market_of(game: Branching) -> BertrandEnv:
+    """The environment of a price competition.
+
+    Raises:
+        SettingsError: prices held together would end the episode.
+    """
+    env = game.env
+    assert isinstance(env, BertrandEnv)
+    _check_endless(env.settings.collusion_window)
+    return env
+
+
+def _check_endless(window: int) -> None:
+    if window:
+        raise SettingsError("collusion_window", window, "prices held together would end the episode; set it to 0")
+
+
+def _end(env: BertrandEnv, played: Path, tolerance: float) -> Row:
+    """Where play ends: over its cycle, or over the last rounds if there is none."""
+    cycle = path_cycle(played.prices, played.profits, env.marks, tolerance=tolerance)
+    prices, profits = (
+        (played.prices[-LAST:], played.profits[-LAST:]) if cycle is None else (cycle.prices, cycle.profits)
+    )
+    place = float(positions(prices.mean(axis=0), env.marks).mean())
+    return {
+        "end_price": float(prices.mean()),
+        "end_place": place,
+        "end_gain": float(profit_gain(profits.mean(axis=0), env.marks)),
+        "end_index": min(max(place, 0.0), 1.0),
+        "end_cycle": NO_CYCLE if cycle is None else cycle.kind,
+    }
+
+
+def _answers(env: BertrandEnv, found: list[Response]) -> Row:
+    total = summarise([found])
+    back = [response for response in found if response.returned]
+    nash, joint = float(np.mean(env.marks.nash)), float(np.mean(env.marks.joint))
+
+    def places(path: Floats) -> list[float]:
+        return [(price - nash) / (joint - nash) for price in (total.before, *path.tolist())]
+
+    return {
+        "deviations": total.responses,
+        "deviation_answer": total.change,
+        "deviation_unprofitable": total.unprofitable,
+        "deviation_paid": total.paid,
+        "deviation_returned": total.returned,
+        "deviation_length": summarise([back]).length if back else None,
+        "deviator_path": places(total.deviator),
+        "rival_path": places(total.rival),
+    }
+
+
+async def deviations(
+    game: Branching,
+    to: str | float = "best_reply",
+    *,
+    firms: Sequence[int] | None = None,
+    periods: int = 1,
+    horizon: int = 4 * HORIZON,
+    kept: int = HORIZON,
+    delta: float = 0.95,
+    tolerance: float = EXACT,
+    everywhere: bool = True,
+) -> list[Response]:
+    """Force each firm to another price and watch, from every round of the cycle play is in.
+
+    If play is in no cycle, from this round only. The main line is played on by one round less than the cycle has.
+
+    Args:
+        game: where play stands.
+        to: `"best_reply"` (static, to what the rivals are about to ask; Calvano et al. 2020), `"nash"`, `"joint"`,
+            `"lowest"`, `"highest"`, or a price; on a grid the nearest point is taken. Cuts and rises are both of
+            interest (Epivent and Lambin 2024).
+        firms: who deviates, one after the other; `None`: everyone.
+        periods: for how many rounds.
+        horizon: how many rounds of each branch are played. It must hold the way back and the cycle twice for
+            everything to be known; players that cost money may take less.
+        kept: how many of them are kept.
+        delta: discount factor per round.
+        tolerance: up to which distance prices count as equal, as a share of the distance from Nash to joint profit.
+        everywhere: deviate from every round of the cycle, not only from this one.
+
+    Returns:
+        The responses, firm by firm within each round. Where both branches end in cycles, values are of endless play,
+        and `returned` says that the cycles are the same. Otherwise values count the horizon only, and play has
+        returned when it stays, to the end, within `tolerance` of what it would have been in the same rounds.
+
+    Raises:
+        SettingsError: an impossible number.
+        RunError: the episode ended before everything was played.
+    """
+    if periods < 1 or not periods < horizon or kept < 2:
+        raise SettingsError("periods", periods, f"must be 1 or more, and below the horizon {horizon}, which keeps 2")
+    if not 0.0 <= delta < 1.0:
+        raise SettingsError("delta", delta, "must be at least 0 and below 1")
+    env = market_of(game)
+    found: list[Response] = []
+    place, places = 0, 1
+    while place < places:
+        usual = Path.of(await game.branch(horizon, f"usual-{place}"))
+        cycle = path_cycle(usual.prices, usual.profits, env.marks, tolerance=tolerance)
+        if place == 0 and everywhere and cycle is not None:
+            places = min(cycle.length, LONGEST_CYCLE)
+        for firm in range(env.n_players) if firms is None else firms:
+            choice = deviation_choice(env, usual.prices[0], firm, to)
+            after = Path.of(await game.branch(horizon, f"deviation-{place}-{firm}", {firm: choice}, periods))
+            found.append(_response(env, firm, usual, cycle, after, periods, kept, delta, tolerance))
+        place += 1
+        if place < places:
+            await game.play(1)
+    return found
+
+
+def deviation_choice(env: BertrandEnv, prices: Floats, firm: int, to: str | float) -> int | float:
+    """The choice a deviation goes to: an index on a grid, else a price.
+
+    Args:
+        env: the environment.
+        prices: (firms,) what would be asked in this round.
+        firm: who deviates.
+        to: see `deviations`.
+
+    Raises:
+        SettingsError: there is no such target, or the price is not within the range.
+    """
+    settings, market, marks = env.settings, env.market, env.marks
+    grid = settings.grids[firm] if settings.prices == "grid" else None
+    low, high = (grid[0], grid[-1]) if grid else (settings.floors[firm], settings.cap)
+    if to == "best_reply":
+        asked = prices.tolist()
+        if grid is None:
+            return float(np.clip(best_reply(market, firm, asked), low, high))
+        earned = [market.profits([*asked[:firm], price, *asked[firm + 1 :]])[firm] for price in grid]
+        return int(np.argmax(earned))
+    named = {"nash": marks.nash[firm], "joint": marks.joint[firm], "lowest": low, "highest": high}
+    price = named.get(to) if isinstance(to, str) else float(to)
+    if price is None:
+        raise SettingsError("to", to, f"must be a price or one of {', '.join(TARGETS)}")
+    if not low - EXACT <= price <= high + EXACT:
+        raise SettingsError("to", to, f"firm {firm}'s prices go from {low:g} to {high:g}")
+    return nearest(grid, price) if grid else price
+
+
+def _response(
+    env: BertrandEnv,
+    firm: int,
+    usual: Path,
+    cycle: PathCycle | None,
+    after: Path,
+    periods: int,
+    kept: int,
+    delta: float,
+    tolerance: float,
+) -> Response:
+    end = path_cycle(after.prices, after.profits, env.marks, tolerance=tolerance)
+    length: int | None
+    if cycle is not None and end is not None:
+        returned = same_cycle(cycle, end, env.marks, tolerance)
+        length = max(end.begins + 1, periods)
+    else:
+        cycle = end = None
+        away = np.abs(positions(after.prices, env.marks) - positions(usual.prices, env.marks)).max(axis=1) > tolerance
+        left = int(np.flatnonzero(away)[-1]) + 2 if away.any() else 1
+        returned = left <= len(away)
+        length = max(left, periods) if returned else None
+    return Response(
+        firm=firm,
+        before=usual.prices[0],
+        prices=after.prices[:kept],
+        profits=after.profits[:kept],
+        length=length,
+        returned=returned,
+        value=float(discounted(after.profits, delta, end)[firm]),
+        value_before=float(discounted(usual.profits, delta, cycle)[firm]),
+    )

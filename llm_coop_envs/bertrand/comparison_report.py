@@ -1,0 +1,241 @@
+"""The part of the report that compares players in several markets, where a study asks for deviations after episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed
+from llm_coop_envs.benchmarks.report.section import Drawing, FigureKind, NotDrawn, PlayedCondition
+from llm_coop_envs.bertrand.after import LAST
+from llm_coop_envs.bertrand.metrics import WINDOW
+from llm_coop_envs.core.scenario import Row, Scenario
+from llm_coop_envs.core.statistics import Interval, bootstrap_mean
+from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
+from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
+
+FIGURE = "collusion_comparison"
+_COLOURS = (BLUE, VERMILION, GREEN, *(colour for colour in PALETTE if colour not in (BLUE, VERMILION, GREEN)))
+
+WHY = (
+    "The counts differ because they count different things. A Q-learner knows nothing at first and asks prices at "
+    "random for long (with the published decay of exploration every second price is random until period 173,000), "
+    "and its count ends when its strategy changes no more; rules and models bring what they know along and are "
+    "counted from their first round; and the 2,000 rounds are quoted from other work, with another learner."
+)
+"""Why 400, 2,000 and 1.75 million rounds do not contradict each other."""
+
+_HEAD = (
+    "",
+    "rounds until prices stay together",
+    f"first {WINDOW} rounds in a row",
+    "final price",
+    "profit gain",
+    "index",
+    "limit cycle",
+    "rivals' answer, %",
+    "does not pay, %",
+    "back, %",
+    "rounds until back",
+)
+
+_PUBLISHED = {3: ("gain", 3), 6: ("answer", 1), 7: ("unprofitable", 1), 9: ("until_back", 2)}
+"""Columns with published values: their names in `published.json`, and decimals."""
+
+
+class PlayerComparison:
+    """All players of a study in all its markets, by where play ends and how deviations are answered.
+
+    Args:
+        scenario: the scenario, with its published values.
+        conditions: those whose episodes were played on.
+    """
+
+    def __init__(self, scenario: Scenario, conditions: Sequence[PlayedCondition[Any]]) -> None:
+        self._published: list[dict[str, Any]] = scenario.published["until_collusion"]
+        self._conditions = conditions
+        self._players = list(dict.fromkeys(map(_player, conditions)))
+        self._markets = list(dict.fromkeys(one.condition.variant for one in conditions))
+
+    def intro(self) -> list[str]:
+        """Why the counts differ, and what was not run."""
+        if any("language model" in one.who for one in self._conditions):
+            return [WHY]
+        return [
+            WHY,
+            "No language model was run. The published counts for models stand beside ours; nothing here says anything "
+            "about one.",
+        ]
+
+    def figures(self) -> list[FigureKind]:
+        """One figure: dots with intervals."""
+        about = "rounds until prices stay together, profit gain and answers to deviations, by player and market"
+        return [FigureKind(name="bertrand-comparison", about=about, draw=self._draw)]
+
+    def tables(self) -> list[ReportTable]:
+        """One table: all measures of every player in every market, beside the published ones."""
+        rows = []
+        for market in self._markets:
+            for one in self._conditions:
+                if one.condition.variant == market:
+                    below = f"{market}; {one.below}" if market else one.below
+                    rows.append(TableRow(name=_player(one), below=below, cells=_cells(one.metrics)))
+        for known in self._published:
+            cells = [Cell(text=f"{known['rounds']:,.0f}"), *[NOTHING] * (len(_HEAD) - 2)]
+            for place, (name, decimals) in _PUBLISHED.items():
+                if known.get(name) is not None:
+                    cells[place] = Cell(text=fixed(known[name], decimals))
+            rows.append(TableRow(name=known["title"], below="published", cells=cells, published=True))
+        notes = [
+            "Means over episodes with 95 % bootstrap intervals; none where all episodes are alike.",
+            f"Prices stay together from the first round on after which they always are, for {WINDOW} rounds or more: "
+            "between Nash and joint-profit price, with the nearest grid prices counted in, and no further from each "
+            "other than a tenth of the distance between the two. This is the published definition with a number for "
+            "'close'; play at the Nash price meets it as well, so look at the profit gain beside it. 'k of n' says in "
+            "how many episodes prices stay so; the others are left out of the mean.",
+            "Q-learning is counted from its first period: until strategies change no more (the window of 100,000 "
+            f"periods not counted), and until the first {WINDOW} rounds in a row, exploration included.",
+            *self._trained(),
+            f"Price, gain and index are those of the limit cycle, or of the last {LAST} rounds where play does not "
+            "repeat itself. The index is that of EconEvals (arXiv 2503.18825): the mean price, 0 at Nash, 1 at joint "
+            "profit, cut at both ends.",
+            "Deviations: each firm is forced to its static best reply for one round, from every round of the cycle. "
+            "The answer is the rivals' price change in the next round. It does not pay if the deviator's discounted "
+            "profit (0.95 per round) is lower than without it. Back: play returns to its old cycle, and after how many "
+            "rounds.",
+            *(f"{known['title']}: {known['source']}." for known in self._published),
+        ]
+        return [ReportTable(title="Every kind of player in every market", head=_HEAD, rows=rows, notes=notes)]
+
+    def _draw(self) -> list[Drawing]:
+        if not self._conditions:
+            raise NotDrawn("no condition of price competition asks for deviations after its episodes")
+        lines = [*self._players, *(known["title"] for known in self._published)]
+        panels: list[tuple[Callable[[Row], Any], str, float]] = [
+            (_lasting_from, "rounds", 1.0),
+            (lambda row: row["end_gain"], "gain", 1.0),
+            (lambda row: row["deviation_answer"], "answer", 100.0),
+        ]
+        dots: list[list[Dot]] = []
+        for measure, name, factor in panels:
+            found = []
+            for one in self._conditions:
+                mean = _mean(one.metrics, measure, factor)
+                if mean is not None:
+                    line, group = self._players.index(_player(one)), self._markets.index(one.condition.variant)
+                    found.append(Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=group))
+            for line, known in enumerate(self._published, len(self._players)):
+                if known.get(name) is not None:
+                    found.append(Dot(line=line, value=known[name]))
+            dots.append(found)
+        figure = draw_dots(
+            lines,
+            [(market or "here", colour) for market, colour in zip(self._markets, _COLOURS, strict=False)],
+            [
+                DotPanel(title="until prices stay together", label="rounds", dots=dots[0], log=True),
+                DotPanel(
+                    title="profit gain", label="0: Nash, 1: joint profit", dots=dots[1], levels=[(0.0, ""), (1.0, "")]
+                ),
+                DotPanel(
+                    title="rivals' answer to a deviation", label="price change, %", dots=dots[2], levels=[(0.0, "")]
+                ),
+            ],
+        )
+        return [
+            Drawing(
+                name=FIGURE,
+                caption="Dots are means over episodes, bars 95 % bootstrap intervals, diamonds published values. A dot "
+                "is missing where no episode has the measure.",
+                alt="Three charts of dots with intervals, one line per player and one colour per market: rounds "
+                "until prices stay together on a logarithmic axis, profit gain, and the rivals' price change after a "
+                "deviation, with published values as open diamonds. All numbers are in the table below.",
+                figure=figure,
+            )
+        ]
+
+    def _trained(self) -> list[str]:
+        """What the trained networks among the players learned, in a sentence; nothing without them."""
+        from llm_coop_envs.baselines.deep.shipped import find_network
+
+        learned: dict[str, str] = {}
+        for one in self._conditions:
+            for kind, _, argument in (policy.partition(":") for policy in one.condition.policies):
+                if kind == "sb3":
+                    with suppress(LlmCoopError):  # the file may be gone since
+                        training = find_network(argument).about["training"]
+                        learned[_player(one).split(",")[0]] = (
+                            f"{training['steps']:,} steps in the market of {training['preset']}"
+                        )
+        if not learned:
+            return []
+        told = ", ".join(f"{name} {what}" for name, what in learned.items())
+        return [
+            f"Networks were trained before ({told}; all seats share one network) and learn no more; other markets are "
+            "new to them, and they are counted from their first round of play."
+        ]
+
+
+def plain_table(shown: ReportTable) -> dict[str, Any]:
+    """A table as plain data: what each cell says, and what stands below it."""
+    return {
+        "title": shown.title,
+        "head": list(shown.head),
+        "rows": [
+            {"name": row.name, "below": row.below, "cells": [[cell.text, cell.below] for cell in row.cells]}
+            for row in shown.rows
+        ],
+        "notes": list(shown.notes),
+    }
+
+
+def _player(one: PlayedCondition[Any]) -> str:
+    """Who plays a condition: its title without its market."""
+    return one.condition.title.removesuffix(f", {one.condition.variant}")
+
+
+def _lasting_from(row: Row) -> Any:
+    """From when on prices stay together, learning included where there was some."""
+    return row["learned_lasting_from"] if "learned_periods" in row else row["lasting_from"]
+
+
+def _window_round(row: Row) -> Any:
+    return row["learned_window_round"] if "learned_periods" in row else row["window_round"]
+
+
+def _cells(rows: Sequence[Row]) -> list[Cell]:
+    kinds = [row["end_cycle"] for row in rows]
+    usual = max(sorted(set(kinds)), key=kinds.count)
+    return [
+        _count_cell(rows, _lasting_from),
+        _count_cell(rows, _window_round),
+        *(_cell(rows, name, 3) for name in ("end_price", "end_gain", "end_index")),
+        Cell(text=usual, below=f"{kinds.count(usual)} of {len(rows)}"),
+        *(_cell(rows, f"deviation_{name}", 1, 100.0) for name in ("answer", "unprofitable", "returned")),
+        _cell(rows, "deviation_length", 1),
+    ]
+
+
+def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) -> Cell:
+    """A mean with its interval; no interval where all episodes are alike."""
+    mean = _mean(rows, lambda row: row[name], factor)
+    if mean is None:
+        return NOTHING
+    low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
+    return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}")
+
+
+def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
+    """A mean of rounds with its interval, and how many episodes have one."""
+    mean = _mean(rows, measure)
+    if mean is None:
+        return Cell(text=NOTHING.text, below=f"0 of {len(rows)}")
+    shown = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
+    if mean.low is not None and mean.high is not None and mean.high > mean.low:
+        shown.insert(0, f"{mean.low:,.0f} to {mean.high:,.0f}")
+    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(shown))
+
+
+def _mean(rows: Sequence[Row], measure: Callable[[Row], Any], factor: float = 1.0) -> Interval | None:
+    return bootstrap_mean([None if value is None else factor * float(value) for value in map(measure, rows)])

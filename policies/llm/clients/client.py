@@ -1,0 +1,73 @@
+"""What all clients share: the attempt around what each of them sends, and the names of lost connections."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from typing import Any
+
+from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
+from llm_coop_envs.policies.llm.clients import wire
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+
+NO_KEY = "none"  # SDKs insist on a key; a server that wants none ignores this one
+CONNECT_SECONDS = 30.0
+
+
+class Client(ABC):
+    """Asks one endpoint, one attempt per call; an SDK's own retries are off."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
+        """Ask once; see `ChatClient.complete`."""
+        started = time.perf_counter()
+        try:
+            found = await self._ask(request, {"Idempotency-Key": idempotency_key} if idempotency_key else None)
+        except ChatError as error:
+            if error.kind != "content_filter":
+                raise
+            return ChatReply(
+                text="",
+                usage=Usage(0, 0),  # what is rejected unread is not billed
+                finish_reason="content_filter",
+                model=request.model,
+                latency=time.perf_counter() - started,
+                refusal=str(error),
+            )
+        return wire.read_completion(found, request, where=self._endpoint.where, latency=time.perf_counter() - started)
+
+    @abstractmethod
+    async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
+        """The chat completion object; a `ChatError` if there is none."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close all connections; may be called any number of times."""
+
+    def __repr__(self) -> str:
+        """Nothing that is secret."""
+        return f"{type(self).__name__}({self._endpoint.where})"
+
+    def _body(self, request: ChatRequest) -> dict[str, Any]:
+        endpoint = self._endpoint
+        return wire.request_body(
+            request, model=endpoint.name, tokens_field=endpoint.sent_tokens_field, stream=endpoint.stream
+        )
+
+    def _lost(self, error: BaseException, aiohttp: Any) -> ChatError:
+        """What a lost connection was; its text is not told, because it may hold headers or a proxy's password.
+
+        The transports below OpenAI's SDK give different names to the same loss (a connection that is cut is a
+        "connect timeout" to one of them), so what aiohttp raised at the bottom decides.
+        """
+        where = self._endpoint.where
+        while error.__cause__ is not None and not isinstance(error, aiohttp.ClientError):
+            error = error.__cause__
+        if isinstance(error, aiohttp.ServerTimeoutError):
+            return ChatError(f"{where} took no connection for {CONNECT_SECONDS:g} s", kind="timeout")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            why = error.os_error.strerror or type(error.os_error).__name__
+            return ChatError(f"{where} cannot be reached ({why})", kind="network")
+        return ChatError(f"{where} broke off the connection ({type(error).__name__})", kind="network", maybe_paid=True)
