@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
 
@@ -84,20 +83,9 @@ class AnswerCounts:
         total = self.total()
         return total.fallbacks / total.asked if total.asked else 0.0
 
-    def add(self, others: Iterable[AnswerCounts]) -> None:
-        """Add the counts of other policies or episodes."""
-        for other in others:
-            for call, counts in other.by_call.items():
-                self.of(call).add(counts)
-
     def to_json(self) -> dict[str, dict[str, int]]:
         """All counts as plain data, calls in alphabetical order."""
         return {
             call: {one.name: getattr(counts, one.name) for one in fields(counts)}
             for call, counts in sorted(self.by_call.items())
         }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Mapping[str, int]]) -> AnswerCounts:
-        """The counts that `to_json` described."""
-        return cls({call: CallCounts(**counts) for call, counts in data.items()})

@@ -129,8 +129,8 @@ class Prompter:
         """
         counts = self.counters.of(call.name)
         counts.asked += 1
-        question = _Question(self, turn, call, reader, counts, before)
-        await question.prepare(facts)
+        prompt, limit = await self.prompt(turn, call, facts, counts)
+        question = _Question(self, turn, call, facts, reader, counts, before, prompt, limit)
         reply, reading = await question.put()
         if reading.ok or (quiet and reading.status == EMPTY):
             counts.answered += 1
@@ -171,7 +171,7 @@ class Prompter:
         Returns:
             The action, empty if no choice could be read; and the answer it was read from.
         """
-        reader: Reader[Any] = reader_of(question, self.prompts.word)
+        reader = reader_of(question, self.prompts.word)
         facts = {"kind": reader.kind, "key": reader.key, **reader.legal(), **facts}
         decision = await self.ask(turn, call, facts, reader, before=before)
         reading = decision.reading
@@ -313,26 +313,19 @@ class Prompter:
         )
 
 
+@dataclass(slots=True)
 class _Question(Generic[T]):
     """One question with its prompt, as often as it is put."""
 
-    def __init__(
-        self, prompter: Prompter, turn: Turn, call: Call, reader: Reader[T], counts: CallCounts, before: str
-    ) -> None:
-        self._prompter = prompter
-        self._turn = turn
-        self._call = call
-        self._reader = reader
-        self._counts = counts
-        self._before = before
-        self._facts: Mapping[str, Any] = {}
-        self._prompt = ""
-        self._limit = 0
-
-    async def prepare(self, facts: Mapping[str, Any]) -> None:
-        """Make the prompt."""
-        self._facts = facts
-        self._prompt, self._limit = await self._prompter.prompt(self._turn, self._call, facts, self._counts)
+    _prompter: Prompter
+    _turn: Turn
+    _call: Call
+    _facts: Mapping[str, Any]
+    _reader: Reader[T]
+    _counts: CallCounts
+    _before: str
+    _prompt: str
+    _limit: int
 
     async def put(self, last: Reading[T] | None = None) -> tuple[ChatReply, Reading[T]]:
         """Ask; after a first answer, with what was wrong with it."""

@@ -137,7 +137,7 @@ class WordReader(Reader[str]):
         return {"type": "string"}
 
 
-def reader_of(question: Number | Options, word: Callable[[str], str]) -> NumberReader | OptionReader:
+def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[Any]:
     """What reads the answers to a question.
 
     Args:
