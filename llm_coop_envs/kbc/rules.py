@@ -46,7 +46,7 @@ class Settled:
     count: int
     prize: float
     rewards: NDArray[np.float64]
-    group_numbers: NDArray[np.float64] | None = None
+    group_numbers: NDArray[Any] | None = None
     winning_groups: NDArray[np.bool_] | None = None
 
 
