@@ -10,7 +10,8 @@ from llm_coop_envs import bertrand_v0
 from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, QTable, load_table, training_market
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy, check, make
+from llm_coop_envs.baselines.q_learning.player import check, make
+from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.bertrand.metrics import read
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import RunError, SettingsError
