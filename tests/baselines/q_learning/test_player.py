@@ -129,7 +129,7 @@ def test_tables_survive_files(tmp_path):
     ("scenario", "argument", "options", "said"),
     [
         ("kbc", "calvano", {}, "policy='q_learning:calvano': was trained on bertrand, not on kbc"),
-        ("bertrand", "", {}, "is neither shipped nor a file nor a run folder; known are calvano"),
+        ("bertrand", "", {"alfa": 0.1}, "alfa=0.1: is no setting of QLearningSettings; did you mean 'alpha'?"),
         ("bertrand", "calvani", {}, "is neither shipped nor a file nor a run folder; did you mean 'calvano'?"),
         ("bertrand", "calvano", {"epsilon": 0.1}, "epsilon=0.1: is no option of this policy; known are none"),
     ],
