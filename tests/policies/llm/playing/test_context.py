@@ -95,9 +95,9 @@ def talked(players, exchanges=3):
     """A number contest of many players, in its last talk, everybody having said a lot."""
     env = kbc_v0.parallel_env(players=players)
     env.begin(0, None)
-    while env.made < exchanges or env.phase == "talk":
+    while env.round < exchanges or env.phase == "talk":
         if env.phase == "talk":
-            if env.made == exchanges and len(env.conversation.messages) == exchanges * players - 2:
+            if env.round == exchanges and len(env.conversation.messages) == exchanges * players - 2:
                 return env
             env.advance(None, {k: f"I, number {k}, name {k % 101}. {LONG}" for k in range(players)})
         else:
