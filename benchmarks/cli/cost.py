@@ -42,11 +42,11 @@ def cost_command(
     if options.policy is None and not options.seat and not plan.models:
         options = replace(options, policy=KIND)
     plan = options.study(plan)
-    asking = options.asking()
-    known = known_prices(asking.endpoints(plan), None if options.prices is None else options.prices.expanduser())
+    access = options.access()
+    known = known_prices(access.endpoints(plan), None if options.prices is None else options.prices.expanduser())
     pace = Pace(
         latency=latency,
-        at_once=asking.at_once,
+        at_once=access.at_once,
         in_flight=options.in_flight,
         requests_per_minute=options.requests_per_minute,
         tokens_per_minute=options.tokens_per_minute,

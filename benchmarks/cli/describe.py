@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from llm_coop_envs.benchmarks.cli.messages import print_pairs, sentences, two_columns
+from llm_coop_envs.benchmarks.cli.messages import print_definitions, sentences, two_columns
 
 
 @sentences
@@ -29,7 +29,7 @@ def describe_command(
     console.print(f"[bold]Agents[/]    {told.agents[0]} to {told.agents[1]} by default", highlight=False)
     console.print(f"[bold]Phases[/]    {', '.join(told.phases)} (no talk phase with talk=False)", highlight=False)
     console.print(f"[bold]Wordings[/]  {', '.join(told.wordings)} (or a folder of your own)", highlight=False)
-    print_pairs(console, "Spaces of one agent", told.spaces)
+    print_definitions(console, "Spaces of one agent", told.spaces)
     console.print(f"  features: {escape(', '.join(told.features))}", highlight=False)
     table = Table(title="Settings", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in ("name", "default", "meaning"):
@@ -41,7 +41,7 @@ def describe_command(
     presets = {
         key: ", ".join(f"{k}={v!r}" for k, v in value.items()) or "the defaults" for key, value in told.presets.items()
     }
-    print_pairs(console, "Presets", presets)
+    print_definitions(console, "Presets", presets)
     console.print("\n[bold]Policies[/]  (scripted ones, and a language model; options as in 'NAME {option: value}')")
     table = two_columns()
     for policy in told.policies:
@@ -49,4 +49,4 @@ def describe_command(
         for one in policy.options:
             table.add_row(f"    {escape(one.name)}", escape(f"{one.about} (default: {one.default!r})"))
     console.print(table)
-    print_pairs(console, "Measures of an episode", told.metrics)
+    print_definitions(console, "Measures of an episode", told.metrics)

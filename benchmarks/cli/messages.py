@@ -66,7 +66,7 @@ def two_columns() -> Table:
     return table
 
 
-def print_pairs(console: Console, title: str, pairs: Mapping[str, str]) -> None:
+def print_definitions(console: Console, title: str, pairs: Mapping[str, str]) -> None:
     """Print a titled list of names with what is said of them."""
     console.print(f"\n[bold]{title}[/]")
     table = two_columns()

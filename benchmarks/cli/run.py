@@ -48,12 +48,12 @@ def run_command(
             "another"
         )
     plan = options.study(study_of(open_run(given)) if continued else load_study(study, options.seed))
-    asking = options.asking()
+    access = options.access()
     replay = options.replay
     if out is None and continued and replay is None:
         out = given
     if plan.models and out is None:
-        asking.check(asking.endpoints(plan))  # before a folder is made; with -o, run_study does it in time
+        access.check(access.endpoints(plan))  # before a folder is made; with -o, run_study does it in time
     folder = new_folder(plan.name) if out is None else out.expanduser()
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
@@ -69,7 +69,7 @@ def run_command(
                 workers=workers or usable_cores(),
                 command=scrub(shlex.join(parts)),
                 watcher=watcher,
-                asking=asking,
+                access=access,
             )
     except KeyboardInterrupt:
         note(f"Stopped at once. What was finished is in {folder}; continue with: {again}")

@@ -15,7 +15,7 @@ import typer
 from llm_coop_envs.errors import StudyError
 
 if TYPE_CHECKING:
-    from llm_coop_envs.benchmarks.run.asking import Asking
+    from llm_coop_envs.benchmarks.run.model_access import ModelAccess
     from llm_coop_envs.benchmarks.study.seating import Given
     from llm_coop_envs.benchmarks.study.study import Study
 
@@ -139,13 +139,13 @@ class RunOptions:
             [(pattern, self._complete(player, options)) for pattern, player in seats],
         )
 
-    def asking(self) -> Asking:
+    def access(self) -> ModelAccess:
         """How models are asked.
 
         Raises:
             LlmCoopError: a value is impossible.
         """
-        from llm_coop_envs.benchmarks.run.asking import AT_ONCE, Asking
+        from llm_coop_envs.benchmarks.run.model_access import AT_ONCE, ModelAccess
 
         endpoint: dict[str, Any] = {
             "base_url": self.base_url,
@@ -167,7 +167,7 @@ class RunOptions:
             from llm_coop_envs.policies.llm.asking.budget import Budget
 
             budget = Budget.build(**limited)
-        return Asking(
+        return ModelAccess(
             endpoint={**endpoint, **({"limits": limits} if limits else {})},
             budget=budget,
             prices=self.prices,

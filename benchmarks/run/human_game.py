@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.episode import Played, episode_randomness
 from llm_coop_envs.benchmarks.run.folder import Run, make_run
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
 from llm_coop_envs.benchmarks.study.seating import read_player
@@ -137,8 +137,8 @@ async def play_game(
         LlmCoopError: the folder cannot be used or written, or a policy failed.
     """
     need_arrow()
-    asking = Asking()
-    endpoints = asking.endpoints(game.study)
+    access = ModelAccess()
+    endpoints = access.endpoints(game.study)
     run = make_run(game.study, folder)
     with run.locked(), _plain_interrupts():
         if run.finished():
@@ -146,7 +146,7 @@ async def play_game(
         number = run.begin(command=command, workers=1)
         status = INTERRUPTED
         try:
-            async with asking.open(folder, endpoints, notify) if endpoints else contextlib.nullcontext() as chat:
+            async with access.open(folder, endpoints, notify) if endpoints else contextlib.nullcontext() as chat:
                 result = await _play(game, run, human, on_step, chat)
             if result.kept:
                 write_tables(run)

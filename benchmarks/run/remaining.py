@@ -42,7 +42,7 @@ class Remaining:
         self._workers = workers
         self._watcher = watcher
         self._measures = _Measures(run)
-        self._asking = any(condition.asks_a_model for condition in run.conditions)
+        self._with_models = any(condition.asks_a_model for condition in run.conditions)
         self._left = [0] * len(run.conditions)
         for index, _ in tasks:
             self._left[index] += 1
@@ -54,7 +54,7 @@ class Remaining:
         self._left[index] -= 1
         self._spent[index].append(done.seconds)
         remaining = None
-        if not self._asking:  # how long answers take is not for us to say
+        if not self._with_models:  # how long answers take is not for us to say
             remaining = estimate(self._left, self._spent) / min(self._workers, max(1, sum(self._left)))
         self._watcher.episode(self._run.conditions[index].name, seed, done.seconds, remaining)
         self.played += 1

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
 from llm_coop_envs.benchmarks.run.folder import Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
@@ -57,7 +57,7 @@ def run_study(
     workers: int = 1,
     command: str = "",
     watcher: Watcher | None = None,
-    asking: Asking | None = None,
+    access: ModelAccess | None = None,
 ) -> Outcome:
     """Play what is missing of a study, and write its tables.
 
@@ -73,7 +73,7 @@ def run_study(
         workers: processes; with 1, episodes are played in this one.
         command: how this session was started, for the record.
         watcher: is told how it goes.
-        asking: how models are asked.
+        access: how models are asked.
 
     Returns:
         What there is now.
@@ -90,38 +90,38 @@ def run_study(
     need_arrow()
     if (folder / MANIFEST).is_file():
         open_run(folder).check_same(study.identity)
-    session = _Runner(study, workers, command, watcher or Watcher(), asking or Asking())
+    session = _Runner(study, workers, command, watcher or Watcher(), access or ModelAccess())
     return session.play(folder)
 
 
 class _Runner:
     """One call of `run_study`."""
 
-    def __init__(self, study: Study, workers: int, command: str, watcher: Watcher, asking: Asking) -> None:
+    def __init__(self, study: Study, workers: int, command: str, watcher: Watcher, access: ModelAccess) -> None:
         self._started = time.monotonic()
         self._study = study
         self._workers = workers
         self._watcher = watcher
-        self._asking = asking
-        self._endpoints = asking.endpoints(study)
+        self._access = access
+        self._endpoints = access.endpoints(study)
         self._models = described_models(study)
         self._table: SideBySide | None = None
         self._claims: Claims | None = None
         self._number = 0
-        if asking.part is not None:
+        if access.part is not None:
             need_locks()
             if not study.models:
                 raise RunError("--part: only runs in which a language model plays have parts; leave it out")
-        side_by_side = asking.part is not None or all(one.asks_a_model for one in study.conditions)
+        side_by_side = access.part is not None or all(one.asks_a_model for one in study.conditions)
         self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
-            asking.check(self._endpoints)
-            if asking.replay is not None and (asking.replay / MANIFEST).is_file():
-                check_words(open_run(asking.replay), self._models)
-            self._record["asking"] = asking.describe(self._endpoints)
+            access.check(self._endpoints)
+            if access.replay is not None and (access.replay / MANIFEST).is_file():
+                check_words(open_run(access.replay), self._models)
+            self._record["asking"] = access.describe(self._endpoints)
 
     def play(self, folder: Path) -> Outcome:
-        part = self._asking.part
+        part = self._access.part
         with self._guard(folder):
             run = make_run(self._study, folder, self._models)
         claims = self._claims = None if part is None else Claims(run, part)
@@ -159,7 +159,7 @@ class _Runner:
 
     def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
         """Keeps other parts from the manifest."""
-        return contextlib.nullcontext() if self._asking.part is None else alone(folder)
+        return contextlib.nullcontext() if self._access.part is None else alone(folder)
 
     def _begin(self, run: Run, missing: int) -> None:
         with self._guard(run.folder):
@@ -169,12 +169,12 @@ class _Runner:
 
     def _complete(self, run: Run) -> bool:
         """Write the tables if all episodes are there; whether they are."""
-        if self._asking.part is not None:
+        if self._access.part is not None:
             run.reload()
             run.manifest["finished"] = len(run.finished())
         complete = bool(run.manifest["finished"] == run.total)
         # Another part may have been the last one, and have seen it.
-        if complete and not (self._asking.part is not None and run.complete):
+        if complete and not (self._access.part is not None and run.complete):
             self._watcher.tables()
             write_tables(run)
         return complete
@@ -195,7 +195,7 @@ class _Runner:
             # Only now: the module brings the chat with it, which studies of rules do not need.
             from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
-            table = SideBySide(run, asking, self._asking, self._endpoints, self._watcher, count.done, self._claims)
+            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, count.done, self._claims)
             self._table = table
             interrupts.listen(table.interrupt)
             try:
@@ -210,5 +210,5 @@ class _Runner:
         with self._guard(run.folder):
             finished = run.manifest["finished"]
             run.reload()
-            done = COMPLETE if run.complete and self._asking.part is not None else status
+            done = COMPLETE if run.complete and self._access.part is not None else status
             run.end(self._number, done, asked, finished=max(finished, run.manifest["finished"]))

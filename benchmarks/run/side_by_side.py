@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, failure
 from llm_coop_envs.errors import LlmCoopError
@@ -48,7 +48,7 @@ class SideBySide:
     Args:
         run: the run.
         tasks: the episodes, in the order in which they are begun.
-        asking: how models are asked.
+        access: how models are asked.
         endpoints: where.
         watcher: is told about the questions.
         done: is told of each episode that was played and written.
@@ -62,7 +62,7 @@ class SideBySide:
         self,
         run: Run,
         tasks: Sequence[Task],
-        asking: Asking,
+        access: ModelAccess,
         endpoints: list[Endpoint],
         watcher: Watcher,
         done: Callable[[Finished], None],
@@ -70,7 +70,7 @@ class SideBySide:
     ) -> None:
         self._run = run
         self._waiting = deque(tasks)
-        self._asking = asking
+        self._access = access
         self._endpoints = endpoints
         self._watcher = watcher
         self._done = done
@@ -111,7 +111,7 @@ class SideBySide:
         if self._claims is not None:
             self._claims.take_over(self._waiting)
         self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
-        opened = self._asking.open(self._run.folder, self._endpoints, self._watcher.say)
+        opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say)
         with rare_garbage_collection():
             await self._play(opened)
 
@@ -134,7 +134,7 @@ class SideBySide:
     async def _all(self, chat: OpenChat) -> None:
         """All episodes, so many at a time."""
         loop = asyncio.get_running_loop()
-        count = min(self._asking.at_once, len(self._waiting))
+        count = min(self._access.at_once, len(self._waiting))
         hands = {loop.create_task(self._work(chat)) for _ in range(count)}
         stopped = loop.create_task(self._stop.wait())
         try:

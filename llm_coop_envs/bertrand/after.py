@@ -29,7 +29,7 @@ LAST = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class PricePath:
     """Some rounds.
 
     Attributes:
@@ -41,7 +41,7 @@ class Path:
     profits: Floats
 
     @classmethod
-    def of(cls, events: Sequence[Event]) -> Path:
+    def of(cls, events: Sequence[Event]) -> PricePath:
         """The rounds among recorded events."""
         rounds = [event for event in events if event["type"] == "round"]
         prices, profits = (np.array([one[name] for one in rounds], dtype=np.float64) for name in ("prices", "profits"))
@@ -91,7 +91,7 @@ class Deviations(Settings):
             - `deviator_path`, `rival_path`: places of the mean prices, from the round before the deviation on.
         """
         env = market_of(game)
-        played = Path.of(env.events)
+        played = PricePath.of(env.events)
         found = await deviations(
             game,
             horizon=self.horizon,
@@ -122,7 +122,7 @@ def _check_endless(window: int) -> None:
         raise SettingsError("collusion_window", window, "prices held together would end the episode; set it to 0")
 
 
-def _end(env: BertrandEnv, played: Path, tolerance: float) -> Row:
+def _end(env: BertrandEnv, played: PricePath, tolerance: float) -> Row:
     """Where play ends: over its cycle, or over the last rounds if there is none."""
     cycle = path_cycle(played.prices, played.profits, env.marks, tolerance=tolerance)
     prices, profits = (
@@ -205,13 +205,13 @@ async def deviations(
     found: list[Response] = []
     place, places = 0, 1
     while place < places:
-        usual = Path.of(await game.branch(horizon, f"usual-{place}"))
+        usual = PricePath.of(await game.branch(horizon, f"usual-{place}"))
         cycle = path_cycle(usual.prices, usual.profits, env.marks, tolerance=tolerance)
         if place == 0 and everywhere and cycle is not None:
             places = min(cycle.length, LONGEST_CYCLE)
         for firm in range(env.n_players) if firms is None else firms:
             choice = deviation_choice(env, usual.prices[0], firm, to)
-            after = Path.of(await game.branch(horizon, f"deviation-{place}-{firm}", {firm: choice}, periods))
+            after = PricePath.of(await game.branch(horizon, f"deviation-{place}-{firm}", {firm: choice}, periods))
             found.append(_response(env, firm, usual, cycle, after, periods, kept, delta, tolerance))
         place += 1
         if place < places:
@@ -252,9 +252,9 @@ def deviation_choice(env: BertrandEnv, prices: Floats, firm: int, to: str | floa
 def _response(
     env: BertrandEnv,
     firm: int,
-    usual: Path,
+    usual: PricePath,
     cycle: PathCycle | None,
-    after: Path,
+    after: PricePath,
     periods: int,
     kept: int,
     delta: float,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0
-from llm_coop_envs.bertrand.after import Path, deviation_choice, deviations
+from llm_coop_envs.bertrand.after import PricePath, deviation_choice, deviations
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.scripted import PricingPolicy
@@ -94,7 +94,7 @@ def test_after_two_rounds_of_punishment_play_is_back():
 def test_deviations_may_start_off_the_cycle():
     game = branching(scripted.make("bertrand/tit_for_tat"))
     joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
-    forced = Path.of(asyncio.run(game.play(2, {0: 1.6, 1: 1.7})))
+    forced = PricePath.of(asyncio.run(game.play(2, {0: 1.6, 1: 1.7})))
     assert forced.prices.tolist() == [[1.6, 1.7]] * 2
     (one,) = respond(game, "nash", firms=[0], everywhere=False)
     assert one.before.tolist() == [1.7, 1.6]
@@ -125,7 +125,7 @@ def test_deviations_start_from_every_round_of_a_cycle():
     assert [one.firm for one in found] == [0, 1, 0, 1]
     joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
     assert [one.before[0] for one in found] == [joint, joint, nash, nash]
-    assert len(Path.of(game.env.events).prices) == 11
+    assert len(PricePath.of(game.env.events).prices) == 11
     once = respond(game, "lowest", everywhere=False)
     assert len(once) == 2
 
@@ -140,13 +140,13 @@ def test_branches_leave_no_trace():
         game = Branching(env, seats, seed=4)
         asyncio.run(game.play(20))
         if branch:
-            usual = Path.of(asyncio.run(game.branch(10, "usual")))
-            forced = Path.of(asyncio.run(game.branch(10, "forced", {0: 0})))
+            usual = PricePath.of(asyncio.run(game.branch(10, "usual")))
+            forced = PricePath.of(asyncio.run(game.branch(10, "forced", {0: 0})))
             assert forced.prices[0, 0] == env.settings.grids[0][0]
             # The same random numbers: firm 1 draws what it would have drawn.
             assert forced.prices[:, 1].tolist() == usual.prices[:, 1].tolist()
             asyncio.run(game.play(10))
-            assert Path.of(env.events).prices[20:].tolist() == usual.prices.tolist()
+            assert PricePath.of(env.events).prices[20:].tolist() == usual.prices.tolist()
             asyncio.run(game.play(30))
         else:
             asyncio.run(game.play(40))
@@ -194,7 +194,7 @@ def test_play_without_a_cycle_is_compared_round_by_round():
     found = respond(game, "lowest", horizon=30)
     assert [one.length for one in found] == [2, 2]
     assert all(one.returned for one in found)
-    usual = Path.of(asyncio.run(game.branch(30, "usual")))
+    usual = PricePath.of(asyncio.run(game.branch(30, "usual")))
     assert found[0].value_before == pytest.approx((0.95 ** np.arange(30)) @ usual.profits[:, 0])
     assert summarise([found]).responses == 2
     assert game.env.round == 11

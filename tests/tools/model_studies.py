@@ -4,7 +4,7 @@ import contextlib
 
 from small import ALL, small_study
 
-from llm_coop_envs.benchmarks.run.asking import Asking
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
@@ -64,11 +64,11 @@ def answering(answer=scripted_answer, **more):
 
 def asking(server, **more):
     endpoint = {**QUICK, **more.pop("endpoint", {}), "base_url": server.base_url}
-    return Asking(endpoint=endpoint, **more)
+    return ModelAccess(endpoint=endpoint, **more)
 
 
 def play(server, folder, text=SHORT, player="llm:scripted", **more):
-    return run_study(study_with_model(text, player), folder, asking=asking(server, **more))
+    return run_study(study_with_model(text, player), folder, access=asking(server, **more))
 
 
 __all__ = ["ALL", "SHORT", "TINY", "answering", "asking", "play", "study_with_model"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow.parquet  # noqa: F401  # imported before the fork, as all of the following
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.folder import described_models
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.benchmarks.study.study import parse_study
@@ -28,7 +28,7 @@ KBC = "{name: warm, conditions: [{name: kbc, scenario: kbc, policies: poisson, e
 def session(study, folder, url):
     plan = with_players(parse_study(study, "study.yaml"), read_player("llm:scripted"))
     limits = {"start": AT_ONCE, "most": AT_ONCE}
-    run_study(plan, Path(folder), asking=Asking(endpoint={"base_url": url, "limits": limits}))
+    run_study(plan, Path(folder), access=ModelAccess(endpoint={"base_url": url, "limits": limits}))
 
 
 def main():

@@ -13,7 +13,7 @@ from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.bertrand import paths
-from llm_coop_envs.bertrand.after import Path, deviations
+from llm_coop_envs.bertrand.after import PricePath, deviations
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.policies.branching import Branching
 
@@ -28,7 +28,7 @@ def played(table, preset, to, periods, **settings):
 
 def compare(table, preset, to="best_reply", periods=1, **settings):
     game, found = played(table, preset, to, periods, **settings)
-    path = Path.of(game.env.events)
+    path = PricePath.of(game.env.events)
     cycle = paths.path_cycle(path.prices, path.profits, game.env.marks)
     computed = table.game, table.strategies, table.cycle
     assert cycle.length == computed[2].length

@@ -17,8 +17,8 @@ from llm_tools import ENVIRONMENT
 from model_studies import SHORT, TINY, answering, asking, play, study_with_model
 from small import command, contents, events_in, small_study
 
-from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.errors import SettingsError
@@ -134,7 +134,7 @@ def test_ctrl_c_while_tables_are_written_is_no_error(tmp_path):
 
     with answering() as server:
         study = study_with_model(TINY)
-        assert run_study(study, tmp_path / "run", asking=asking(server), watcher=Late()).complete
+        assert run_study(study, tmp_path / "run", access=asking(server), watcher=Late()).complete
 
 
 def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole):
@@ -146,7 +146,7 @@ def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole
         said = []
         watcher = Watcher()
         watcher.say = said.append
-        outcome = run_study(study_with_model(), folder, asking=asking(server), watcher=watcher)
+        outcome = run_study(study_with_model(), folder, access=asking(server), watcher=watcher)
     assert outcome.complete
     assert any("the last commit was cut short" in sentence for sentence in said)
     notes = outcome.run.manifest["sessions"][1]["asked"]["notes"]
@@ -170,8 +170,8 @@ def test_runs_share_answers_only_when_asked(tmp_path):
     for name, seed in a.finished():
         assert a.read_events(name, seed)[1] == b.read_events(name, seed)[1]
     # A run with shared answers is whole without the cache.
-    replay = Asking(replay=tmp_path / "b")
-    assert run_study(study_with_model(TINY, cold), tmp_path / "d", asking=replay).complete
+    replay = ModelAccess(replay=tmp_path / "b")
+    assert run_study(study_with_model(TINY, cold), tmp_path / "d", access=replay).complete
     assert contents(tmp_path / "d") == contents(tmp_path / "b")
 
 
@@ -182,8 +182,8 @@ def test_one_model_has_one_address():
         "firm_1: 'llm:scripted'}",
     )
     with pytest.raises(SettingsError, match="two ways"):
-        Asking().endpoints(small_study(seats))
-    (endpoint,) = Asking(endpoint={"base_url": "http://127.0.0.1:2/v1"}).endpoints(small_study(seats))
+        ModelAccess().endpoints(small_study(seats))
+    (endpoint,) = ModelAccess(endpoint={"base_url": "http://127.0.0.1:2/v1"}).endpoints(small_study(seats))
     assert endpoint.url == "http://127.0.0.1:2/v1"
 
 
@@ -199,7 +199,7 @@ def test_an_endpoint_that_is_not_there_stops_the_run(tmp_path):
     study = study_with_model(TINY, "llm:scripted")
     endpoint = {"base_url": "http://127.0.0.1:9/v1", "retry": {"attempts": 2, "first_pause": 0.0}}
     with pytest.raises(EndpointStopped, match="no answer in 2 attempts"):
-        run_study(study, tmp_path / "run", asking=Asking(endpoint=endpoint))
+        run_study(study, tmp_path / "run", access=ModelAccess(endpoint=endpoint))
     run = open_run(tmp_path / "run")
     assert run.manifest["status"] == INTERRUPTED
     assert run.manifest["sessions"][0]["asked"]["counters"]["errors"]["network"] >= 2

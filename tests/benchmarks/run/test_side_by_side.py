@@ -7,8 +7,8 @@ import pytest
 from model_studies import SHORT, answering, play, study_with_model
 from small import contents, events_in
 
-from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.storage.folder import COMPLETE
@@ -68,7 +68,7 @@ def test_headers_say_what_became_of_the_answers(played):
 def test_a_replay_gives_the_same_bytes_and_asks_nobody(played, tmp_path):
     folder, server = played
     before = sum(server.asked.values())
-    outcome = run_study(study_with_model(), tmp_path / "again", asking=Asking(replay=folder))
+    outcome = run_study(study_with_model(), tmp_path / "again", access=ModelAccess(replay=folder))
     assert outcome.complete
     assert contents(tmp_path / "again") == contents(folder)
     assert not (tmp_path / "again" / "journal").exists()
@@ -78,13 +78,13 @@ def test_a_replay_gives_the_same_bytes_and_asks_nobody(played, tmp_path):
 def test_a_replay_of_another_study_fails_loudly(played, tmp_path):
     other = SHORT.replace("players: 4", "players: 5")
     with pytest.raises(NotInJournal, match="kbc-talk/"):
-        run_study(study_with_model(other), tmp_path / "other", asking=Asking(replay=played[0]))
+        run_study(study_with_model(other), tmp_path / "other", access=ModelAccess(replay=played[0]))
     assert not open_run(tmp_path / "other").complete
 
 
 def test_a_finished_run_asks_nothing_more(played):
     folder, server = played
     before = sum(server.asked.values())
-    assert run_study(study_with_model(), folder, asking=Asking(endpoint={"base_url": server.base_url})).played == 0
+    assert run_study(study_with_model(), folder, access=ModelAccess(endpoint={"base_url": server.base_url})).played == 0
     assert sum(server.asked.values()) == before
     assert pq.read_table(folder / "episodes.parquet").num_rows == 5

@@ -10,9 +10,9 @@ from llm_tools import ENVIRONMENT
 from model_studies import SHORT, answering, asking, play, study_with_model
 from small import command, contents, small_study
 
-from llm_coop_envs.benchmarks.run.asking import Asking
 from llm_coop_envs.benchmarks.run.claims import Claims
 from llm_coop_envs.benchmarks.run.folder import make_run, open_run
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.journal import JournalError, read_run
@@ -61,12 +61,12 @@ def test_a_written_episode_is_claimed_by_nobody(run, tmp_path):
 def test_the_same_part_twice_is_refused(tmp_path):
     study = study_with_model()
     with answering() as server:
-        journal_open = Asking(part="a").open(tmp_path / "run", asking(server).endpoints(study), print)
+        journal_open = ModelAccess(part="a").open(tmp_path / "run", asking(server).endpoints(study), print)
 
         async def twice():
             async with journal_open:
                 with pytest.raises(JournalError, match="is writing it"):
-                    async with Asking(part="a").open(tmp_path / "run", [], print):
+                    async with ModelAccess(part="a").open(tmp_path / "run", [], print):
                         pass
 
         asyncio.run(twice())
@@ -84,7 +84,7 @@ def test_a_run_that_is_not_shared_is_left_alone(tmp_path):
 
 def test_parts_are_for_models(tmp_path):
     with pytest.raises(RunError, match="--part"):
-        run_study(small_study(), tmp_path / "run", asking=Asking(part="a"))
+        run_study(small_study(), tmp_path / "run", access=ModelAccess(part="a"))
     assert not (tmp_path / "run").exists()
 
 

@@ -23,7 +23,7 @@ MAIN = "main"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class ModelAccess:
     """How a run asks its models; nothing here changes what is played.
 
     Attributes:
