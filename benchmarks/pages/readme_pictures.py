@@ -13,7 +13,7 @@ from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.screen.canvas import View
 from llm_coop_envs.render.screen.draw import draw
-from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.pygame_import import pygame
 
 Picture = tuple[Scene, View]
 

@@ -31,7 +31,7 @@ from llm_coop_envs.render.screen.canvas import (
     View,
     mixed,
 )
-from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.pygame_import import pygame
 
 WALL: Colour = (88, 96, 108)
 DESK: Colour = (196, 188, 174)

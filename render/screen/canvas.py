@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from llm_coop_envs.render.charts import style as style
 from llm_coop_envs.render.screen.glyphs import first_direction
-from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.text import Fonts, fonts
 
 Colour = tuple[int, int, int]

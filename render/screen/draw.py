@@ -15,8 +15,8 @@ from llm_coop_envs.errors import SceneError, StudyError
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.table import TableScene
 from llm_coop_envs.render.screen.canvas import INK, PAPER, Canvas, View
-from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.page import Picture as Picture
+from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.table import TABLE
 
 #: The masks of a surface whose bytes are red, green, blue.

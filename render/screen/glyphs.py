@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.pygame_import import pygame
 
 # Not assigned for good (a private-use character): its picture is the one that a font draws for what it lacks.
 _LACKING = "\U000f1234"

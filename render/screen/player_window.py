@@ -12,7 +12,7 @@ from llm_coop_envs.policies.human.window import Prompt
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, PANEL, PAPER, VERMILION, Canvas, Rect, View, series
 from llm_coop_envs.render.screen.chart import Chart
-from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.window import Window
 
 _WAITING = "the others are playing ..."

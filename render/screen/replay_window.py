@@ -8,8 +8,8 @@ from typing import Any
 
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, PANEL, Canvas, Rect, View
-from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.playback import Playback
+from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.window import FASTER, SLOWER, Window
 
 _FRAMES = 60

@@ -11,8 +11,8 @@ from llm_coop_envs.render.scenes.base import FloatArray
 from llm_coop_envs.render.scenes.table import TableScene
 from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, Canvas, Rect, mixed, series, sign_of
 from llm_coop_envs.render.screen.chart import Chart, Mark, short
-from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.page import Picture, draw_page
+from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.talk import draw_talk
 
 _CHARTS, _COLUMNS = 6, 5

@@ -17,7 +17,7 @@ from llm_coop_envs.render.screen.glyphs import (
     script_of,
     visual_runs,
 )
-from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.pygame_import import pygame
 
 Colour = tuple[int, int, int]
 ELLIPSIS = "…"

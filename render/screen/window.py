@@ -17,8 +17,8 @@ from llm_coop_envs.errors import WindowError
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.screen.canvas import Canvas, Rect, View
 from llm_coop_envs.render.screen.draw import draw, picture_of
-from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.playback import next_speed
+from llm_coop_envs.render.screen.pygame_import import pygame
 
 #: How often a paused or slow window looks at its keys, per second.
 _AWAKE = 60

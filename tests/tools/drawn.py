@@ -11,7 +11,7 @@ from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.screen.draw import array_of
-from llm_coop_envs.render.screen.library import pygame
+from llm_coop_envs.render.screen.pygame_import import pygame
 
 
 @lru_cache(maxsize=16)

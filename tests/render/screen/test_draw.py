@@ -15,8 +15,8 @@ from llm_coop_envs.evacuation.scene_sight import cells_seen, exits_seen
 from llm_coop_envs.render.screen.canvas import Canvas, View
 from llm_coop_envs.render.screen.chart import thinned, tick_text, ticks
 from llm_coop_envs.render.screen.draw import array_of, draw, error_frame, frame
-from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.page import areas
+from llm_coop_envs.render.screen.pygame_import import pygame
 
 GOLDEN = Path(__file__).parent / "golden"
 #: No font of this machine, and small, so that the files stay small.

@@ -14,8 +14,8 @@ from llm_coop_envs.evacuation.drawing_room import layout_of
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
 from llm_coop_envs.render.screen.canvas import Canvas
-from llm_coop_envs.render.screen.library import pygame
 from llm_coop_envs.render.screen.page import Picture, areas
+from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.window import Window
 
 SMALL = {"rows": 9, "cols": 9, "people": 4, "rounds": 3}
