@@ -88,7 +88,7 @@ class KBCWorkflow(Workflow[KBCWorkflowSettings]):
 def reason_of(text: str) -> str:
     """The reason in an answer: the object's, or all lines but those with the number."""
     found = find_value(text, ("reason", "reasoning", "explanation"))
-    if isinstance(found.value, str):
-        return found.value.strip()
+    if isinstance(found, str):
+        return found.strip()
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return " ".join(line for line in lines if len(line.split()) > 3)
