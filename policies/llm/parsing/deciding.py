@@ -61,7 +61,7 @@ class Candidate(Generic[T]):
 
 
 _SENTENCE_END = re.compile(r"[.!?;]+(?=[\s\"')\]]|$)|\n|\.\.+")
-_CLAUSE_START = re.compile(r"[,;:\u2014\u2013(]|\b(?:but|so|then|now|hence|while)\b")
+_CLAUSE_START = re.compile(r"[,;:\u2014\u2013(]|\b(?:but|so|then|now|hence|while|unless|if|because|since|when|although)\b")
 
 _DENIED = re.compile(
     r"(?:\b(?:not|never|neither|nor|avoid\w*|instead of|rather than|(?:any|every|no)(?:thing|where) but|all but|except"
@@ -81,11 +81,11 @@ _DENIED_AFTER = re.compile(
 )
 _PAST = re.compile(
     rf"\b(?:last|previous(?:ly)?|prior|earlier|past|former(?:ly)?|initial(?:ly)?|before|was|were|had|did|used to|chose"
-    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first|originally|until now|headed|ran"
-    rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so)\b)[^.,;:\n{X}]){{0,30}}(?:{X} and )?$"
+    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|choice|idea)|originally|until now|headed|ran"
+    rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so|stay|keep|remain|set|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} and )?$"
 )
 _PAST_SENTENCE = re.compile(
-    r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?! line)|at first"
+    r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )|at first"
     rf"|initially|originally)\b(?:(?!\b(?:now|but|so|this|therefore|i'll|i will)\b)[^.;:\n{X}]){{0,70}}$"
 )
 _PAST_AFTER = re.compile(
@@ -98,7 +98,10 @@ _OTHERS = re.compile(
     rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
 )
 _OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
-_PAST_LABEL = re.compile(r"\b(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})? ?[:=] ?$")
+_PAST_LABEL = re.compile(
+    r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
+    r"|(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
+)
 # What makes what the others do one's own.
 _SAME = re.compile(r"\bi do (?:too|so|the same|likewise)\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
 _EXPECTED = re.compile(r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|see|saw|heard)\w*")
@@ -123,7 +126,7 @@ _NOUN = (
 )
 _KIND = (
     r"(?:(?:final|new|next|own|chosen|selected|best|optimal|ideal|recommended|suggested|proposed|revised|updated|right"
-    r"|corrected|correct|definitive|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
+    r"|corrected|correct|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
 )
 _WHEN = (
     r"(?: \([^()\n]{0,40}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: \d+)?| this round"
@@ -131,17 +134,17 @@ _WHEN = (
     r"| per unit){0,2}(?: \([^()\n]{0,40}\))?"
 )
 _LABEL = re.compile(
-    rf"(?:^\W{{0,4}}(?:\w+ ){{0,2}}?|\b(?:the|my|our|your|mine|a) (?:\w+ )??|[.,;|(] ?(?:so "
+    rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
     rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
     r"(?: (?:is|would be|will be|should be|of|at|lies at|remains)\b| ?(?:[:=|\u2192\u2013\u2014]|[-=]{1,2}>|- )"
     r"|[^\w\n]?\n)"
     r"|\bmine (?:is|will be)\b|^\W{0,3}(?:line|round) \d+ ?:"
-    r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|updated|new|final)\W{0,3}:",
+    r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final)\W{0,3}:",
     re.MULTILINE,
 )
 _NO_LABEL = re.compile(
     r"\b(?:rival|competitor|opponent|other|their|his|her|last|previous|prior|old|expected?|average|mean|first|initial"
-    r"|earlier|draft|past|was|maximum|minimum|highest|lowest|if|equilibrium|monopoly|nash)\b"
+    r"|earlier|draft|past|was|competitive|market|current|cost|marginal|collusive|cartel|maximum|minimum|highest|lowest|if|equilibrium|monopoly|nash)\b"
 )
 _VERB = (
     r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)?(?: up| down| back)?"
@@ -159,10 +162,11 @@ _SAID = re.compile(
     r"|plan to|intend to|have decided to|have|decide to|decided to|want to|need to|have to|might|may|still|just|simply"
     rf"|think i|think i'll|think|instead|rather|currently|hereby|then|once more|again|in fact"
     rf"|try to)){{0,4}},? {_VERB}\b"
-    rf"|\b(?:let me|let's|let us|going to|best to|better to|decided to|so:?|therefore,?|thus,?|hence,?|will"
+    rf"|\b(?:let me|let's(?: \w+)?|let us(?: both| all)?|going to|best to|better to|decided to|so:?|therefore,?|thus,?|hence,?|will"
     rf"|should) {_VERB}\b"
     rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?{_VERB}\b|[.;:!] (?:so )?{_VERB}\b"
-    r"|\b(?:i'm|i am|we are) (?:making my way|happy|left with) "
+    r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
+    r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
     rf"|\band (?:will |then )?{_VERB}\b",
     re.MULTILINE,
 )
@@ -173,8 +177,8 @@ _SAID_BEFORE = re.compile(
     r"|(?:it is|it's|that is|that's|this is)(?: the)?(?: (?:number|price|exit|option))? )$"
 )
 _SAID_AFTER = re.compile(
-    r"^(?: exit)? (?:(?:is|seems|looks|would be|feels) (?:the |my |a )?(?:best|closest|nearest|safest|optimal"
-    r"|shortest|better(?! than)|okay|ok|fine|good|reasonable)\b(?! for (?:them|him|her))|it (?:is|shall be|will be)\b"
+    r"^(?: exit)? (?:(?:is|seems|looks|would be|feels) (?:to be )?(?:the |my |a |am )?(?:best|closest|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
+    r"|shortest|better|okay|ok|fine|good|reasonable)\b(?! for (?:them|him|her))|it (?:is|shall be|will be)\b"
     r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit))|now\b|this time\b)"
 )
 _OPENED = re.compile(
@@ -192,7 +196,7 @@ _CUE = re.compile(
     r"|actually|rather|correct(?:ion|ed| that)|i mean|i meant|sorry|apologies|make (?:it|that)|oops|scratch that"
     r"|strike that|ignore that|on (?:second|further) thoughts?|on reflection|upon (?:further )?\w+|come to think|edit"
     r"|revised|updated|chang\w+|reconsider\w*|hold on|instead|but now|or more precisely|take that back|withdraw\w*"
-    r"|never ?mind|forget|mind|switch\w*|in fact)\b"
+    r"|never ?mind|forget|mind|switch\w*|in fact|update|revision|not(?= ?,))\b"
 )
 _REVOKED = re.compile(
     r"(?:^|[.,;:!?\n\u2014\u2013(-] ?|\.\.\. ?)(?:(?:but|hmm+|no|oh|or|well),? ){0,3}(?:wait\b|no[.,!](?! one)|hold on)"
@@ -206,13 +210,18 @@ _BESIDE = re.compile(
     rf"[^{X}.\n]{{0,25}}$|^[,.!]? ?-? ?(?:maybe|perhaps|possibly|then|or|and maybe|and then)\b[^{X}\n.]{{0,25}}$"
     r"|^\W{0,3}or\W{0,3}$|^ ?(?:|,|and|&|\||>|-) ?$"
 )
+_LABELLED = re.compile(r"\w ?: ?$")
+_EXPLAINED = re.compile(
+    r"\b(?:because|since|as|so that|given|where|which|while|although|though|who|for|with|than|if|reason\w*|explanation|why)\b"
+    r"|\n"
+)
 _UNDECIDED = re.compile(
     r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|could not) decide"
     r"|\btorn\b"
-    r"|\bdepends\b|\bneed (?:to know|more|\w+ more)|\bno comment\b"
+    r"|\bdepends\b|(?<!at )\bfirst\b[^.\n]{0,60}\b(?:then|second)\b|\bneed (?:to know|more|\w+ more)|\bno comment\b"
 )
 _FILLER_WORDS = """
-the exit option letter move choice door go head toward towards to please direction one step answer i is my cell at
+even flat the exit option letter move choice door go head toward towards to please direction one step answer i is my cell at
 diagonal diagonally about approximately approx around roughly circa exactly just only then so thus hence therefore ok
 okay sure yes well now again here number price final no nope wait actually hmm hm oh sorry correction edit rather
 instead better mean meant say maybe perhaps probably likely it make that it's would be still on second thought
@@ -221,6 +230,7 @@ fact in choose line ah um uh apologies revised updated i'd
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
+_ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
 
 
 def ends_of(found: Iterable[S]) -> list[S]:
@@ -333,7 +343,9 @@ def _mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str,
         k = bisect.bisect_left(places, start)
         if k < len(meant) and meant[k].mark < mark and places[k] - start <= gap:
             between = text[start : places[k]]
-            if not _STOP.search(between.lstrip(" \n*")):
+            # What stands below a heading must be all of its line.
+            heads = text[start - 1 : start] in ("\n", "|") and _WORD.search(between)
+            if not heads and not _STOP.search(between.lstrip(" \n*")):
                 meant[k].mark, meant[k].rule = mark, rule
 
     for match in _LABEL.finditer(text):
@@ -359,13 +371,13 @@ def _mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str,
     for one in meant:
         if not one.mark:
             before, after, _ = around[one.at]
-            opens = (one.at <= first or first < 0) and not _WORD.search(text, 0, one.at) and _OPENED.match(after)
+            opens = (one.at <= first or first < 0) and _is_bare(text[: one.at]) and _OPENED.match(after)
             near = {other.value for other in meant if one.at - len(before) <= other.at <= one.at + len(after)}
             if _is_bare(before + after):
                 one.mark, one.rule = SAID, "sentence"
             elif _SAID_AFTER.match(after) or opens:
                 one.mark, one.rule = HINTED, "opening"
-            elif len(near) == 1 and _is_bare(_CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]):
+            elif (len(near) == 1 or (before.endswith(": ") and f": {X}" not in before)) and _is_bare(_CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]):
                 one.mark, one.rule = HINTED, "clause"
 
 
@@ -381,7 +393,8 @@ def _alone(text: str, one: Candidate[T], line: Sequence[Candidate[T]]) -> bool:
 
 def _is_bare(text: str) -> bool:
     """Whether a text says nothing but what is in it."""
-    return len(text) < 90 and all(word in _FILLERS for word in _WORD.findall(text))
+    words = _WORD.findall(_ENUMERATED.sub(" ", text.strip())) if len(text) < 90 else ["too long"]
+    return all(word in _FILLERS for word in words)
 
 
 def _correct(text: str, meant: Sequence[Candidate[T]]) -> None:
@@ -409,9 +422,8 @@ def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
     winner = [one for one in marked if one.mark == most][-1]
     if winner.aside and len({one.value for one in meant if one.legal}) > 1:
         return AMBIGUOUS
-    later = [
-        one for one in marked if one.mark >= SAID and one.at > winner.at and one.legal and one.value != winner.value
-    ]
+    later = [one for one in meant if one.at > winner.at and one.legal and not one.aside and one.value != winner.value]
+    later = [one for one in later if _contradicts(text, winner, one)]
     alike = {one.value for one in marked if one.mark == most and (one.rule == winner.rule or most == SAID)}
     if later or (winner.rule in ("line", "sentence", "clause", "opening") and len(alike) > 1):
         return AMBIGUOUS
@@ -426,6 +438,13 @@ def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
     if winner.mark < MARKED and refuses(text[winner.at :]):
         return REFUSED
     return winner
+
+
+def _contradicts(text: str, winner: Candidate[T], later: Candidate[T]) -> bool:
+    """Whether what is said later is no mere explanation of what was said first."""
+    if later.mark >= SAID or (later.mark and _LABELLED.search(text[winner.at + 1 : later.at])):
+        return True
+    return winner.mark < MARKED and not _EXPLAINED.search(text[winner.at + 1 : later.at])
 
 
 def _taken_back(text: str, winner: Candidate[T]) -> bool:

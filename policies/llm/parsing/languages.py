@@ -25,15 +25,23 @@ letter: buchstabe lettre letra буква буквой lettera
 final: endgültig endgültige endgültiger finale définitive définitif definitiva definitivo окончательный окончательная
 i: ich je yo я io eu
 my: mein meine meiner meinen mon ma mia mio minha meu mi мой моя моё мое мою
-choose: wähle nehme nenne verlange choisis prends choisirai выбираю называю беру scelgo escolho
-i-choose: elijo escojo tomo propongo cobro
+choose: wähle nehme nenne verlange verlangen choisis prends choisirai dirais dis maintiens behalte оставляю выбираю называю беру scelgo escolho
+i-choose: elijo escojo tomo propongo cobro digo mantengo prefiero
+i-lower: bajo снижаю
+lower: senke baisse 降低
+raise: erhöhe augmente subo повышаю
+remains: bleibt
+would: würde
+actually: fait
+step: schritt
+to-me: dirijo
 set: setze setzen lege fixe устанавливаю ставлю fisso
 i-set: fijo pongo
 charge: cobrar facturer назначаю
 go: gehe laufe vais иду двигаюсь бегу vado vou geh
 i-go: voy
 stay: bleibe bleiben stehenbleiben reste rester quedarse quedo остаюсь стою resto fico
-is: ist lautet est es é è это será sera
+is: ist lautet est es é è это será sera está están liegt
 not: nicht kein keine keinen keinesfalls niemals pas ne не jamais nunca ни não никогда
 neither: weder
 no: nein нет
@@ -52,7 +60,7 @@ correction: korrektur corrección correccion исправление correzione
 maybe: vielleicht quizás quizas возможно
 because: weil denn parce porque потому puisque da
 so: daher deshalb somit donc entonces поэтому
-full: voll plein lleno полон
+full: voll plein pleine lleno llena llenos полон переполнен
 blocked: blockiert gesperrt besetzt bloqué bloquée bloqueada bloqueado заблокирован занят занято
 last: letzte letzter letzten vorige dernier dernière último última прошлый прошлом прошлого scorso
 round: runde tour ronda раунд раунде раунда
@@ -62,7 +70,8 @@ rival: konkurrent konkurrenten gegner конкурента конкурент с
 other: andere anderen anderer autre autres otro otra otros другой другие другого
 mean: mittelwert durchschnitt moyenne promedio среднее
 one: eins
-at: en
+at: en bei
+closest: nächsten nächste nächster
 the: la le les el il der das
 of: de del du des della
 """
@@ -91,7 +100,10 @@ _CJK = {
     " but ": "而是 但是 但",
     " or ": "或者 或是 或 还是 または",
     " and ": "和 以及",
-    " to ": "到 向 朝",
+    " lower to ": "降到 降至",
+    " to ": "涨到 到 向 朝",
+    " from ": "从",
+    " keep ": "维持 保持",
     " between ": "之间",
     " because ": "因为",
     " so ": "所以 因此",
@@ -105,12 +117,12 @@ _CJK = {
     " up ": "上边 上面 上方 顶部 上 위",
     " stay ": "不动 停留 留在原地 原地",
     " next ": "下一",
-    " ": "的 です に 吗 会 把 以上 以下 一下",
+    " ": "将 的 です に 吗 会 把 以上 以下 一下",
     "cannot": "无法 不能 抱歉",
 }
 _DIRECTIONS = """
-left: links linke linken linker gauche izquierda izquierdo налево влево слева левый левую sinistra esquerda
-right: rechts rechte rechten rechter droite derecha derecho направо вправо справа правый правую destra direita
+left: links linke linken linker gauche izquierda izquierdo налево влево слева левый левую левому левым левом левая sinistra esquerda
+right: rechts rechte rechten rechter droite derecha derecho направо вправо справа правый правую правому правым правом правая destra direita
 down: unten runter hinunter abwärts untere unteren unterer bas abajo inferior вниз внизу нижний нижнему giù baixo
 up: oben hinauf aufwärts obere oberen haut arriba вверх наверх наверху верхний верхнему cima
 stay: bleiben stehenbleiben
@@ -132,7 +144,9 @@ _ASIAN = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _IS_ASIAN = re.compile(f"[{_ASIAN}]")
 _SEAM = re.compile(f"(?<=[{_ASIAN}])(?=[0-9A-Za-z$€¥])|(?<=[0-9A-Za-z])(?=[{_ASIAN}])")
 _ORDINAL = re.compile(r"第 ?(\d{1,4}) ?(?:轮|回合)")
+_FROM_TO = re.compile(r"\b(?:de|с) (\d[\d.,]{0,12})(?: \w{1,6})? (?:a|à|до) (?=\d)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
+_TO_THE = re.compile(r"\ba la\b", re.IGNORECASE)
 _NEGATED = re.compile(r"\bno (?=(?:a la|elijo|escojo|tomo|voy|quiero|fijo|es)\b)", re.IGNORECASE)
 
 
@@ -145,7 +159,7 @@ def english(text: str, keep: Set[str] = frozenset()) -> str:
     """
     if _IS_ASIAN.search(text):
         text = _SIGN.sub(lambda m: _place(_SIGNS[m[0]], keep), _ORDINAL.sub(r" round \1 ", _SEAM.sub(" ", text)))
-    text = _NEGATED.sub("not ", text)
+    text = _FROM_TO.sub(r"from \1 to ", _TO_THE.sub("to the", _NEGATED.sub("not ", text)))
 
     def put(match: re.Match[str]) -> str:
         word = match[0].lower()

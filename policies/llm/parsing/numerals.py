@@ -42,13 +42,13 @@ _BOUND = re.compile(
     r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
     r"|past|next|every|each|all|(?:down|up) from|as (?:high|low) as|within|by(?: about)?|half of|thirds? of"
     r"|quarters? of"
-    r"|close to|near(?:er)?(?: to)?|first|last|previous|minus|plus|times|more|another|only \w+ than)"
+    r"|(?:i'm|we're|we are|i am|are) (?:currently |still |now )?at|close to|near(?:er)?(?: to)?|first|last|previous|minus|plus|times|more|another|only \w+ than)"
     rf" (?:the |about |a |my )?|(?<![=-])[<>\u2264\u2265]=? ?|(?<=[\d/{X}]) of )$"
 )
 _STATISTIC = re.compile(
     r"\b(?:(?<!i )mean|averag\w*|avg|median|midpoint|target(?! price)|sum|total|expect\w*|assum\w*|(?<!i )suppos\w*"
     r"|costs?|costing|sold|sells?"
-    r"|demand(?:ed)?|profits?|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin|sales"
+    r"|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin|sales"
     r"|revenue"
     rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b[^.,;:|\n{X}]{{0,28}}(?:[:=] ?)?$"
 )
@@ -75,7 +75,7 @@ _BETWEEN_AFTER = re.compile(rf" ?(?:and|und|to|,) ?{X}")
 _BETWEEN_FIRST = re.compile(rf"{_BETWEEN}$")
 _BETWEEN_SECOND = re.compile(rf"{_BETWEEN}{X} ?(?:and|und|to|bis|,) ?$")
 _BOUNDS = re.compile(rf"{X} ?[<\u2264]=? ?\w{{1,8}} ?[<\u2264]=? ?$")
-_BOUNDS_AFTER = re.compile(r" ?(?:[<>\u2264\u2265]=?) ?\w{1,8}\b")
+_BOUNDS_AFTER = re.compile(rf" ?(?<![=-])[<>\u2264\u2265]=? ?(?:\w{{1,8}}\b|{X})")
 _CHANGED = re.compile(
     r"\b(?:lower|rais|increas|reduc|decreas|cut|drop|mov|chang|adjust|bring|tak|go|senk|erhöh|down|up|switch)\w*\b"
     r"[^.;:\n]{0,60}$"
@@ -84,7 +84,7 @@ _ALLOWED_AFTER = re.compile(
     r"(?: ?(?:is|it|it's|seems?|would|as|because|since|for|to|this|again|and|but|now|so|then|in|at|on|looks?|sounds?"
     r"|works?|feels?|gives?|will|too|if|per|here|with|while|which|given|considering|keeps?|i|we|that|should|might|may"
     r"|or"
-    r"|my|firm_\d+|the|per|each|please|sure|wins?|out|half|against|by|after|from|what|when|rather|it|today|means|brings"
+    r"|my|firm_\d+|the|per|each|please|sure|wins?|out|half|against|by|after|from|when|rather|it|today|means|brings"
     r"|instead|also|just|down|up)\b|[^\w ]|$| [^\w])"
 )
 _ALLOWED_BEFORE = re.compile(

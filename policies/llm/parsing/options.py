@@ -60,10 +60,10 @@ _NOT_OFFERED = -2
 
 _CELL = re.compile(r"[(\[] ?(\d{1,4}) ?[,;] ?(\d{1,4}) ?[)\]]|\brow (\d{1,4}),? (?:and )?col(?:umn)? (\d{1,4})\b")
 _DISTANCE = re.compile(r"\([^()\n]{0,40}\d[^()\n]{0,40}\)")
-_LETTER = re.compile(r"(?<![\w./$-])(?<!\w')([a-z])(?![\w-]|'\w|\.[a-z]|/[a-z]{2})(?!/\w\w)")
+_LETTER = re.compile(r"(?<![\w.$-])(?<!\w')([a-z])(?![\w-]|'\w|\.[a-z])")
 # "a" and "I" are words, unless they are set apart or end what is said.
 _WORD_LETTER_AFTER = re.compile(
-    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]|\W{0,3}(?: (?:because|since|as|is the|it is)\b)"
+    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]|\W{0,3}(?: (?:because|since|as|is the|it is|seems|looks|is best)\b)"
 )
 _NO_LETTER_BEFORE = re.compile(
     r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
@@ -90,9 +90,9 @@ _NO_PLACE_AFTER = re.compile(
     r"|on the clock|on!"
     r"|before|until|with (?:few|no|\w\b|\d)|there|-?handed|through|line\b|for me|of my|in front|on time|here)\b"
     r"|,? then\b"
-    r"|(?: move| option| step) is\b| (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive"
-    r"|together)\b"
+    r"|(?: move| option| step) is\b"
 )
+_CALM = re.compile(r" (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b")
 _NO_PLACE_BEFORE = {
     "left": re.compile(
         r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|be"
@@ -109,6 +109,12 @@ _NO_PLACE_BEFORE = {
     "stay": re.compile(r"(?!)"),
     "bottom": re.compile(r"\brock $"),
 }
+# What stands before a name that needs no mark, and after one that is only spoken of.
+_PLACED = re.compile(
+    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter|target|by|out|go|runs?|heads?|moves?|one is)"
+    r"\b[^.,;:]{0,30}$"
+)
+_IS = re.compile(r"(?: exit| side)? (?:is|are|was|has|looks|seems)\b")
 # Words after which "the left" and "the right" are still places.
 _PLACE_AFTER = re.compile(
     r" ?(?:$|[^\w ]|exit|side|door|one\b|is\b|seems|looks|has\b|because|since|as\b|for\b|and\b|or\b|was\b|would|will"
@@ -156,7 +162,7 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
         skeleton,
         candidates,
         excluded=lambda before, after: _FROM.search(before) is not None,
-        loose=lambda before, after: question.loose,
+        loose=lambda before, after: question.loose and _PLACED.search(before) is not None and not _IS.match(after),
         truncated=truncated,
     )
     if reading.value == _CONTRADICTION:
@@ -211,7 +217,7 @@ def _folded(text: str, words: frozenset[str]) -> str:
         text = _STAYS.sub("stay", text)
     if "down" in words:
         text = _CORNERS.sub(lambda m: _SIDES[m[1]], text)
-        text = re.sub(r"\b(up|down),? (?:and )?(?:to(?:wards?)? )?(?:the |a la |la )?(?=left|right)", r"\1 and ", text)
+        text = re.sub(r"\b(up|down),? (?:and )?(?:to(?:wards?)? |a )?(?:the )?(?=left|right)", r"\1 and ", text)
     return text
 
 
@@ -250,7 +256,7 @@ def _is_name(name: str, before: str, after: str) -> bool:
     ahead = _NO_PLACE_BEFORE[name].search(before)
     if ahead is not None and not (ahead[0] in ("the ", "a ", "is ") and _PLACE_AFTER.match(after)):
         return False
-    return _NO_PLACE_AFTER.match(after) is None
+    return (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
 
 
 def _merged(text: str, mentions: Sequence[tuple[int, int, int, str]]) -> Iterator[tuple[int, int, int, bool]]:
@@ -261,6 +267,7 @@ def _merged(text: str, mentions: Sequence[tuple[int, int, int, str]]) -> Iterato
             mention[3] in {kind for *_, kind in group}
             or not mention[3]
             or not _JOINT.match(text[group[-1][1] : mention[0]])
+            or (group[-1][3] == "cell" and "," in text[group[-1][1] : mention[0]])
         ):
             values = {value for _, _, value, _ in group}
             value = values.pop() if len(values) == 1 else _CONTRADICTION

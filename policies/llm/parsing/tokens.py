@@ -51,7 +51,7 @@ _NAMES = (
 _TAG = re.compile(
     rf"[<\u25c1]\|?(?P<close>/)?{_NAMES}(?: [^<>\n]{{0,80}})?\|?[>\u25b7]"
     r"|<\|(?:begin|start)_(?:of_)?(?:thought|thinking)\|>|<\|(?P<end>end)_(?:of_)?(?:thought|thinking)\|>"
-    rf"|\[(?P<square>/)?(?P<word>{_NAMES}|INST)\]",
+    rf"|\[(?P<square>/)?(?P<word>{_NAMES})\]",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
