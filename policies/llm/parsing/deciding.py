@@ -61,10 +61,13 @@ class Candidate(Generic[T]):
 
 
 _SENTENCE_END = re.compile(r"[.!?;]+(?=[\s\"')\]]|$)|\n|\.\.+")
-_CLAUSE_START = re.compile(r"[,;:\u2014\u2013(]|\b(?:but|so|then|now|hence|while|unless|if|because|since|when|although)\b")
+_CLAUSE_START = re.compile(
+    r"[,;:\u2014\u2013(]|\b(?:but|so|then|now|hence|while|unless|if|because|since|when|although)\b"
+)
 
 _DENIED = re.compile(
-    r"(?:\b(?:not|never|neither|nor|avoid\w*|instead of|rather than|(?:any|every|no)(?:thing|where) but|all but|except"
+    r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
+    r"|no)(?:thing|where) but|all but|except"
     r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
     r"|skip\w*|leav\w* behind|over)|n't)\b"
     rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
@@ -76,23 +79,29 @@ _DENIED_AFTER = re.compile(
     r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
     r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap)|no\b|worse|bad\b"
     r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
+    r"| too (?:high|low|risky|greedy|far|crowded|narrow|slow|dangerous|expensive|cheap)\b"
     r"|(?: \w+){0,1}n't\b| (?:cannot|will not|does not|would not|should not|can not|has no|did not)\b"
     r"|,? (?:no|not any|any) (?:more|longer|way)\b)"
 )
 _PAST = re.compile(
     rf"\b(?:last|previous(?:ly)?|prior|earlier|past|former(?:ly)?|initial(?:ly)?|before|was|were|had|did|used to|chose"
-    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|choice|idea)|originally|until now|headed|ran"
-    rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so|stay|keep|remain|set|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} and )?$"
+    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|choice|idea)"
+    r"|originally|until now|headed|ran"
+    rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so|stay|keep|remain|set"
+    rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} and )?$"
 )
 _PAST_SENTENCE = re.compile(
-    r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )|at first"
+    r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )"
+    r"|at first"
     rf"|initially|originally)\b(?:(?!\b(?:now|but|so|this|therefore|i'll|i will)\b)[^.;:\n{X}]){{0,70}}$"
 )
 _PAST_AFTER = re.compile(
-    r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:before|earlier|a moment ago)\b"
+    r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
+    r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b"
 )
 _OTHERS = re.compile(
-    r"\b(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|their|everyone|everybody|most|people|crowd|he"
+    r"\b(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|their|everyone|everybody|no one|nobody|anyone"
+    r"|someone|somebody|whoever|most|people|crowd|he"
     r"|she|his"
     rf"|her|all players|a player|players)\b(?! (?:is|are) (?:right|correct))(?:(?<!\d)"
     rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
@@ -100,7 +109,7 @@ _OTHERS = re.compile(
 _OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
 _PAST_LABEL = re.compile(
     r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
-    r"|(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
+    r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
 )
 # What makes what the others do one's own.
 _SAME = re.compile(r"\bi do (?:too|so|the same|likewise)\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
@@ -108,6 +117,13 @@ _EXPECTED = re.compile(r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet
 _ASIDE = re.compile(
     rf"\b(?:if|unless|whether|(?<!i )suppos\w+|assuming|in case|could|next (?:round|time|turn)|tomorrow"
     rf"|later)\b[^.;\n{X}]{{0,60}}$"
+)
+# What is done in one case of several.
+_CONDITION = re.compile(rf"\W*(?:if|when|unless|in case)\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}")
+# What stands in the clause of a number or name that is not meant, though nothing says so outright.
+_DOUBTED = re.compile(
+    r"\b(?:not|never|no|mistake|wrong|foolish|too|worse|avoid\w*|unclear|unsure|love to|wanted|wish|instead of)\b"
+    r"|n't\b|\bbut\b"
 )
 _ASIDE_LINE = re.compile(
     r"^\W*(?:reason(?:ing|s)?|thinking|thoughts?|analysis|explanation|notes?|rationale|justification|why|strategy)\b"
@@ -136,15 +152,17 @@ _WHEN = (
 _LABEL = re.compile(
     rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
     rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
-    r"(?: (?:is|would be|will be|should be|of|at|lies at|remains)\b| ?(?:[:=|\u2192\u2013\u2014]|[-=]{1,2}>|- )"
+    r"(?:'s(?= )|(?: (?:is|would be|will be|should be|of|at|lies at|remains)\b)| ?(?:[:=|\u2192\u2013\u2014]"
+    r"|[-=]{1,2}>|- )"
     r"|[^\w\n]?\n)"
     r"|\bmine (?:is|will be)\b|^\W{0,3}(?:line|round) \d+ ?:"
-    r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final)\W{0,3}:",
+    r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
 )
 _NO_LABEL = re.compile(
     r"\b(?:rival|competitor|opponent|other|their|his|her|last|previous|prior|old|expected?|average|mean|first|initial"
-    r"|earlier|draft|past|was|competitive|market|current|cost|marginal|collusive|cartel|maximum|minimum|highest|lowest|if|equilibrium|monopoly|nash)\b"
+    r"|earlier|draft|past|was|competitive|market|current|cost|marginal|collusive|cartel|maximum|minimum|highest"
+    r"|lowest|if|equilibrium|monopoly|nash|nearest|closest|[123](?:st|nd|rd)|second (?=choice))\b"
 )
 _VERB = (
     r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)?(?: up| down| back)?"
@@ -160,11 +178,12 @@ _VERB = (
 _SAID = re.compile(
     r"\b(?:i|we)(?:'ll|'d|'m|'ve)?(?: (?:will|would|shall|am|should|must|now|therefore|thus|hence|also|going to|like to"
     r"|plan to|intend to|have decided to|have|decide to|decided to|want to|need to|have to|might|may|still|just|simply"
-    rf"|think i|think i'll|think|instead|rather|currently|hereby|then|once more|again|in fact"
+    rf"|think i|think i'll|think|better|instead|rather|currently|hereby|then|once more|again|in fact"
     rf"|try to)){{0,4}},? {_VERB}\b"
-    rf"|\b(?:let me|let's(?: \w+)?|let us(?: both| all)?|going to|best to|better to|decided to|so:?|therefore,?|thus,?|hence,?|will"
+    rf"|\b(?:let me|let's(?: \w+)?|let us(?: both| all)?|going to|best to|better to|decided to|so:?|therefore,?"
+    rf"|thus,?|hence,?|will"
     rf"|should) {_VERB}\b"
-    rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?{_VERB}\b|[.;:!] (?:so )?{_VERB}\b"
+    rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){_VERB}\b|[.;:!] (?:so )?{_VERB}\b"
     r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
     r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
     rf"|\band (?:will |then )?{_VERB}\b",
@@ -177,8 +196,10 @@ _SAID_BEFORE = re.compile(
     r"|(?:it is|it's|that is|that's|this is)(?: the)?(?: (?:number|price|exit|option))? )$"
 )
 _SAID_AFTER = re.compile(
-    r"^(?: exit)? (?:(?:is|seems|looks|would be|feels) (?:to be )?(?:the |my |a |am )?(?:best|closest|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
-    r"|shortest|better|okay|ok|fine|good|reasonable)\b(?! for (?:them|him|her))|it (?:is|shall be|will be)\b"
+    r"^(?: exit)? (?:(?:is|seems|looks|would be|feels|seem) (?:to be |like )?(?:the |my |a |am )?(?:best|closest"
+    r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
+    r"|shortest|better|okay|ok|fine|good|reasonable)\b(?! for (?:them|him|her))|it (?:is|shall be|will be|stays"
+    r"|remains)\b"
     r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit))|now\b|this time\b)"
 )
 _OPENED = re.compile(
@@ -196,14 +217,19 @@ _CUE = re.compile(
     r"|actually|rather|correct(?:ion|ed| that)|i mean|i meant|sorry|apologies|make (?:it|that)|oops|scratch that"
     r"|strike that|ignore that|on (?:second|further) thoughts?|on reflection|upon (?:further )?\w+|come to think|edit"
     r"|revised|updated|chang\w+|reconsider\w*|hold on|instead|but now|or more precisely|take that back|withdraw\w*"
-    r"|never ?mind|forget|mind|switch\w*|in fact|update|revision|not(?= ?,))\b"
+    r"|never ?mind|forget|mind|switch\w*|in fact|update|revision|not(?= ?,)|kidding|joking"
+    r"|thinking about it(?: more)?|finally|ultimately|in the end|realistically)\b"
 )
 _REVOKED = re.compile(
     r"(?:^|[.,;:!?\n\u2014\u2013(-] ?|\.\.\. ?)(?:(?:but|hmm+|no|oh|or|well),? ){0,3}(?:wait\b|no[.,!](?! one)|hold on)"
     r"|\b(?:scratch|strike|ignore|disregard|forget) (?:that|this|it)|\bnever ?mind|\btake (?:that|it|this) back"
-    r"|\bwithdraw|\bon (?:second|further) thought|\bon reflection|\b(?:but|hmm,?|or) no\b|\blet me (?:re\w+|think)"
-    r"|\bneed to (?:think|re)|\b(?:that|this|it)(?:'s| is| would be| may be| might be| could be)(?: \w+)? "
-    r"(?:too (?:\w+)|a wall|blocked|wrong|a mistake)|\bbut i(?:'m not| won't| will not| shall not| refuse)"
+    r"|\bkidding|\bjoking|\bmaybe not\b|\bwithdraw|\bon (?:second|further) thought|\bon reflection|\b(?:but|hmm,?"
+    r"|or) no\b|\blet me (?:re\w+|think)"
+    r"|\bneed to (?:think|re)|(?<!since )(?<!because )(?<!as )(?<!if )(?<!though )(?<!when )(?<!while )\b(?:that|this"
+    r"|it)"
+    r"(?:'s| is| would be| may be| might be| could be)(?: (?!less|not)\w+)? "
+    r"(?:too (?:\w+)|a wall|blocked|wrong|a mistake|taken|occupied|full|packed|crowded|closed)|\bbut i(?:'m not"
+    r"| won't| will not| shall not| refuse)"
 )
 _BESIDE = re.compile(
     rf"^[^{X}\n.]{{0,25}}?(?:\b(?:or|otherwise|else|alternatively|versus|vs|if not|o)\b|/)(?! (?:rather|more|no)\b)"
@@ -212,15 +238,18 @@ _BESIDE = re.compile(
 )
 _LABELLED = re.compile(r"\w ?: ?$")
 _EXPLAINED = re.compile(
-    r"\b(?:because|since|as|so that|given|where|which|while|although|though|who|for|with|than|if|reason\w*|explanation|why)\b"
+    r"\b(?:because|since|as|so that|given|where|which|while|although|though|who|for|with|than|if|reason\w*"
+    r"|explanation|why)\b"
     r"|\n"
 )
 _UNDECIDED = re.compile(
     r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|could not) decide"
     r"|\btorn\b"
-    r"|\bdepends\b|(?<!at )\bfirst\b[^.\n]{0,60}\b(?:then|second)\b|\bneed (?:to know|more|\w+ more)|\bno comment\b"
+    r"|\bdepends\b|(?<!at )\bfirst (?:choice )?[^.\n]{0,15}" + X + r"[^.\n]{0,40}\b(?:then|second)\b"
+    r"|\bneed (?:to know|more|\w+ more)|\bno comment\b"
 )
 _FILLER_WORDS = """
+finally ultimately realistically definitely surely certainly simply really obviously clearly next me for namely e.g.
 even flat the exit option letter move choice door go head toward towards to please direction one step answer i is my cell at
 diagonal diagonally about approximately approx around roughly circa exactly just only then so thus hence therefore ok
 okay sure yes well now again here number price final no nope wait actually hmm hm oh sorry correction edit rather
@@ -281,7 +310,11 @@ def decide(
     if len({one.value for one in legal or meant}) > 1:
         return Reading(AMBIGUOUS)
     places = [around[found.index(one)] for one in legal]
-    if any(not one.aside and loose(*place[:2]) for one, place in zip(legal, places, strict=True)):
+    sure = [
+        not one.aside and loose(*place[:2]) and not _doubted(*place[:2])
+        for one, place in zip(legal, places, strict=True)
+    ]
+    if any(sure):
         return (
             Reading(AMBIGUOUS)
             if _UNDECIDED.search(text) or _taken_back(text, legal[-1])
@@ -290,6 +323,11 @@ def decide(
     if not legal and meant:
         return Reading(ILLEGAL, meant[0].value, "only")
     return Reading(UNREADABLE)
+
+
+def _doubted(before: str, after: str) -> bool:
+    rest = re.split(rf"[;:]|, (?!but\b)|\b(?:and|rather)\b|{X}", after)[0]
+    return _DOUBTED.search(re.split(rf"[,;:]|\b(?:and|but)\b|{X}", before)[-1] + X + rest) is not None
 
 
 def _sentence(text: str, at: int, ends: Sequence[int]) -> tuple[str, str, str]:
@@ -322,6 +360,7 @@ def _judge(
         or _PAST_LABEL.search(before)
         or _PAST_SENTENCE.search(before)
         or _PAST_AFTER.match(after)
+        or _CONDITION.match(before)
         or excluded(before, after)
     )
     if one.meant:
@@ -377,7 +416,9 @@ def _mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str,
                 one.mark, one.rule = SAID, "sentence"
             elif _SAID_AFTER.match(after) or opens:
                 one.mark, one.rule = HINTED, "opening"
-            elif (len(near) == 1 or (before.endswith(": ") and f": {X}" not in before)) and _is_bare(_CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]):
+            elif (len(near) == 1 or (before.endswith(": ") and f": {X}" not in before)) and _is_bare(
+                _CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]
+            ):
                 one.mark, one.rule = HINTED, "clause"
 
 

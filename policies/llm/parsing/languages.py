@@ -71,6 +71,7 @@ other: andere anderen anderer autre autres otro otra otros другой друг
 mean: mittelwert durchschnitt moyenne promedio среднее
 one: eins
 at: en bei
+please: bitte
 closest: nächsten nächste nächster
 the: la le les el il der das
 of: de del du des della

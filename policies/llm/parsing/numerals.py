@@ -42,7 +42,8 @@ _BOUND = re.compile(
     r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
     r"|past|next|every|each|all|(?:down|up) from|as (?:high|low) as|within|by(?: about)?|half of|thirds? of"
     r"|quarters? of"
-    r"|(?:i'm|we're|we are|i am|are) (?:currently |still |now )?at|close to|near(?:er)?(?: to)?|first|last|previous|minus|plus|times|more|another|only \w+ than)"
+    r"|(?:i'm|we're|we are|i am|are) (?:currently |still |now )?at|close to|near(?:er)?(?: to)?|first|last|previous"
+    r"|minus|plus|times|more|another|only \w+ than)"
     rf" (?:the |about |a |my )?|(?<![=-])[<>\u2264\u2265]=? ?|(?<=[\d/{X}]) of )$"
 )
 _STATISTIC = re.compile(
@@ -61,7 +62,8 @@ _COUNTED = re.compile(
     r"|days?|weeks?|units|cents?|levels?|votes?|messages?|characters?|digits?|decimals?|of (?:the|us|them)|von uns"
     r"|thirds?"
     r"|halves|quarters?|more|reasons?|customers?|minutes?|seconds?|hours?|kg|km|th|x|k\b|wins\b(?! *$))(?![a-z])"
-    r"|,? ?rounded|(?: is| was|'s)? (?:the )?(?:target|mean|average|midpoint|max\w*|min\w*|cost|expected)\b"
+    rf"|,? ?rounded| ?o'clock| out of {X} ?[a-z]| (?:it )?would (?:be|sell|give|bring|yield) (?:about |around )?{X}"
+    r"|(?: is| was|'s)? (?:the )?(?:target|mean|average|midpoint|max\w*|min\w*|cost|expected)\b"
 )
 _OPERATOR_AFTER = re.compile(
     rf" ?(?:[*\u00d7·÷^/] ?[\d($a-z{X}]|x ?{X}|\+ ?[$(]?{X}| [-\u2212] [$(]?{X}|\) ?[*\u00d7/÷])|:{X}"
@@ -93,7 +95,8 @@ _ALLOWED_BEFORE = re.compile(
     r"|ok|okay|sure|well|answer|i'd|try|like|say|choose|or|than|in|my|us|are|will|should|follow|follows|here|it|i"
     r"|charge"
     r"|today|as|usual|mean|announce|agreed|settled|prefer|into|going|keep|exactly|gives?|not|want|set|suppose|still"
-    r"|\w+_\d+|propose|submit|take|use|again|e\.g|let|since|that|because|go|price|makes?|yields?|least|called"
+    r"|\w+_\d+|propose|submit|take|use|again|e\.g|let|since|that|because|go|price|makes?|yields?|suggests?|implies"
+    r"|indicates?|least|called"
     r"|also)[ :]{1,2})$"
 )
 _NUMBERED = re.compile(r"\A\W{0,9}n[or]\. ?\Z")
@@ -188,6 +191,8 @@ def _values(digits: str) -> tuple[float, ...]:
 
 def is_something_else(before: str, after: str) -> bool:
     """Whether a number cannot be the answer, by what stands before and after it in its sentence."""
+    if not before and after.startswith(")"):
+        return True
     if any(pattern.match(after) for pattern in (_COUNTED, _OPERATOR_AFTER, _RANGE_AFTER)):
         return True
     if any(pattern.search(before) for pattern in (_NAMED, _OPERATOR_BEFORE, _BOUND, _STATISTIC, _BOUNDS)):

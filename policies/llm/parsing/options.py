@@ -68,7 +68,7 @@ _WORD_LETTER_AFTER = re.compile(
 _NO_LETTER_BEFORE = re.compile(
     r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
 )
-_NO_LETTER_AFTER = re.compile(r" ?[=+*] ?[\d(-]|\.\w")
+_NO_LETTER_AFTER = re.compile(r" ?[=+*] ?[\d-]|\.\w")
 _JOINT = re.compile(r"(?:[ )\].:\-\u2013\u2014=(\[\"'*,]|\bat\b|\bto\b){0,6}$")
 _SUFFIXES = re.compile(
     r"\b(left|right|up|down|top|bottom)(?:wards?|most(?= (?:exit|one|door)))\b|\b(left|right)-hand\b(?: side)?"
@@ -79,7 +79,8 @@ _FROM = re.compile(r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at) (?:th
 _STAYS = re.compile(
     r"\b(?:stay(?:ing|s)?(?: (?:put|here|where i am|in place|still))?|remain(?:ing)?(?: (?:put|here|where i am"
     r"|in place|still))?"
-    r"|stand(?:ing)? still|wait here|i(?:'ll| will)? wait(?: here)?|don't move|do not move|no move(?:ment)?"
+    r"|stand(?:ing)? still|wait here|i(?:'ll|'d)?(?: will| better)? wait(?: here)?|don't move|do not move"
+    r"|no move(?:ment)?"
     r"|keep still|hold (?:my )?position)\b"
     r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))"
 )
@@ -89,7 +90,7 @@ _NO_PLACE_AFTER = re.compile(
     r"[ ,]*(?:now|away|choice|decision|answer|thing|call|idea|track|moment|to do|to get|behind|in the room"
     r"|on the clock|on!"
     r"|before|until|with (?:few|no|\w\b|\d)|there|-?handed|through|line\b|for me|of my|in front|on time|here)\b"
-    r"|,? then\b"
+    r"| then(?:[,.!]|$)"
     r"|(?: move| option| step) is\b"
 )
 _CALM = re.compile(r" (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b")
@@ -100,7 +101,8 @@ _NO_PLACE_BEFORE = {
         r"|i|he|she|they|we|everyone|all|evacuee_\d+) $"
     ),
     "right": re.compile(
-        r"\b(?:(?<!exit )(?<!move )(?<!choice )(?<!option )(?<!direction )(?<!answer )(?<!decision )is|are|was|were"
+        r"\b(?:(?:what|that|this|it|he|she) (?:is|was)"
+        r"|(?<!exit )(?<!move )(?<!choice )(?<!option )(?<!direction )(?<!answer )(?<!decision )is|are|was|were"
         r"|that's|all"
         r"|be|am|been|you're|it's|remember|the|a) $"
     ),
@@ -111,7 +113,8 @@ _NO_PLACE_BEFORE = {
 }
 # What stands before a name that needs no mark, and after one that is only spoken of.
 _PLACED = re.compile(
-    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter|target|by|out|go|runs?|heads?|moves?|one is)"
+    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter|target|by"
+    r"|out|go|runs?|heads?|moves?|one is)"
     r"\b[^.,;:]{0,30}$"
 )
 _IS = re.compile(r"(?: exit| side)? (?:is|are|was|has|looks|seems)\b")
@@ -195,7 +198,7 @@ def _names(question: OptionQuestion) -> _Names:
                 values.setdefault(" ".join(order), values[name])
                 values.setdefault("".join(order), values[name])
     spelled = sorted((name for name in values if name[:1] != "("), key=lambda name: (-len(name), name))
-    pattern = "|".join(re.escape(name).replace(r"\ ", "(?: |-|_|/|, | and )") for name in spelled) or r"(?!)"
+    pattern = "|".join(re.escape(name).replace(r"\ ", "(?: |-|_|/| and )") for name in spelled) or r"(?!)"
     return _Names(
         {choice.letter.lower(): choice.value for choice in question.choices if choice.letter},
         values,
@@ -242,6 +245,8 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
             before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
             if match[1] in "ai" and not _WORD_LETTER_AFTER.match(after):
                 continue
+            if match[1] == "i" and after.startswith(","):
+                continue
             if not _NO_LETTER_BEFORE.search(before) and not _NO_LETTER_AFTER.match(after):
                 yield match.start(), match.end(), names.letters.get(match[1], _NOT_OFFERED), "letter"
 
@@ -267,7 +272,7 @@ def _merged(text: str, mentions: Sequence[tuple[int, int, int, str]]) -> Iterato
             mention[3] in {kind for *_, kind in group}
             or not mention[3]
             or not _JOINT.match(text[group[-1][1] : mention[0]])
-            or (group[-1][3] == "cell" and "," in text[group[-1][1] : mention[0]])
+            or {"cell": ",", "name": ". "}.get(group[-1][3], "\n") in text[group[-1][1] : mention[0]]
         ):
             values = {value for _, _, value, _ in group}
             value = values.pop() if len(values) == 1 else _CONTRADICTION
