@@ -166,7 +166,8 @@ class Usage:
         completion_tokens: tokens of the answer, hidden reasoning included.
         reasoning_tokens: the hidden part.
         cached_tokens: tokens of the question that the provider had cached.
-        estimated: whether the provider sent no usage and these are our estimate (`tokens.estimate_tokens`).
+        estimated: whether these are our estimate, because the provider sent no usage (`tokens.estimate_tokens`), or
+            tokens or a cost that cannot be (then they are the most that there can be).
     """
 
     prompt_tokens: int
@@ -174,6 +175,9 @@ class Usage:
     reasoning_tokens: int = 0
     cached_tokens: int = 0
     estimated: bool = False
+
+
+UNREAD = Usage(0, 0)  # what is rejected unread is not billed
 
 
 @dataclass(frozen=True, slots=True)

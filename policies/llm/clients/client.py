@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any
 
-from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
+from llm_coop_envs.policies.llm.chat import UNREAD, ChatError, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 
@@ -30,13 +30,17 @@ class Client(ABC):
                 raise
             return ChatReply(
                 text="",
-                usage=Usage(0, 0),  # what is rejected unread is not billed
+                usage=UNREAD,
                 finish_reason="content_filter",
                 model=request.model,
                 latency=time.perf_counter() - started,
                 refusal=str(error),
             )
-        return wire.read_completion(found, request, where=self._endpoint.where, latency=time.perf_counter() - started)
+        latency = time.perf_counter() - started
+        try:
+            return wire.read_completion(found, request, where=self._endpoint.where, latency=latency)
+        except RecursionError:
+            raise wire.bad_reply(self._endpoint.where, "JSON that is nested too deeply") from None
 
     @abstractmethod
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:

@@ -393,7 +393,7 @@ def test_a_server_that_cuts_questions_short_is_reported_once(tmp_path):
     async def use(chat, client):
         # The other message and the marks of both make 52 bytes more.
         for number, (size, tokens) in enumerate(
-            [(7948, 100), (40_000, 4006), (40_000, 0), (40_000, 4005), (40_000, 2050)]
+            [(7948, 100), (40_000, 4006), (40_000, 4007), (40_000, 4005), (40_000, 2050)]
         ):
             client.act = lambda request, tokens=tokens: reply(usage=Usage(tokens, 5))
             await chat.ask(key(number), question("x" * size))
