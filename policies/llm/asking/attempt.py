@@ -26,7 +26,7 @@ class Attempts:
     """Makes attempts at one endpoint; called by the dispatcher.
 
     Without a `price` no money is counted. `notify` is told, once each, what is odd about the provider's counts.
-    `stopped` says why nothing may be sent any more.
+    `stopped` says why nothing may be sent any more. `heard` is told of each answer at once, before it is written down.
     """
 
     endpoint: Endpoint
@@ -38,6 +38,7 @@ class Attempts:
     clock: Clock
     notify: Callable[[str], None]
     stopped: Callable[[], RunStopped | None]
+    heard: Callable[[], None] = lambda: None
     _warned: set[str] = field(default_factory=set)
 
     async def __call__(self, job: Job) -> ChatReply:
@@ -80,6 +81,7 @@ class Attempts:
         except BaseException:
             ledger.forfeit(reserved)
             raise
+        self.heard()
         settled = settle(job.request, reply, self.price, self.endpoint.where)
         for what, sentence in settled.doubts.items():
             self._warn(what, sentence)

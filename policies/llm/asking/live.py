@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import functools
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,6 +24,7 @@ from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, NotInJournal, RequestKey, RunStopped
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
+from llm_coop_envs.policies.llm.clients.address import is_there
 from llm_coop_envs.policies.llm.journal import Journal
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
@@ -153,7 +155,10 @@ class LiveChat:
             stop=self.stop,
             clock=clock,
             generator=generator,
+            patience=endpoint.wait,
+            is_there=functools.partial(is_there, endpoint),
         )
+        attempts.heard = dispatcher.heard
         self._routes[endpoint.model] = endpoint, dispatcher
         if price is None:
             self.notes.append(f"the price of {endpoint.model} is not known; tokens are counted, money is not")

@@ -82,6 +82,7 @@ class Endpoint(Settings):
             `LLM_COOP_API_KEY` for a `base_url`, so that OpenAI's key is never sent elsewhere unasked; litellm
             finds each provider's own variables.
         timeout: seconds for one attempt, from sending to the whole answer.
+        wait: seconds in which a server that has not answered anything yet may still be started.
         stream: ask for answers in pieces; for gateways that cut silent connections. Not through litellm, which ends a
             stream that broke off as if it were complete.
         tokens_field: how the answer's longest length is sent: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
@@ -95,6 +96,7 @@ class Endpoint(Settings):
     client: str = "auto"
     key_env: str | None = None
     timeout: float = 300.0
+    wait: float = 20.0
     stream: bool = False
     tokens_field: str = "auto"
     limits: Limits = field(default_factory=Limits)
@@ -109,6 +111,7 @@ class Endpoint(Settings):
         check_choice(self, "client", CLIENTS)
         check_choice(self, "tokens_field", ("auto", "max_tokens", "max_completion_tokens"))
         check_number(self, "timeout", 0, above=True)
+        check_number(self, "wait", 0)
         check_bool(self, "stream")
         if self.stream and self.kind == "litellm":
             raise SettingsError("stream", True, "is not possible through litellm; use the client 'openai' or 'lean'")

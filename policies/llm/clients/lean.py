@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
+from llm_coop_envs.policies.llm.clients.address import proxy_for
 from llm_coop_envs.policies.llm.clients.client import CONNECT_SECONDS, Client
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
 from llm_coop_envs.policies.llm.fastjson import dumps
 
@@ -28,7 +27,7 @@ class LeanClient(Client):
         super().__init__(endpoint)
         self._key = read_key(endpoint.key_variable, required=endpoint.needs_key)
         self._url = f"{endpoint.url}/chat/completions"
-        self._proxy = _proxy_for(endpoint.url)
+        self._proxy = proxy_for(endpoint.url)
         self._session: aiohttp.ClientSession | None = None
 
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
@@ -115,14 +114,3 @@ async def _lines(parts: AsyncIterator[bytes], where: str) -> AsyncIterator[bytes
             yield b"".join(begun)
             begun, size = [line], len(line)
     yield b"".join(begun)
-
-
-def _proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address.
-
-    Not left to aiohttp's `trust_env`, which also sends the password that `~/.netrc` holds for the host.
-    """
-    parts = urlsplit(url)
-    if is_loopback(url) or urllib.request.proxy_bypass(parts.hostname or ""):
-        return None
-    return urllib.request.getproxies().get(parts.scheme)

@@ -10,7 +10,8 @@ from hostile import BROKEN, HostileServer, head
 from llm_tools import question
 
 from llm_coop_envs.policies.llm.chat import ChatError
-from llm_coop_envs.policies.llm.clients import Endpoint, connect, lean
+from llm_coop_envs.policies.llm.clients import Endpoint, address, connect
+from llm_coop_envs.policies.llm.clients.address import proxy_for
 from llm_coop_envs.policies.llm.testing.server import digest_answer
 
 ANSWER = digest_answer("You are player one.\n\nWhich number?")
@@ -114,7 +115,7 @@ def test_no_password_is_taken_from_a_file(way, tmp_path, monkeypatch):
     (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword very-secret\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    monkeypatch.setattr(lean, "is_loopback", lambda url: False)
+    monkeypatch.setattr(address, "is_loopback", lambda url: False)
     monkeypatch.setattr("llm_coop_envs.policies.llm.clients.openai_sdk.is_loopback", lambda url: False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -133,9 +134,9 @@ def test_a_proxy_is_still_taken_from_the_environment(way, monkeypatch):
         pytest.skip("the SDK's own affair")
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
-    assert lean._proxy_for("http://model.example/v1") == "http://proxy.example:3128"
-    assert lean._proxy_for("http://inside.example/v1") is None
-    assert lean._proxy_for("http://127.0.0.1:8000/v1") is None
+    assert proxy_for("http://model.example/v1") == "http://proxy.example:3128"
+    assert proxy_for("http://inside.example/v1") is None
+    assert proxy_for("http://127.0.0.1:8000/v1") is None
 
 
 @pytest.mark.parametrize("said", ["\x1b[2J\x1b]0;owned\x07", "\u202egnp", "\x9b31m", "a\r\nb"])
