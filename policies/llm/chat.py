@@ -28,11 +28,12 @@ ErrorKind = Literal[
     "quota",
     "not_found",
     "bad_request",
+    "form",
     "content_filter",
     "context_too_long",
 ]
 
-RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply"})
+RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply", "form"})
 
 # Hashes of request settings, begun; with `seed` set anew for every request there could be any number of them.
 _known_settings: dict[tuple[Any, ...], Any] = {}
@@ -254,7 +255,8 @@ class ChatError(LlmCoopError):
 
     Args:
         message: one sentence; never holds a key or a header.
-        kind: what failed; `RETRYABLE` holds the kinds after which a later attempt may succeed.
+        kind: what failed; `RETRYABLE` holds the kinds after which a later attempt may succeed. `"form"` says that the
+            endpoint does not take constrained answers in this form; the next attempt is made with another.
         status: the HTTP status, if there was one.
         retry_after: seconds the provider asked to wait.
         maybe_paid: whether the provider may have worked on the request, and bill it, although no answer arrived.

@@ -40,7 +40,7 @@ def read_episode(folder: Path, episode: str) -> list[Exchange]:
     names: set[str] = set()
     for key, line in read_questions(folder):
         names.add(key.episode)
-        if key.episode == episode and key not in found:
+        if key.episode == episode and (key not in found or found[key].reply is None):
             found[key] = Exchange(
                 key=key,
                 messages=tuple((role, text) for role, text in line["request"]["messages"]),

@@ -16,6 +16,7 @@ from llm_coop_envs.policies.llm.asking.prices import Price, most_prompt_tokens
 from llm_coop_envs.policies.llm.asking.settling import settle
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+from llm_coop_envs.policies.llm.clients.wire import FORMS
 from llm_coop_envs.policies.llm.journal import Journal
 
 Result = TypeVar("Result")
@@ -82,15 +83,25 @@ class Attempts:
             ledger.forfeit(reserved)
             raise
         self.heard()
+        form = self._form(job.request)
         settled = settle(job.request, reply, self.price, self.endpoint.where)
         for what, sentence in settled.doubts.items():
             self._warn(what, sentence)
         tokens, usd = settled.tokens, settled.usd
         ledger.settle(reserved, tokens=tokens, usd=usd)
-        await self.journal.answered(job.key, job.request, job.digest, settled.reply, tokens=tokens, usd=usd)
+        await self.journal.answered(job.key, job.request, job.digest, settled.reply, tokens=tokens, usd=usd, form=form)
         counters.add(settled.reply)
         counters.spent = ledger.usd
         return settled.reply
+
+    def _form(self, request: ChatRequest) -> str | None:
+        """The form in which a constrained answer was found to be taken; the user is told if it is not the strictest."""
+        form: str | None = getattr(self.client, "form", None) if request.json_schema is not None else None
+        if form is not None and self.counters.forms.get(request.model) != form:
+            self.counters.forms[request.model] = form
+            if form != FORMS[0]:
+                self.notify(f"{self.endpoint.where} does not take JSON schemas; answers are constrained by: {form}")
+        return form
 
     def _most(self, request: ChatRequest) -> tuple[int, int]:
         """The most tokens that question and answer can have."""

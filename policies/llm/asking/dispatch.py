@@ -271,6 +271,9 @@ class Dispatcher:
                 self.notify(f"{error}; tried again for {self.patience:.0f} s (--wait says how long)")
             self._not_reached(job, error, now)
             return
+        if error.kind == "form" and self._stopped is None:
+            self._again(job, 0.0)
+            return
         if not self._breaker.open:
             job.failures += 1
         if error.kind in ("rate_limit", "timeout"):

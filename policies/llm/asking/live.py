@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
 from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger
@@ -25,6 +26,7 @@ from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, 
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.clients.address import is_there
+from llm_coop_envs.policies.llm.clients.client import Client
 from llm_coop_envs.policies.llm.journal import Journal
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
@@ -134,6 +136,8 @@ class LiveChat:
         self, endpoint: Endpoint, client: ChatClient, price: Price | None, clock: Clock, generator: random.Random
     ) -> None:
         """Send the questions of a model to an endpoint."""
+        if isinstance(client, Client):
+            client.form = self._journal.report.forms.get(endpoint.model, client.form)
         attempts = Attempts(
             endpoint=endpoint,
             client=client,
@@ -298,4 +302,4 @@ def _within(limits: Limits, most: int) -> Limits:
 
 
 def _to_stderr(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    print(harmless(sentence), file=sys.stderr, flush=True)

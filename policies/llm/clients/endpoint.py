@@ -193,7 +193,9 @@ def _check_url(url: object) -> None:
         sound = sound and (parts is None or parts.port is None or math.isfinite(parts.port))
     except ValueError:
         parts, sound = None, False
-    if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
+    secret = parts is not None and (parts.username or parts.password or parts.query or parts.fragment)
+    # What cannot be taken apart may hold one anywhere.
+    if secret or (not sound and any(sign in str(url) for sign in "@?#")):
         # The address is not shown, because what is wrong with it may be a secret.
         raise SettingsError(
             "base_url", "[hidden]", f"{why}, without user, password, '?' or '#'; keys come from key_env"

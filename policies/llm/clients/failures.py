@@ -28,6 +28,14 @@ _FILTERED = re.compile(
     r"data_inspection_failed|moderation",
     re.IGNORECASE,
 )
+# How servers say that they do not take a field or its value; some with a status that means trouble (llama-cpp-python).
+_NOT_TAKEN = re.compile(
+    r"input should be|literal_error|extra_forbidden|extra inputs are not permitted|unexpected keyword argument|"
+    r"validation error|unrecognized (?:request )?argument|(?:unsupported|unknown|invalid) (?:parameter|field|value)|"
+    r"(?:parse|invalid|unsupported) (?:json )?(?:grammar|schema)|"
+    r"does not support (?:the )?(?:parameter|response_format)",
+    re.IGNORECASE,
+)
 _NO_QUOTA = re.compile(
     r"insufficient_quota|exceeded your current quota|billing|credit balance|payment required|out of credits",
     re.IGNORECASE,
@@ -65,7 +73,9 @@ def kind_of(status: int, said: str) -> ErrorKind:
         return "context_too_long"
     if status in (409, 425) or status >= 500:
         # llama.cpp and some gateways report a question that is too long as 500.
-        return "context_too_long" if status == 500 and _TOO_LONG.search(said) else "server"
+        if status == 500 and _TOO_LONG.search(said):
+            return "context_too_long"
+        return "bad_request" if status in (500, 501) and _NOT_TAKEN.search(said) else "server"
     if _FILTERED.search(said):
         return "content_filter"
     if _TOO_LONG.search(said):

@@ -21,11 +21,17 @@ _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _PIECE = 1 << 20
 
 
-def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream: bool) -> dict[str, Any]:
+# How an answer of a JSON schema can be asked for, the strictest first; "none" leaves it to the words of the question.
+FORMS = ("json_schema", "json_object with schema", "json_object", "none")
+
+
+def request_body(
+    request: ChatRequest, *, model: str, tokens_field: str, stream: bool, form: str = FORMS[0]
+) -> dict[str, Any]:
     """The JSON body of a request.
 
-    As `tokens_field` OpenAI wants `"max_completion_tokens"`, older servers `"max_tokens"`; a `stream` ends with the
-    usage.
+    A JSON schema is asked for in one of `FORMS`. As `tokens_field` OpenAI wants `"max_completion_tokens"`, older
+    servers `"max_tokens"`; a `stream` ends with the usage.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -39,9 +45,11 @@ def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream:
         body[tokens_field] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
-    if request.json_schema is not None:
-        schema = {"name": "answer", "schema": dict(request.json_schema), "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.json_schema is not None and form != "none":
+        schema = dict(request.json_schema)
+        named = {"name": "answer", "schema": schema, "strict": True}
+        more = {"json_schema": {"json_schema": named}, "json_object with schema": {"schema": schema}}
+        body["response_format"] = {"type": form.split()[0], **more.get(form, {})}
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
