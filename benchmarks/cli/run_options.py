@@ -80,6 +80,9 @@ class RunOptions:
     client: Annotated[str | None, option("auto, lean, openai or litellm. (default: auto)", panel=_ENDPOINT)] = None
     stream: Annotated[bool, option("Ask for answers in pieces.", "--stream", panel=_ENDPOINT)] = False
     timeout: Annotated[float | None, option("Seconds for one attempt. (default: 300)", panel=_ENDPOINT)] = None
+    wait: Annotated[
+        float | None, option("Seconds in which the server may still be started. (default: 20)", min=0, panel=_ENDPOINT)
+    ] = None
     in_flight: Annotated[int | None, option("At most so many requests at the same time.", min=1, panel=_ENDPOINT)] = (
         None
     )
@@ -152,6 +155,7 @@ class RunOptions:
             "key_env": self.key_env,
             "client": self.client,
             "timeout": self.timeout,
+            "wait": self.wait,
             "stream": self.stream or None,
         }
         limits = {

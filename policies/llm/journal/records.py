@@ -5,7 +5,8 @@ The lines of a part, by `type`:
     opened   a session began: `format`, `run` (a random name of this part), `versions`
     sent     an attempt is about to be sent: `key`, `hash`, `tokens` and `usd` at most
     failed   an attempt brought no answer: `error`; with `final` and `request`, the policy was told so
-    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache
+    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache,
+             `form` how an answer of a JSON schema was asked for
 
 `key` is [episode, agent, step, call, attempt], `hash` is `ChatRequest.digest()`.
 """
@@ -42,6 +43,7 @@ class PartReport(AnswerTotals):
         usd: US dollars, likewise.
         lost: attempts that may have been paid for and brought no answer.
         lost_usd: US dollars for them at most.
+        forms: by model, the last form in which an answer of a JSON schema was asked for.
         double: answers to a decision that another answer came first for.
     """
 
@@ -54,6 +56,7 @@ class PartReport(AnswerTotals):
     usd: float = 0.0
     lost: int = 0
     lost_usd: float = 0.0
+    forms: dict[str, str] = field(default_factory=dict)
     double: int = 0
     gaps: list[Gap] = field(default_factory=list)
 
@@ -110,9 +113,25 @@ class Answers:
         return recorded[1]
 
     def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
-        """Keep an answer, or an error's sentence, unless this decision has one, and say whether it was kept."""
-        recorded = (digest, found)
-        return self._recorded.setdefault(key, recorded) is recorded
+        """Keep an answer, or an error's sentence, unless this decision has an answer, and say whether it was kept."""
+        known = self._recorded.get(key)
+        if known is not None and isinstance(known[1], ChatReply):
+            return False
+        self._recorded[key] = (digest, found)
+        return True
+
+    def forget_refusals(self) -> None:
+        """Forget the errors that a policy was told and could not get round: they hang on the server, which may change.
+
+        Where it went on with a shorter question that was answered, the error belongs to the run.
+        """
+        answered: dict[tuple[Any, ...], int] = {}
+        for key, (_, found) in self._recorded.items():
+            if isinstance(found, ChatReply):
+                answered[key[:4]] = max(key.attempt, answered.get(key[:4], 0))
+        for key in [key for key, (_, found) in self._recorded.items() if isinstance(found, str)]:
+            if answered.get(key[:4], -1) < key.attempt:
+                del self._recorded[key]
 
 
 def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:
@@ -177,6 +196,8 @@ def _take(line: Any, report: PartReport, answers: Answers, pending: _Pending) ->
             answers.add(key, line["hash"], error["message"])
     elif kind == "answer":
         reply = ChatReply.read(line["reply"])
+        if "form" in line:
+            report.forms[line["request"]["model"]] = line["form"]
         report.tokens += line["tokens"]
         report.usd += line["usd"]
         if "from" in line:
