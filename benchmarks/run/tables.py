@@ -49,7 +49,7 @@ def read_episodes(run: Run) -> Iterator[EpisodeTables]:
     """Every finished episode, conditions in the study's order, seeds in the condition's.
 
     Raises:
-        RunError: an episode's file is damaged.
+        RunError: an episode's file is damaged, or not this run's.
     """
     there = run.finished()
     for condition in run.conditions:
@@ -132,17 +132,28 @@ def _flag_counts(events: Iterable[Event]) -> Row:
 
 
 def write_tables(run: Run) -> list[Path]:
-    """Write the run's tables as Parquet.
-
-    Returns:
-        The files: `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, and
-        `answers.parquet` if a language model played.
+    """Write the run's tables as Parquet; their files.
 
     Raises:
         RunError: an episode is damaged or a table cannot be written.
         MissingExtra: pyarrow is not installed.
     """
     need_arrow()
+    tables = make_tables(run)
+    for path, table in tables.items():
+        write_table(path, table)
+    return list(tables)
+
+
+def make_tables(run: Run) -> dict[Path, pa.Table]:
+    """The run's tables, each by the file that it belongs in.
+
+    They are `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, and `answers.parquet`
+    if a language model played.
+
+    Raises:
+        RunError: an episode is damaged.
+    """
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     for episode in read_episodes(run):
         parts[EPISODES].append(_table([episode.metrics]))
@@ -154,12 +165,11 @@ def write_tables(run: Run) -> list[Path]:
             parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
     import pyarrow as pa
 
-    written = []
-    for name, tables in parts.items():
-        if tables:
-            written.append(run.folder / f"{name}.parquet")
-            write_table(written[-1], pa.concat_tables(tables, promote_options="permissive"))
-    return written
+    return {
+        run.folder / f"{name}.parquet": pa.concat_tables(tables, promote_options="permissive")
+        for name, tables in parts.items()
+        if tables
+    }
 
 
 def _no_messages() -> pa.Table:
