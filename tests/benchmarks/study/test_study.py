@@ -290,3 +290,13 @@ def test_numbers_before_any_talk_are_the_same_with_and_without(tmp_path):
             for name in ("kbc-no-talk", "kbc-talk")
         ]
         assert first[0] == first[1]
+
+
+def test_ties_in_the_division_of_seats_go_to_the_earlier_player():
+    mix = "{mix: [{name: announcer}, {name: uniform}, {name: poisson}]}"
+    text = f"name: x\nconditions: [{{name: a, scenario: kbc, policies: {mix}, episodes: 1}}]\n"
+    (condition,) = parse_study(text, "x").conditions
+    for players, counts in ((4, (2, 1, 1)), (5, (2, 2, 1))):
+        agents = [f"player_{i}" for i in range(players)]
+        seated = [one.policy for one in assign_seats(condition, agents, np.random.default_rng(0)).values()]
+        assert tuple(seated.count(f"kbc/{name}") for name in ("announcer", "uniform", "poisson")) == counts
