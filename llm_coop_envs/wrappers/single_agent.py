@@ -12,6 +12,7 @@ import numpy as np
 
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
+from llm_coop_envs.core.waiting import run_coroutine, run_through
 from llm_coop_envs.errors import ResetNeeded, SettingsError
 from llm_coop_envs.wrappers.numeric import NumericView
 
@@ -117,12 +118,16 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
     def _one_step(self, mine: dict[str, Any]) -> tuple[float, bool, bool]:
         if self._views is None:
             raise AssertionError("reset() has been called")
-        if self._loop is None:
-            # One loop for the view's lifetime: a model's client keeps its connections in it. It is closed with the
-            # view, or at the latest when the view is collected.
-            self._loop = asyncio.new_event_loop()
-            weakref.finalize(self, self._loop.close)
-        actions = self._loop.run_until_complete(self._table.act(*self._views))
+        deciding = self._table.act(*self._views)
+        if not self._table.waits:
+            actions = run_through(deciding)
+        else:
+            if self._loop is None:
+                # One loop for the view's lifetime: a model's client keeps its connections in it. It is closed with the
+                # view, or at the latest when the view is collected.
+                self._loop = asyncio.new_event_loop()
+                weakref.finalize(self, self._loop.close)
+            actions = run_coroutine(deciding, self._loop)
         observations, rewards, terminations, truncations, infos = self.env.step({**actions, **mine})
         self._views = observations, infos
         return rewards[self.agent], terminations[self.agent], truncations[self.agent]

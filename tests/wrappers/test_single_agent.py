@@ -1,10 +1,16 @@
+import asyncio
+
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from toy import ToyEnv
 
+import llm_coop_envs
 from llm_coop_envs.errors import ResetNeeded, SettingsError
 from llm_coop_envs.policies import ScriptedPolicy
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.testing.answers import ScriptedChat
 from llm_coop_envs.wrappers import SingleAgentView
 
 
@@ -24,6 +30,58 @@ def make(numeric=False, **settings):
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")  # Gymnasium's advice on Dict spaces and render modes
 def test_gymnasium_checks_it(settings, numeric):
     check_env(make(numeric, **settings), skip_render_check=True)
+
+
+class Thinking(Twos):
+    """As `Twos`, in its own time."""
+
+    async def act(self, requests):
+        await asyncio.sleep(0.0001)
+        return await super().act(requests)
+
+
+@pytest.mark.parametrize("others", [Twos, Thinking])
+def test_it_is_played_where_an_event_loop_runs_already(others):
+    def play():
+        view = SingleAgentView(ToyEnv(levels=True), "player_1", others())
+        played = [episode(view, 5), episode(view, 6)]
+        view.close()
+        return played
+
+    async def notebook():
+        return play()
+
+    assert asyncio.run(notebook()) == play()
+
+
+def test_one_view_is_played_inside_and_outside_of_an_event_loop():
+    view = SingleAgentView(ToyEnv(levels=True), "player_1", Thinking())
+    first = episode(view, 5)
+
+    async def notebook():
+        return episode(view, 5)
+
+    assert asyncio.run(notebook()) == first == episode(view, 5)
+    view.close()
+
+
+def test_a_language_model_plays_the_others_where_an_event_loop_runs_already():
+    def play():
+        rival = LLMPolicy(ScriptedChat(), LLMSettings(model="scripted"))
+        view = SingleAgentView(llm_coop_envs.kbc_v0.parallel_env(players=3), "player_1", rival)
+        view.reset(seed=1)
+        rewards, over = [], False
+        while not over:
+            _, reward, terminated, truncated, _ = view.step({"choice": 3, "message": "me"})
+            rewards.append(reward)
+            over = terminated or truncated
+        view.close()
+        return rewards, rival.chat.requests
+
+    async def notebook():
+        return play()
+
+    assert asyncio.run(notebook()) == play()
 
 
 def episode(view, seed):
