@@ -79,6 +79,7 @@ class SlotsPolicy(ScriptedPolicy):
         settings: the episode's settings.
     """
 
+    slots_only = True
     plays: ClassVar[str]
     settings_type: ClassVar[type[ScenarioSettings]]
     settings: Any

@@ -43,7 +43,7 @@ async def play_async(
         name,
     )
     totals = np.zeros(env.n_players)
-    slots_only = all(getattr(policy, "slots_only", False) for policy in table.policies)
+    slots_only = table.slots_only
     env.begin(seed=seed)
     if on_step is not None:
         on_step(env)

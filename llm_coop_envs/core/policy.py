@@ -92,6 +92,11 @@ class Seating:
                 self.policies.append(policy)
 
     @property
+    def slots_only(self) -> bool:
+        """Whether all of them decide from slots, so that no observation need be built for them."""
+        return all(getattr(policy, "slots_only", False) for policy in self.policies)
+
+    @property
     def waits(self) -> bool:
         """Whether `act` may wait for something."""
         return any(map(waits, self.policies))
