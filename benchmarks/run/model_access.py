@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study.study import Study
 from llm_coop_envs.core.settings import check_int, plain
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import RunError, SettingsError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ModelAccess:
         from llm_coop_envs.policies.llm.journal import journal_files
 
         if self.replay is None:
-            asyncio.run(check_chat(endpoints, self.budget, self.prices))
+            run_coroutine(check_chat(endpoints, self.budget, self.prices))
         elif not journal_files(self.replay):
             raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
 

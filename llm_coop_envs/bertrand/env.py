@@ -125,6 +125,10 @@ class BertrandEnv(ScenarioEnv):
             return spaces.Discrete(self.settings.grid_points)
         return spaces.Box(min(self._floors), self._caps[0], (1,), np.float64)
 
+    def _longest_text(self) -> tuple[int, int]:
+        settings = self.settings
+        return settings.exchanges * settings.firms, (settings.history_window + settings.bins) * (5 + settings.firms)
+
     # One episode.
 
     @functools.cached_property
