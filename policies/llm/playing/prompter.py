@@ -299,6 +299,7 @@ class Prompter:
             form = "plain" if name == SUMMARY or (repair and not as_object) else settings.answers
             question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal()}
             extra = {**extra, "metadata": {"question": json.dumps(question, ensure_ascii=False)}}
+        schema = reader.object_schema(repair=repair, max_tokens=parameters.max_tokens) if as_object else None
         counts.requests += 1
         return await self.chat.ask(
             turn.key(name),
@@ -311,7 +312,7 @@ class Prompter:
                 stop=parameters.stop,
                 seed=parameters.seed,
                 reasoning_effort=parameters.reasoning_effort,
-                json_schema=reader.object_schema(repair=repair) if as_object else None,
+                json_schema=schema,
                 extra=extra,
             ),
         )
