@@ -111,7 +111,9 @@ class BertrandEnv(ScenarioEnv):
     def _set_bounds(self) -> None:
         """Price and profit scales at the extreme prices: demand falls in the own price and rises in the others'."""
         n = self.n_players
-        low, high = positions(self._floors, self.marks), positions(self._caps, self.marks)
+        # Before there are prices, 0 stands in for them.
+        low = np.minimum(positions(self._floors, self.marks), 0.0)
+        high = np.maximum(positions(self._caps, self.marks), 0.0)
         most = np.empty(n)
         for i in range(n):
             best, worst = list(self._caps), list(self._floors)
