@@ -31,6 +31,8 @@ SCRIPTED = "scripted"
 #: What a prompt is shortened to, as a share, when a provider finds it too long; and how often.
 SHORTER = 0.75
 _SHORTENINGS = 6
+#: Tokens that a word takes at most, on average, so that an answer of so many words is not cut.
+TOKENS_A_WORD = 2
 _TOO_LONG = (
     "the question is as short as it can be: let the server take longer ones, then run again to continue (every answer "
     "so far is kept, and this question is asked again)"
@@ -195,7 +197,13 @@ class Prompter:
         if turn.persona is not None and turn.round >= self.settings.persona_from:
             own = turn.persona.text(call.name)
         both = " ".join(text for text in (persona, own) if text)
-        return {**slots, **call.nothing_left_out, "answer_as": self.settings.answers, "persona": both, **more}
+        tokens = self.settings.parameters_for(self.prompts.scenario, call.name).max_tokens
+        shared = {
+            "answer_as": self.settings.answers,
+            "answer_words": None if tokens is None else max(1, tokens // TOKENS_A_WORD),
+            "persona": both,
+        }
+        return {**slots, **call.nothing_left_out, **shared, **more}
 
     async def prompt(
         self, turn: Turn, call: Call, facts: Mapping[str, Any], counts: CallCounts, *, limit: int | None = None
