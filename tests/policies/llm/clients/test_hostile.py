@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import json
 import tracemalloc
 
@@ -20,6 +21,11 @@ WAYS = [
     pytest.param({"client": "lean", "stream": True}, id="lean-stream"),
     pytest.param({"client": "openai"}, id="openai"),
     pytest.param({"client": "openai", "stream": True}, id="openai-stream"),
+    pytest.param(
+        {"client": "litellm"},
+        id="litellm",
+        marks=pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not installed"),
+    ),
 ]
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
