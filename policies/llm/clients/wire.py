@@ -14,6 +14,7 @@ from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 
 LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
 LONGEST_STREAM = 4 * LONGEST_REPLY  # of which most is not the answer
+LONGEST_ERROR = 64 * 1024
 # Of the terms of a reply that are recorded as they came: longer ones are no names.
 _LONGEST_NAME = 200
 # Bodies arrive unpacked, because that is what is asked for; a server may pack them all the same.
@@ -93,6 +94,16 @@ async def limited(parts: AsyncIterable[bytes], where: str, most: int = LONGEST_R
         if size > most:
             raise too_long(where)
         yield part
+
+
+async def beginning(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """What of an error's body anybody reads."""
+    left = LONGEST_ERROR
+    async for part in parts:
+        yield part[:left]
+        left -= len(part)
+        if left <= 0:
+            return
 
 
 def load_body(raw: bytes, where: str) -> Any:
