@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, fail, sentences
+from llm_coop_envs.core.quoting import harmless
 
 
 @sentences
@@ -35,9 +36,9 @@ def journal_command(
     reports = read_run(folder)
     for report in reports:
         for sentence in describe(report):
-            typer.echo(sentence)
+            typer.echo(harmless(sentence))
     changed = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
     for sentence in changed:
-        typer.echo(sentence)
+        typer.echo(harmless(sentence))
     if (changed and not salvage) or any(report.damage for report in reports):
         raise typer.Exit(EXIT_ERROR)

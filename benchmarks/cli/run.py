@@ -68,7 +68,7 @@ def run_command(
                 plan,
                 folder,
                 workers=workers or usable_cores(),
-                command=scrub(shlex.join(parts)),
+                command=again,
                 watcher=watcher,
                 access=access,
             )

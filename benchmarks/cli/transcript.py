@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, fail, note, sentences
+from llm_coop_envs.core.quoting import harmless
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.transcript import Exchange
@@ -53,8 +54,6 @@ def transcript_command(
 
 
 def _shown(exchange: Exchange, answers: bool) -> str:
-    from llm_coop_envs.policies.llm.transcript import harmless
-
     key = exchange.key
     again = f", attempt {key.attempt}" if key.attempt else ""
     lines = [f"== step {key.step}, {harmless(key.agent)}: {key.call}{again}"]
@@ -74,6 +73,4 @@ def _shown(exchange: Exchange, answers: bool) -> str:
 
 def _quoted(text: str) -> str:
     """Every line behind a bar, so that no text can look like the transcript's own lines."""
-    from llm_coop_envs.policies.llm.transcript import harmless
-
     return "\n".join(_BAR + line for line in harmless(text).split("\n"))

@@ -167,7 +167,7 @@ async def _play(
 ) -> Result:
     condition = game.condition
     env = condition.spec.environment(record=True, **condition.settings)
-    seating, deciding = episode_randomness(game.study.seed, condition.name, game.seed).spawn(2)
+    seating, deciding = episode_randomness(game.study.seed, condition.streams, game.seed).spawn(2)
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
     made: dict[int, tuple[str, Policy]] = {}
     for player in players.values():

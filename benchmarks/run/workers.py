@@ -21,6 +21,7 @@ from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.registry import register, registered
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import write_whole
 
@@ -183,7 +184,7 @@ def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task) -> Finished:
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
-        played = loop.run_until_complete(play_episode(run.manifest["seed"], condition, seed))
+        played = run_coroutine(play_episode(run.manifest["seed"], condition, seed), loop)
         files = run.write_events(condition.name, seed, played)
     except RunError:
         raise

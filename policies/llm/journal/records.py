@@ -5,7 +5,8 @@ The lines of a part, by `type`:
     opened   a session began: `format`, `run` (a random name of this part), `versions`
     sent     an attempt is about to be sent: `key`, `hash`, `tokens` and `usd` at most
     failed   an attempt brought no answer: `error`; with `final` and `request`, the policy was told so
-    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache
+    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache,
+             `form` how an answer of a JSON schema was asked for
 
 `key` is [episode, agent, step, call, attempt], `hash` is `ChatRequest.digest()`.
 """
@@ -25,6 +26,8 @@ from llm_coop_envs.policies.llm.journal.questions import difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
 
 FORMAT = 1
+# In the table of answers an error is a JSON text, an answer an object.
+_IS_ERROR = "substr(answers.found, 1, 1) = x'22'"
 
 _Pending = dict[tuple[Any, ...], list[tuple[int, float]]]
 
@@ -44,6 +47,7 @@ class PartReport(AnswerTotals):
         usd: US dollars, likewise.
         lost: attempts that may have been paid for and brought no answer.
         lost_usd: US dollars for them at most.
+        forms: by model, the last form in which an answer of a JSON schema was asked for.
         double: answers to a decision that another answer came first for.
     """
 
@@ -56,6 +60,7 @@ class PartReport(AnswerTotals):
     usd: float = 0.0
     lost: int = 0
     lost_usd: float = 0.0
+    forms: dict[str, str] = field(default_factory=dict)
     double: int = 0
     gaps: list[Gap] = field(default_factory=list)
 
@@ -123,12 +128,30 @@ class Answers:
         return ChatReply.read(found)
 
     def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
-        """Keep an answer, or an error's sentence, unless this decision has one, and say whether it was kept."""
+        """Keep an answer, or an error's sentence, unless this decision has an answer, and say whether it was kept."""
         packed = dumps(found if isinstance(found, str) else found.plain())
-        return (
-            self._execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", dumps(tuple(key)), digest, packed).rowcount
-            == 1
+        kept = self._execute(
+            "INSERT INTO answers VALUES (?, ?, ?) ON CONFLICT(key) DO UPDATE SET digest = excluded.digest, "
+            f"found = excluded.found WHERE {_IS_ERROR}",
+            *(dumps(tuple(key)), digest, packed),
         )
+        return kept.rowcount == 1
+
+    def forget_refusals(self) -> None:
+        """Forget the errors that a policy was told and could not get round: they hang on the server, which may change.
+
+        Where it went on with a shorter question that was answered, the error belongs to the run.
+        """
+        refused = [tuple(loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
+        answered = {key[:4]: -1 for key in refused}
+        if refused:
+            for (packed,) in self._execute(f"SELECT key FROM answers WHERE NOT {_IS_ERROR}"):
+                key = tuple(loads(packed))
+                if key[:4] in answered:
+                    answered[key[:4]] = max(answered[key[:4]], key[4])
+        for key in refused:
+            if answered[key[:4]] < key[4]:
+                self._execute("DELETE FROM answers WHERE key = ?", dumps(key))
 
     def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
         try:
@@ -202,6 +225,8 @@ def _take(line: Any, report: PartReport, answers: Answers, pending: _Pending) ->
             answers.add(key, line["hash"], error["message"])
     elif kind == "answer":
         reply = ChatReply.read(line["reply"])
+        if "form" in line:
+            report.forms[line["request"]["model"]] = line["form"]
         report.tokens += line["tokens"]
         report.usd += line["usd"]
         if "from" in line:

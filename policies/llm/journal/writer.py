@@ -92,12 +92,14 @@ class Journal:
         tokens: int,
         usd: float,
         source: str | None = None,
+        form: str | None = None,
     ) -> None:
         """Record an answer, with what is counted against the budget; returns when it is on the disk.
 
-        `digest` is the question's hash, `source` is `"cache"` if nobody was asked.
+        `digest` is the question's hash, `source` is `"cache"` if nobody was asked, `form` is how an answer of a JSON
+        schema was asked for.
         """
-        more = {} if source is None else {"from": source}
+        more = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
         line = self._line(
             "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **more
         )
@@ -132,6 +134,7 @@ class Journal:
         for report in reports:
             if report.damage is not None:
                 raise JournalError(report.damage)
+        self.answers.forget_refusals()
         own = next(report for report in reports if report.path == self.path)
         if own.torn is not None:
             aside = set_aside(self.path, own.torn)
