@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -46,10 +48,10 @@ def write_report(
     need_matplotlib()
     run = open_run(folder)
     there = len(run.finished())
-    if not run.complete and not partial:
+    if not partial and (there < run.total or not run.complete):
         raise RunError(
-            f"{folder}: is not complete ({there} of {run.total} episodes); continue it with '{_commands(run)[0]}', "
-            "or report on what is there with --partial"
+            f"{folder}: {'was complete, and episodes are gone' if run.complete else 'is not complete'} ({there} of "
+            f"{run.total} episodes); continue it with '{_commands(run)[0]}', or report on what is there with --partial"
         )
     if there == 0:
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
@@ -84,6 +86,7 @@ def _render_page(
         lstrip_blocks=True,
     )
     manifest = run.manifest
+    style = "\n" + (Path(__file__).parent / "page.css").read_text(encoding="utf-8").rstrip("\n") + "\n"
     invalid = {} if answers is None else answers.invalid
     cut_off = {} if answers is None else answers.cut_off
     tables: dict[str, list[ReportTable]] = {}
@@ -115,9 +118,16 @@ def _render_page(
             for paper in dict.fromkeys(paper for section in sections for paper in section.papers)
             if any(paper.short in text for text in texts)
         ],
-        study_text=_study_text(run),
-        style=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
+        study_text=run.study_text,
+        faults=[*run.mixed(), *run.changed()],
+        policy=f"default-src 'none'; img-src data:; style-src 'sha256-{_sha256(style)}'",
+        style=style,
     )
+
+
+def _sha256(text: str) -> str:
+    """A hash as a content security policy writes it."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _commands(run: Run) -> list[str]:
@@ -166,10 +176,3 @@ def _seeds_text(seeds: Sequence[int]) -> str:
         return f"{seeds[0]} to {seeds[-1]}"
     shown = ", ".join(str(seed) for seed in seeds[:20])
     return shown if len(seeds) <= 20 else f"{shown}, … ({len(seeds)})"
-
-
-def _study_text(run: Run) -> str:
-    try:
-        return (run.folder / "study.yaml").read_text(encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{run.folder / 'study.yaml'}: cannot be read ({error.strerror})") from error

@@ -56,6 +56,10 @@ class ModelAccess:
             raise SettingsError(
                 "sample", self.sample, "says which shared answer to take; it needs a cache, --cache DIR"
             )
+        if self.part is not None:
+            from llm_coop_envs.policies.llm.journal import check_part
+
+            check_part(self.part)
         if self.replay is not None and self.part is not None:
             raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
 
@@ -110,6 +114,13 @@ class ModelAccess:
             sample=self.sample,
             notify=notify,
         )
+
+    def journal(self, folder: Path) -> list[Path]:
+        """The files of a run's journal that this process writes."""
+        from llm_coop_envs.policies.llm.journal import journal_files
+
+        own = self.part or MAIN
+        return [path for path in journal_files(folder) if self.replay is None and path.name.split(".", 1)[0] == own]
 
     def describe(self, endpoints: list[Endpoint]) -> dict[str, Any]:
         """What a session's record says; no key."""

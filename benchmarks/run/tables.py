@@ -50,7 +50,7 @@ def read_episodes(run: Run) -> Iterator[EpisodeTables]:
     """Every finished episode, conditions in the study's order, seeds in the condition's.
 
     Raises:
-        RunError: an episode's file is damaged.
+        RunError: an episode's file is damaged, or not this run's.
     """
     there = run.finished()
     for condition in run.conditions:
@@ -151,18 +151,29 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
 
 
 def write_tables(run: Run) -> list[Path]:
-    """Write the run's tables as Parquet.
-
-    Returns:
-        The files: `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario,
-        `answers.parquet` if a language model played, and `episodes_without_flagged.parquet`, all episodes measured
-        without the choices that were flagged, if any were.
+    """Write the run's tables as Parquet; their files.
 
     Raises:
         RunError: an episode is damaged or a table cannot be written.
         MissingExtra: pyarrow is not installed.
     """
     need_arrow()
+    tables = make_tables(run)
+    for path, table in tables.items():
+        write_table(path, table)
+    return list(tables)
+
+
+def make_tables(run: Run) -> dict[Path, pa.Table]:
+    """The run's tables, each by the file that it belongs in.
+
+    They are `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, `answers.parquet` if
+    a language model played, and `episodes_without_flagged.parquet`, all episodes measured without the choices that were
+    flagged, if any were.
+
+    Raises:
+        RunError: an episode is damaged.
+    """
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     unflagged = []
     for episode in read_episodes(run):
@@ -180,12 +191,11 @@ def write_tables(run: Run) -> list[Path]:
             parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
     import pyarrow as pa
 
-    written = []
-    for name, tables in parts.items():
-        if tables:
-            written.append(run.folder / f"{name}.parquet")
-            write_table(written[-1], pa.concat_tables(tables, promote_options="permissive"))
-    return written
+    return {
+        run.folder / f"{name}.parquet": pa.concat_tables(tables, promote_options="permissive")
+        for name, tables in parts.items()
+        if tables
+    }
 
 
 def _no_messages() -> pa.Table:

@@ -233,8 +233,8 @@ MEASURES = Measures(
         "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
         "joint-profit price (1), cut at both ends (EconEvals, arXiv 2503.18825); missing if they were not played.",
         "price_index_last": f"As collusiveness_index, over the last {LAST_ROUNDS} rounds.",
-        "together_share": "Share of the rounds in which prices were close to each other between Nash and joint-profit "
-        "price, 0 to 1 (Wu et al. 2024; how close is a setting).",
+        "together_share": "Share of the rounds in which prices were close to each other, above Nash and up to the "
+        "joint-profit price, 0 to 1 (Wu et al. 2024; how close, and how far above Nash, are settings).",
         "together_longest": "Longest run of rounds as in together_share, a count from 0.",
         "together_from": "Round from which all rounds are as in together_share, from 1; missing if the last is not.",
         "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "

@@ -82,6 +82,7 @@ class Endpoint(Settings):
             `LLM_COOP_API_KEY` for a `base_url`, so that OpenAI's key is never sent elsewhere unasked; litellm
             finds each provider's own variables.
         timeout: seconds for one attempt, from sending to the whole answer.
+        wait: seconds in which a server that has not answered anything yet may still be started.
         stream: ask for answers in pieces; for gateways that cut silent connections. Not through litellm, which ends a
             stream that broke off as if it were complete.
         tokens_field: how the answer's longest length is sent: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
@@ -95,6 +96,7 @@ class Endpoint(Settings):
     client: str = "auto"
     key_env: str | None = None
     timeout: float = 300.0
+    wait: float = 20.0
     stream: bool = False
     tokens_field: str = "auto"
     limits: Limits = field(default_factory=Limits)
@@ -109,6 +111,7 @@ class Endpoint(Settings):
         check_choice(self, "client", CLIENTS)
         check_choice(self, "tokens_field", ("auto", "max_tokens", "max_completion_tokens"))
         check_number(self, "timeout", 0, above=True)
+        check_number(self, "wait", 0)
         check_bool(self, "stream")
         if self.stream and self.kind == "litellm":
             raise SettingsError("stream", True, "is not possible through litellm; use the client 'openai' or 'lean'")
@@ -190,7 +193,9 @@ def _check_url(url: object) -> None:
         sound = sound and (parts is None or parts.port is None or math.isfinite(parts.port))
     except ValueError:
         parts, sound = None, False
-    if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
+    secret = parts is not None and (parts.username or parts.password or parts.query or parts.fragment)
+    # What cannot be taken apart may hold one anywhere.
+    if secret or (not sound and any(sign in str(url) for sign in "@?#")):
         # The address is not shown, because what is wrong with it may be a secret.
         raise SettingsError(
             "base_url", "[hidden]", f"{why}, without user, password, '?' or '#'; keys come from key_env"

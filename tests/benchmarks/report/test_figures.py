@@ -3,7 +3,7 @@ import shutil
 
 import numpy as np
 import pytest
-from small import ALL, events_in, llm_coop, small_study
+from small import ALL, events_in, llm_coop, small_study, write_manifest
 
 from llm_coop_envs.benchmarks.report import grids
 from llm_coop_envs.benchmarks.report import q_learning_figures as q_learning
@@ -171,7 +171,7 @@ def with_temperatures(folder, values):
         for _, players in condition["seats"]:
             for player in players:
                 player["options"] = {"parameters": {"kbc": {"temperature": value}}}
-    (folder / "run.json").write_text(json.dumps(manifest))
+    write_manifest(folder, manifest)
 
 
 def test_conditions_by_temperature(everything, tmp_path):

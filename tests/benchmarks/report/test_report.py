@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small import ALL, KBC, contents, events_in, small_study
+from small import ALL, KBC, contents, events_in, record_again, small_study, write_manifest
 
 from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.figures import draw_figures
@@ -212,6 +212,7 @@ def say(folder, message):
             if event["type"] == "message":
                 event["text"] = message
         path.write_bytes(pack_lines([header, *events]))
+    record_again(folder)
 
 
 def test_messages_are_data_never_markup(everything, tmp_path):
@@ -244,8 +245,7 @@ def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(everything, folder)
     events_in(folder)[0].unlink()
-    manifest = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
+    write_manifest(folder, status="interrupted")
     with pytest.raises(RunError, match=r"not complete \(11 of 12 episodes\).*everything\.yaml -o .*--partial"):
         write_report(folder)
     assert not (folder / "report").exists()
@@ -303,6 +303,7 @@ def test_episodes_that_ended_before_a_round_are_no_error(everything, tmp_path, w
         if path.parent.match(which):
             header, *events = read_lines(path)
             path.write_bytes(pack_lines([header, *(e for e in events if e["type"] in ("start", "end"))]))
+    record_again(folder)
     assert write_report(folder).is_file()
     only = ("evacuation-escapes", "bertrand-prices", "kbc-choices", "seeds")
     outcome = draw_figures(folder, formats=("png",), only=only)
@@ -385,21 +386,39 @@ def test_interval_cells():
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_page_fits_the_screen(reported, tmp_path, width):
     """In a real browser nothing sticks out sideways, and the pictures are drawn."""
-    probe = tmp_path / "probe.html"
-    script = (
-        "<script>addEventListener('load', () => { const r = document.documentElement; const images = "
-        "[...document.images].every(i => i.naturalWidth > 100); "
-        "document.title = `wide ${r.scrollWidth <= r.clientWidth} images ${images}`; })</script>"
-    )
     # Headless Chromium windows are at least 500 pixels wide; a frame can be as narrow as a phone.
-    probe.write_text(reported.read_text(encoding="utf-8").replace("</body>", f"{script}</body>"), encoding="utf-8")
     outer = tmp_path / "outer.html"
     outer.write_text(
-        f"<iframe src='probe.html' style='width:{width}px;height:900px;border:0' "
-        "onload='document.title = this.contentDocument.title'></iframe>"
+        f"<iframe src='{reported.as_uri()}' style='width:{width}px;height:900px;border:0'></iframe>"
+        "<script>document.querySelector('iframe').onload = event => {"
+        "const page = event.target.contentDocument, r = page.documentElement;"
+        "const images = [...page.images].every(i => i.naturalWidth > 100);"
+        "const style = getComputedStyle(page.querySelector('main')).maxWidth !== 'none';"
+        "document.title = `wide ${r.scrollWidth <= r.clientWidth} images ${images} style ${style}`; }</script>"
     )
     dumped = browse(outer, tmp_path, "--dump-dom", "--allow-file-access-from-files")
-    assert "<title>wide true images true</title>" in dumped
+    assert "<title>wide true images true style true</title>" in dumped
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_nothing_that_got_into_a_page_runs_or_asks_elsewhere(reported, tmp_path):
+    evil = (
+        "<script>document.title += ' script'</script><img src='data:,' onerror=\"document.title += ' handler'\">"
+        "<style>title { display: block }</style><p id='styled' style='position: fixed'>x</p>"
+        "<iframe src='data:text/html,x' onload=\"document.title += ' frame'\"></iframe>"
+    )
+    text = reported.read_text(encoding="utf-8").replace("</body>", f"{evil}</body>")
+    policy = re.search(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", text).group()
+    for name, content in (("guarded", text), ("open", text.replace(policy, ""))):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "page.html").write_text(content, encoding="utf-8")
+        dumped = browse(folder / "page.html", folder, "--dump-dom")
+        (title,) = re.findall("<title>(.*?)</title>", dumped)
+        assert [word for word in ("script", "handler") if word in title] == (
+            [] if name == "guarded" else ["script", "handler"]
+        )
 
 
 def browse(path: Path, folder: Path, *options: str) -> str:
