@@ -85,7 +85,7 @@ def fixed(value: float, decimals: int = 1) -> str:
 
 
 def decimals_for(values: Sequence[float]) -> int:
-    """How many decimals show two or three digits of the largest of some numbers, 6 at most; none if all are integers."""
+    """How many decimals show two or three digits of the largest of some numbers; none if all are integers."""
     largest = max(abs(value) for value in values)
     if largest >= 100 or all(value == int(value) for value in values):
         return 0
