@@ -59,8 +59,8 @@ class Deviations(Settings):
     """
 
     about: ClassVar[Mapping[str, str]] = {
-        "lasting_from": f"Round from which prices stay together to the end, for {WINDOW} rounds or more, from 1; missing "
-        "if they do not.",
+        "lasting_from": f"Round from which prices stay together to the end, for {WINDOW} rounds or more, from 1; "
+        "missing if they do not.",
         "end_price": f"Mean price over the cycle that play ends in, or the last {LAST} rounds without one.",
         "end_place": "Place of end_price between Nash (0) and joint-profit price (1); below and above possible.",
         "end_gain": "As profit_gain, over the rounds of end_price.",
