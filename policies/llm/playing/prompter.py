@@ -13,6 +13,8 @@ from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
+from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
+from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.llm.playing.calls import Call
 from llm_coop_envs.policies.llm.playing.context_window import shorten
@@ -364,7 +366,7 @@ class _Question(Generic[T]):
         values = {
             **reader.legal(),
             "kind": reader.kind,
-            "answer": Note(self._turn.round, reply.text[:4000]),
+            "answer": Note(self._turn.round, shorten_answer(without_tokens(reply.text)[0])),
             "answer_as": "json" if prompter.settings.answers == "json" else "plain",
             "key": reader.key,
         }

@@ -163,7 +163,7 @@ def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[
         word: an option's name in the prompt's language.
     """
     if isinstance(question, Options):
-        options = tuple((one.choice, one.letter, one.name, one.aliases) for one in question.options)
+        options = tuple((one.choice, one.letter, one.name, one.spellings) for one in question.options)
         return _option_reader(question.name, options, question.known, word)
     # Answers name the six digits that texts show.
     allowed = tuple(float(f"{number:.6g}") for _, number in question.listed)
