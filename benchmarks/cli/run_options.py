@@ -95,7 +95,7 @@ class RunOptions:
     ] = None
     prices: Annotated[
         Path | None,
-        option("A YAML file of prices per million tokens. (default: litellm's table)", panel=_ANSWERS),
+        option("A YAML file of prices per million tokens, before litellm's table and the shipped one.", panel=_ANSWERS),
     ] = None
     replay: Annotated[
         Path | None, option("A run folder whose journal answers; nobody is asked, no key needed.", panel=_ANSWERS)

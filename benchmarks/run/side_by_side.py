@@ -176,12 +176,12 @@ class SideBySide:
         started = time.perf_counter()
         try:
             played = await play_episode(run.manifest["seed"], condition, seed, chat)
-            run.write_events(condition.name, seed, played)
+            files = run.write_events(condition.name, seed, played)
         except LlmCoopError:
             raise
         except Exception as error:
             raise failure(run, condition, seed, error) from error
-        self._done(Finished(task=task, seconds=time.perf_counter() - started))
+        self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
 
     async def _tick(self, chat: OpenChat) -> None:
         while True:

@@ -15,11 +15,16 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
-from llm_coop_envs.core.settings import ScenarioSettings, check_int, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000
+
+ABOVE_NASH, FROM_NASH = "above_nash", "from_nash"
+NASH_PLAY = 0.1
+"""Up to this place on the scale from Nash (0) to joint profit (1) a price is Nash play. The papers give no number; the
+published runs end at 0.5 and above."""
 
 # The authors' code writes its two slopes in these decimals (about 1/150 and 1/300). They lie a hair below the
 # fractions, so that profits which are integers on paper are not truncated to the number below.
@@ -34,6 +39,15 @@ _TEAM_UP_PROTOCOL: dict[str, Any] = {
     "force_first_price": True,
     "price_floor": "cost",
     "price_cap": 14.0,
+}
+_TEAM_UP_LINEAR: dict[str, Any] = {
+    **_TEAM_UP_PROTOCOL,
+    "demand": "linear",
+    "quality": 14.0,
+    "beta": _TEAM_UP_BETA,
+    "d": _TEAM_UP_D,
+    "truncate_profit": True,
+    "statistics": "planning_rounds",
 }
 _FISH: dict[str, Any] = {
     "scale": 100.0,
@@ -54,7 +68,8 @@ class BertrandSettings(ScenarioSettings):
     `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
 
     Attributes:
-        firms: how many firms, 2 or more.
+        firms: how many firms. One is a monopoly (Fish et al., preliminary test): it needs `talk=False`, its Nash price
+            is the monopoly price, and prices and profits are measured as shares of the monopoly's.
         cost: cost of one unit; a number, or one per firm (Calvano et al.: 1; Wu et al.: 2).
         quality: `a` of both demand systems; a number, or one per firm (Calvano et al.: 2; Wu et al., linear:
             14).
@@ -70,7 +85,8 @@ class BertrandSettings(ScenarioSettings):
             the same.
         prices: `"grid"` (a choice is the index of a price) or `"continuous"` (a choice is the price).
         grid_points: points of the grid (Calvano et al.: m = 15).
-        grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1).
+        grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1); with one
+            firm, beyond cost and monopoly price.
         benchmark_decimals: round Nash and joint-profit price to so many decimals before grid and gain are
             computed (Calvano et al. used inputs with 5); `None` keeps them exact.
         initial_prices: prices before the first round: `None`, `"random"` (uniform; Calvano et al.'s first
@@ -100,13 +116,16 @@ class BertrandSettings(ScenarioSettings):
         exchanges: how often everyone speaks before prices are set (Wu et al.: 3).
         opener: who speaks first: `"shuffled"` anew each round (Wu et al.) or `"fixed"`.
         rounds: the episode is cut after so many rounds (Wu et al.: 1200; Fish et al.: 300).
-        collusion_window: the episode ends after so many consecutive rounds with all prices between Nash and
-            joint-profit price and close to each other (Wu et al., text: 200); 0 never ends it.
+        collusion_window: the episode ends after so many consecutive rounds with all prices above Nash, not above
+            joint-profit price, and close to each other (Wu et al., text: 200); 0 never ends it.
         collusion_tolerance: what close means: the largest distance between firms, as a share of the distance
             from Nash to joint-profit price. The papers give no number; 0.1 is 0.2 in the market of Wu et al.
             and little more than one step of Calvano et al.'s grid.
-        collusion_margin: how far above Nash all prices must be, as a share of the same distance. The published words
-            ask for nothing (0), so that play at the Nash prices counts as well; set it above 0 to leave that out.
+        collusion_margin: how far above Nash all prices must be. `"above_nash"` leaves Nash play out (Wu et al. observe
+            no collusion at the equilibrium price): 0.1 of the distance from Nash to joint-profit price, and on a grid
+            half a step more, so that its prices on either side of Nash are out. `"from_nash"` counts Nash prices in, as
+            the interval of the published definition, taken alone, does. A number is a share of the same distance.
+            From a number, and from Nash, half a step of a grid is taken off: the grid price nearest to it counts.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -128,24 +147,19 @@ class BertrandSettings(ScenarioSettings):
             "scale": 2102.091125663222,
         },
         # The market in the code published with Wu et al. 2024: q = 1400 - 200 p + 100 r.
-        "team_up_linear": {
-            **_TEAM_UP_PROTOCOL,
-            "demand": "linear",
-            "quality": 14.0,
-            "beta": _TEAM_UP_BETA,
-            "d": _TEAM_UP_D,
-            "truncate_profit": True,
-            "statistics": "planning_rounds",
-        },
+        "team_up_linear": _TEAM_UP_LINEAR,
+        # Wu et al. 2024, Figure 6c: the talk ends after round 400; 600 rounds are shown.
+        "team_up_talk_stopped": {**_TEAM_UP_LINEAR, "talk_until": 400, "collusion_window": 0, "rounds": 600},
         # Fish et al. 2024; the same three units in EconEvals 2025. `fish` takes any price_unit.
         "fish": _FISH,
         "fish_1": _FISH,
         "fish_3_2": {**_FISH, "price_unit": 3.2},
         "fish_10": {**_FISH, "price_unit": 10.0},
+        "fish_monopoly": {**_FISH, "firms": 1},
     }
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "firms": (2, MAX_FIRMS),
+        "firms": (1, MAX_FIRMS),
         "outside": (-math.inf, math.inf),
         "grid_points": (2, MAX_GRID_POINTS),
         "grid_margin": (0, math.inf),
@@ -157,7 +171,6 @@ class BertrandSettings(ScenarioSettings):
         "rounds": (1, math.inf),
         "collusion_window": (0, math.inf),
         "collusion_tolerance": (0, math.inf),
-        "collusion_margin": (0, 1),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "demand": ("logit", "linear"),
@@ -198,17 +211,23 @@ class BertrandSettings(ScenarioSettings):
     rounds: int = 1200
     collusion_window: int = 200
     collusion_tolerance: float = 0.1
-    collusion_margin: float = 0.0
+    collusion_margin: str | float = ABOVE_NASH
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
         super().__post_init__()
+        if self.firms == 1 and self.talk:
+            raise SettingsError("talk", True, "a single firm has nobody to talk to; set talk=False")
         for name in ("cost", "quality"):
             self._per_firm(name)
         for name in ("mu", "scale", "price_unit", "beta"):
             check_number(self, name, 0.0, above=True)
         check_number(self, "d", 0.0, self.beta, above=True)
         check_int(self, "benchmark_decimals", 0, 15, optional=True)
+        if isinstance(self.collusion_margin, str):
+            check_choice(self, "collusion_margin", (ABOVE_NASH, FROM_NASH))
+        else:
+            check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
 
     def _per_firm(self, name: str) -> None:
@@ -285,21 +304,23 @@ class BertrandSettings(ScenarioSettings):
     def band(self) -> Band:
         """When a round's prices count as held together.
 
-        On a grid half a step is added on both sides, so that the grid prices nearest to Nash and joint profit are
-        inside.
+        On a grid half a step is added above, so that the grid price nearest to joint profit is inside.
         """
-        half = 0.0
+        half, margin = 0.0, self.collusion_margin
         if self.prices == "grid":
             half = (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1) / 2.0
-        return Band(low=self.collusion_margin - half, high=1.0 + half, tolerance=self.collusion_tolerance)
+        named = {ABOVE_NASH: NASH_PLAY + half, FROM_NASH: -half}
+        low = named[margin] if isinstance(margin, str) else margin - half
+        return Band(low=low, high=1.0 + half, tolerance=self.collusion_tolerance)
 
     @property
     def grids(self) -> tuple[tuple[float, ...], ...]:
         """Each firm's grid of prices (whether or not `prices` is `"grid"`)."""
         marks = self.marks
+        lowest = marks.nash if self.firms > 1 else self.market.cost
         return tuple(
             price_grid(low, high, self.grid_points, self.grid_margin)
-            for low, high in zip(marks.nash, marks.joint, strict=True)
+            for low, high in zip(lowest, marks.joint, strict=True)
         )
 
     @property

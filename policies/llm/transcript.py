@@ -24,12 +24,13 @@ class Exchange:
     error: str = ""
 
 
-def read_episode(folder: Path, episode: str) -> list[Exchange]:
+def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> list[Exchange]:
     """An episode's questions and answers: step by step, in a step player by player, each player's own in order.
 
     Args:
         folder: the run's folder.
         episode: the episode's name, `"condition/seed"`.
+        gaps: gets a sentence on everything in the journal that cannot be read.
 
     Raises:
         JournalError: there is no journal, or the episode is not in it.
@@ -38,7 +39,7 @@ def read_episode(folder: Path, episode: str) -> list[Exchange]:
         raise JournalError(f"{folder}: holds no journal; give the folder of a run that asked a model")
     found: dict[RequestKey, Exchange] = {}
     names: set[str] = set()
-    for key, line in read_questions(folder):
+    for key, line in read_questions(folder, gaps):
         names.add(key.episode)
         if key.episode == episode and (key not in found or found[key].reply is None):
             found[key] = Exchange(

@@ -69,7 +69,9 @@ def test_the_state():
         {"preset": "team_up_linear"},
         {"preset": "team_up"},
         {"preset": "calvano"},
-        {"cost": (0.2, 1.5)},
+        pytest.param({"cost": (0.2, 1.5)}, marks=pytest.mark.filterwarnings("ignore:firm_1 earns")),
+        {"firms": 1},
+        {"firms": 1, "prices": "grid"},
         {"demand": "linear", "firms": 4, "clamp_demand": True},
         {"demand": "linear", "d": 1.0},
     ],
@@ -172,7 +174,7 @@ def test_the_record():
     assert start["nash_profit"] == list(env.marks.nash_profit)
     assert start["joint_profit"] == list(env.marks.joint_profit)
     assert start["cost"] == [2.0, 2.0]
-    assert start["band"] == [0.0, 1.0, 0.1]
+    assert start["band"] == [0.1, 1.0, 0.1]
     assert start["initial_prices"] == [3.0, 4.0]
     assert json.loads(json.dumps(env.events)) == env.events
 

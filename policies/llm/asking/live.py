@@ -20,7 +20,7 @@ from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger
 from llm_coop_envs.policies.llm.asking.cache import Cache
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import Clock, Dispatcher, Job
-from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, likely_prompt_tokens
+from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, how_to_price, likely_prompt_tokens
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, NotInJournal, RequestKey, RunStopped
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
@@ -54,7 +54,8 @@ async def open_chat(
         folder: the run's folder; its journal is made, or continued.
         endpoints: where the run's models are; a request goes to the one with its `model`.
         budget: what may be used.
-        prices: a file of prices, see `PriceList.load`; without it litellm's table, where that is installed.
+        prices: a file of prices, see `PriceList.load`; what it leaves out is looked up in litellm's table, where that
+            is installed, and in the one shipped here.
         part: which part of the run this process writes; the budget covers this part.
         replay: a run's folder to answer from; then nothing is asked, and `folder` is not touched.
         cache: a folder of answers shared between runs, see `Cache`.
@@ -280,7 +281,7 @@ def _check(endpoints: Sequence[Endpoint], budget: Budget, prices: dict[str, Pric
     if budget.usd is not None:
         for model, price in prices.items():
             if price is None:
-                why = f"the price of {model} is not known, so dollars cannot be counted; give its price with --prices, "
+                why = f"the price of {model} is not known, so dollars cannot be counted; {how_to_price(model)}, "
                 raise SettingsError("budget", budget.usd, f"{why}or use --max-calls or --max-tokens instead")
 
 

@@ -24,9 +24,10 @@ class Client(ABC):
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.form = wire.FORMS[0]
+        # Hosted models are not asked for bounds, which most providers refuse.
+        self.form = wire.FORMS[1 if endpoint.base_url is None or endpoint.is_openai else 0]
         self._endpoint = endpoint
-        self._refused: set[str] = set()
+        self._refused = set(wire.FORMS[: wire.FORMS.index(self.form)])
         self._answered = False
 
     async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
@@ -23,7 +23,9 @@ _PIECE = 1 << 20
 
 
 # How an answer of a JSON schema can be asked for, the strictest first; "none" leaves it to the words of the question.
-FORMS = ("json_schema", "json_object with schema", "json_object", "none")
+# Bounds of numbers and lengths are not in the part of JSON Schema that all providers take.
+FORMS = ("json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
+_BOUNDS = ("minimum", "maximum", "maxLength")
 
 
 def request_body(
@@ -47,15 +49,22 @@ def request_body(
     if request.stop:
         body["stop"] = list(request.stop)
     if request.json_schema is not None and form != "none":
-        schema = dict(request.json_schema)
+        schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
         named = {"name": "answer", "schema": schema, "strict": True}
-        more = {"json_schema": {"json_schema": named}, "json_object with schema": {"schema": schema}}
-        body["response_format"] = {"type": form.split()[0], **more.get(form, {})}
+        kind, _, with_schema = form.partition(" ")
+        more = {"json_schema": named} if kind == "json_schema" else {"schema": schema} if with_schema else {}
+        body["response_format"] = {"type": kind, **more}
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
     body.update(request.extra)
     return body
+
+
+def _without_bounds(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return schema
+    return {name: _without_bounds(value) for name, value in schema.items() if name not in _BOUNDS}
 
 
 async def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterator[bytes]:

@@ -51,8 +51,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, part: str = "main") -> None:
-        if not PART.fullmatch(part):
-            raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
+        check_part(part)
         self.answers = Answers(folder)
         self.notes: list[str] = []
         self._heart: asyncio.Task[None] | None = None
@@ -169,6 +168,12 @@ class Journal:
             with contextlib.suppress(OSError):
                 if not self._lock.beat():
                     self._commits.fail(f"{self.path}: another process took this part over; end this run")
+
+
+def check_part(part: str) -> None:
+    """Raise `SettingsError` if a part's name cannot be a file's name."""
+    if not PART.fullmatch(part):
+        raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
 
 
 def _opened(run: str, part: str) -> dict[str, Any]:
