@@ -42,7 +42,7 @@ def test_a_server_that_is_not_there_is_said_at_once(path, tmp_path, more):
     assert found.exit_code == 2
     assert time.monotonic() - began < 20
     said = [line for line in found.stderr.splitlines() if "cannot be reached (" in line]
-    assert said[0].startswith(f"{url} cannot be reached (")
+    assert said[0].startswith(f"{url} cannot be reached (Connection refused)")
     assert "tried again for 2 s" in said[0]
     assert said[-1].startswith(f"Error: {url} cannot be reached (")
     assert "budget" not in found.stderr.replace("no further attempt fits into the budget", "").lower()
