@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,25 @@ class Deviations(Settings):
         tolerance: up to which distance prices count as equal, as a share of the distance from Nash to joint profit.
         everywhere: deviate from every round of the cycle that play ends in, not only from one.
     """
+
+    about: ClassVar[Mapping[str, str]] = {
+        "lasting_from": f"Round from which prices stay together to the end, for {WINDOW} rounds or more, from 1; "
+        "missing if they do not.",
+        "end_price": f"Mean price over the cycle that play ends in, or the last {LAST} rounds without one.",
+        "end_place": "Place of end_price between Nash (0) and joint-profit price (1); below and above possible.",
+        "end_gain": "As profit_gain, over the rounds of end_price.",
+        "end_index": "As end_place, cut to 0 and 1 (EconEvals, arXiv 2503.18825).",
+        "deviations": "Deviations that were forced, a count from 0.",
+        "deviation_answer": "The rivals' price change in the round after a deviation, as a share of their price.",
+        "deviation_unprofitable": "Share of deviations that earn less than none, discounted, 0 to 1.",
+        "deviation_paid": "Share of deviations that earn more than none, discounted, 0 to 1.",
+        "deviation_returned": "Share of deviations after which play comes back to what it was, 0 to 1.",
+        "deviation_length": "Rounds until play is back, mean over deviations after which it comes back.",
+        # Of players that learn anew before each episode.
+        "learned_periods": "Periods of learning before the episode, the window of convergence included, from 1.",
+        "learned_lasting_from": "Period of learning from which strategies change no more; missing if they still do.",
+        "learned_window_round": f"Period of learning that completes the first {WINDOW} in a row with prices together.",
+    }
 
     horizon: int = 4 * HORIZON
     tolerance: float = EXACT

@@ -65,6 +65,11 @@ class MoveOption(Option):
     col: int
     taken: bool
 
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The aliases, and the cell as prompts write it."""
+        return (*self.aliases, f"({self.row}, {self.col})")
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvacuationSlots(Slots):
