@@ -45,7 +45,14 @@ except ImportError as error:
 Tell = Callable[[int, dict[str, float], float], None]
 
 
-def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell | None = None) -> TrainingFolder:
+def train(
+    settings: TrainSettings,
+    path: Path,
+    *,
+    command: str = "",
+    tell: Tell | None = None,
+    count: Callable[[int], None] = lambda done: None,
+) -> TrainingFolder:
     """Train, or go on training.
 
     Args:
@@ -53,6 +60,7 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
         path: made if it is not there.
         command: what was typed, for the record.
         tell: called after each evaluation.
+        count: told the steps so far before each rollout.
 
     Raises:
         RunError: the folder holds something else, is damaged, or cannot be written.
@@ -65,11 +73,18 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
     folder = open_folder(path, settings)
     with folder.locked():
         if folder.done < settings.steps:
-            _train(model, settings, folder, command, tell)
+            _train(model, settings, folder, command, tell, count)
     return folder
 
 
-def _train(model: Any, settings: TrainSettings, folder: TrainingFolder, command: str, tell: Tell | None) -> None:
+def _train(
+    model: Any,
+    settings: TrainSettings,
+    folder: TrainingFolder,
+    command: str,
+    tell: Tell | None,
+    count: Callable[[int], None],
+) -> None:
     path, done = folder.folder, folder.done
     if done:
         load_checkpoint(path / CHECKPOINT, model)
@@ -78,7 +93,7 @@ def _train(model: Any, settings: TrainSettings, folder: TrainingFolder, command:
     with folder.session(command=command, **{"from": done, "to": done, "seconds": 0.0}) as session:
         formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
         model.set_logger(configure(str(path / LOGS / str(len(folder.manifest["sessions"]))), formats))
-        keeper = _Keeper(folder, session, settings, tell, begun)
+        keeper = _Keeper(folder, session, settings, tell, count, begun)
         try:
             model.learn(settings.steps - done, callback=keeper, reset_num_timesteps=not done)
             keeper.keep()
@@ -98,11 +113,12 @@ class _Keeper(BaseCallback):
         session: dict[str, Any],
         settings: TrainSettings,
         tell: Tell | None,
+        count: Callable[[int], None],
         begun: float,
     ) -> None:
         super().__init__()
         self._folder, self._session, self._settings, self._tell = folder, session, settings, tell
-        self._begun = begun
+        self._count, self._begun = count, begun
         self._env = settings.environment(record=True)
         self._due = self._next(folder.done)
 
@@ -116,6 +132,7 @@ class _Keeper(BaseCallback):
     def _on_rollout_start(self) -> None:
         # Between two rollouts nothing is half done: what was collected has been learned.
         done = self.model.num_timesteps
+        self._count(done)
         if done >= self._due:
             self.keep()
         learner: Any = self.model

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -13,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.errors import LlmCoopError, RunError
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -51,6 +53,27 @@ def fail(sentence: str) -> NoReturn:
     shown = escape(scrub(" ".join(sentence.split())))
     Console(stderr=True).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)
     raise typer.Exit(EXIT_ERROR)
+
+
+def check_target(folder: Path | None) -> None:
+    """Find out, before the work is done, whether its results can be written into a folder; nothing is made.
+
+    Raises:
+        RunError: they cannot.
+    """
+    for place in () if folder is None else (folder, *folder.absolute().parents):
+        if place.exists():
+            if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+                why = "no permission" if place.is_dir() else "it is a file"
+                raise RunError(f"-o {folder}: {place} cannot be written into ({why}); choose another folder")
+            return
+
+
+def finite(given: typer.CallbackParam, value: float | None) -> float | None:
+    """An option's callback: refuse `inf` and `nan`, which typer takes for numbers."""
+    if value is not None and not math.isfinite(value):
+        fail(f"{given.opts[0]} {value}: must be a finite number")
+    return value
 
 
 def note(sentence: str) -> None:

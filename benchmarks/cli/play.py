@@ -46,6 +46,7 @@ def play_command(
 ) -> None:
     """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
     from llm_coop_envs.benchmarks.run.human_game import plan_game, play_game
+    from llm_coop_envs.benchmarks.run.progress import waiting, working
     from llm_coop_envs.core.values import read_pairs
     from llm_coop_envs.storage.folder import new_folder
     from llm_coop_envs.storage.parquet import need_arrow
@@ -54,13 +55,16 @@ def play_command(
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then
     settings = read_pairs("--set", changed or ())
-    game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
+    with working("Setting up the game"):
+        game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
     command = f"llm-coop play {scenario}"
     if terminal:
-        from llm_coop_envs.policies.human.terminal import TerminalHuman
+        from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 
         folder = new_folder(game.study.name) if out is None else out.expanduser()
-        result = asyncio.run(play_game(game, folder, TerminalHuman(), command=command, notify=note))
+        with waiting("The game goes on") as marked:
+            human = TerminalHuman(Terminal(read=marked(input)))
+            result = asyncio.run(play_game(game, folder, human, command=command, notify=note))
     else:
         from llm_coop_envs.benchmarks.run.human_window import play_in_window
 

@@ -56,6 +56,7 @@ def train_command(
     """Train one network that plays all seats, with stable-baselines3; the same command goes on after a stop."""
     from llm_coop_envs.baselines.deep.settings import TrainSettings, default_algorithm
     from llm_coop_envs.baselines.learning import MASKABLE_PPO
+    from llm_coop_envs.benchmarks.run.progress import counting, working
     from llm_coop_envs.core.registry import find_scenario
 
     plan = TrainSettings(
@@ -72,7 +73,8 @@ def train_command(
         episodes=episodes,
         hyper=read_pairs("--hyper", hyper or ()),
     )
-    from llm_coop_envs.baselines.deep.train import train
+    with working("Loading PyTorch"):
+        from llm_coop_envs.baselines.deep.train import train
 
     if plan.algo != MASKABLE_PPO == default_algorithm(plan.environment()):
         note(
@@ -91,12 +93,17 @@ def train_command(
         note(f"{done:>11,} of {plan.steps:,} steps, {seconds:.0f} s: {told}")
 
     try:
-        made = train(plan, folder, command=shlex.join(parts), tell=tell)
+        with counting("steps", plan.steps) as count:
+            made = train(plan, folder, command=shlex.join(parts), tell=tell, count=count)
     except KeyboardInterrupt:
         note(f"Stopped. What was learned up to the last checkpoint is in {folder}; continue with: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     note(f"Done: {made.done:,} steps are in {folder} ({time.perf_counter() - begun:.0f} s now).")
-    typer.echo(f"Next: {shlex.join(['llm-coop', 'evaluate', f'sb3:{folder}', '--env', env])}")
+    given = [
+        *([] if preset is None else ["--preset", preset]),
+        *(part for one in settings or () for part in ("--set", one)),
+    ]
+    typer.echo(f"Next: {shlex.join(['llm-coop', 'evaluate', f'sb3:{folder}', '--env', env, *given])}")
 
 
 def _command(

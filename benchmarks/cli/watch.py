@@ -36,8 +36,7 @@ def watch_command(
     told = Film(fps=fps, per=per, scale=scale)
     recording = read_recording(run.expanduser(), condition, seed)
     scenes = frames(recording.events, per=told.per)
-    if recording.others:
-        note(f"{recording.title}; {recording.others} more episodes can be named after the run folder.")
+    note(f"{recording.title}{recording.more}.")
     window = ReplayWindow(scenes, title=recording.title, fps=told.fps, view=View(scale=told.scale, colour="target"))
     try:
         window.run(pictures)

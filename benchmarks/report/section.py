@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.benchmarks.report.page_parts import Excerpt, ReportTable, TableRow, episodes_text, interval_cell
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
-from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE, Condition
 from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.render.charts.curves import Curve, Panel
@@ -225,7 +225,7 @@ class ScenarioSection(ABC, Generic[E]):
             rows=[
                 TableRow(
                     name=n,
-                    below=self.scenario.measured.define(n) or _ABOUT.get(n, ""),
+                    below=self.scenario.measured.define(n) or EVERY_EPISODE.get(n, ""),
                     cells=[interval_cell(bootstrap_mean(values_of(one.metrics, n))) for one in shown],
                 )
                 for n in ordered
@@ -253,12 +253,6 @@ def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look
 
 
 _NO_MEASURE = ("seed", "talk")
-# What every episode's row has besides the scenario's measures.
-_ABOUT = {
-    "players": "Seats that were played, a count from 1.",
-    "submissions": "Choices and messages that counted, a count from 0.",
-    "corrected": "Submissions among them that the environment had to correct, a count from 0.",
-}
 
 
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:

@@ -88,10 +88,12 @@ def test_a_folder_without_permission(tmp_path, study_file):
     assert_sentence(invoke("run", study_file(KBC), "-o", locked / "run"), "cannot be written")
 
 
-def test_reports_cannot_be_written_into_a_file(tmp_path, study_file):
-    invoke("run", study_file(KBC), "-o", tmp_path / "run", "--workers", 1)
+def test_reports_cannot_be_written_into_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    assert_sentence(invoke("report", tmp_path / "run", "-o", tmp_path / "file"), "cannot be written")
+    for where in (tmp_path / "file", tmp_path / "file" / "report"):
+        # Before the episodes are read: of this run there are none.
+        assert_sentence(invoke("report", tmp_path / "none", "-o", where), f"{tmp_path / 'file'} cannot be written into")
+        assert_sentence(invoke("figures", tmp_path / "none", "-o", where), "it is a file", "choose another folder")
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["nosuch"], ["run", "team_up", "--workers", "0"], ["report"]])
