@@ -15,7 +15,7 @@ def figures_command(
     run: Annotated[Path, typer.Argument(help="A run folder, or a folder with Q-learning sessions.")],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Where to write. [default: RUN/figures]", show_default=False),
+        typer.Option("-o", "--out", help="Where to write. (default: RUN/figures)", show_default=False),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -23,7 +23,7 @@ def figures_command(
     ] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", help="png, pdf or svg; may be repeated. [default: png, pdf]", show_default=False),
+        typer.Option("--format", help="png, pdf or svg; may be repeated. (default: png, pdf)", show_default=False),
     ] = None,
     embedding: Annotated[
         str | None,

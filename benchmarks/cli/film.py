@@ -15,21 +15,21 @@ from llm_coop_envs.benchmarks.cli.messages import note, sentences
 def film_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     condition: Annotated[
-        str | None, typer.Argument(help="Which condition. [default: the first]", show_default=False)
+        str | None, typer.Argument(help="Which condition. (default: the first)", show_default=False)
     ] = None,
-    seed: Annotated[int | None, typer.Argument(help="Which seed. [default: the first]", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Argument(help="Which seed. (default: the first)", show_default=False)] = None,
     out: Annotated[Path, typer.Option("-o", "--out", help="The film: a name that ends in .mp4 or .gif.")] = Path(
         "film.mp4"
     ),
     fps: Annotated[float, typer.Option("--fps", help="Pictures per second.")] = 12.0,
     per: Annotated[
         str | None,
-        typer.Option("--per", help="A picture per step or per round. [default: what suits the scenario]"),
+        typer.Option("--per", help="A picture per step or per round. (default: what suits the scenario)"),
     ] = None,
     size: Annotated[
-        str | None, typer.Option("--size", help="WIDTHxHEIGHT in pixels. [default: the scene's]", show_default=False)
+        str | None, typer.Option("--size", help="WIDTHxHEIGHT in pixels. (default: the scene's)", show_default=False)
     ] = None,
-    scale: Annotated[float, typer.Option("--scale", help="Draw everything so much larger.")] = 1.0,
+    scale: Annotated[float, typer.Option("--scale", help="Draw everything this many times larger.")] = 1.0,
     colour: Annotated[str, typer.Option("--colour", help="What people's colours mean: target or persona.")] = "target",
 ) -> None:
     """Film a recorded episode, without playing it again."""

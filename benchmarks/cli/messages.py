@@ -24,7 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def sentences(command: Command) -> Command:
-    """Turn what a user can mend into one sentence on stderr and exit code 2; Ctrl-C into 130."""
+    """Turn what a user can repair into one sentence on stderr and exit code 2; Ctrl-C into 130."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:

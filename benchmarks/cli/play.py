@@ -26,7 +26,7 @@ def play_command(
         typer.Option(
             "--others",
             help="Who fills the other seats: a policy, such as grim_trigger or 'llm:MODEL {base_url: URL}'. "
-            "[default: a scripted one]",
+            "(default: a scripted one)",
             show_default=False,
         ),
     ] = None,
@@ -37,10 +37,10 @@ def play_command(
         list[str] | None,
         typer.Option("--set", help="A setting, such as talk=false or rounds=20; may be repeated.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="The run folder. [default: runs/play_SCENARIO-N]", show_default=False),
+        typer.Option("-o", "--out", help="The run folder. (default: runs/play_SCENARIO-N)", show_default=False),
     ] = None,
     terminal: Annotated[bool, typer.Option("--terminal", help="Play in the terminal instead of a window.")] = False,
 ) -> None:

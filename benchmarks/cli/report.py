@@ -15,7 +15,7 @@ def report_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Where to write. [default: RUN/report]", show_default=False),
+        typer.Option("-o", "--out", help="Where to write. (default: RUN/report)", show_default=False),
     ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Report on a run that is not complete; the page says so.")

@@ -30,7 +30,7 @@ def run_command(
     ] = None,
     limit: Annotated[
         int | None,
-        option("Play at most so many episodes now, of all conditions in turn. (default: all)", "--limit", min=1),
+        option("Play at most this many episodes now, conditions taking turns. (default: all)", "--limit", min=1),
     ] = None,
     dry: Annotated[
         bool,

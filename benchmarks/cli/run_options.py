@@ -62,7 +62,7 @@ class RunOptions:
     model: Annotated[str | None, option("The model of --policy llm, such as openai/gpt-4o-mini.", panel=_MODELS)] = None
     model_preset: Annotated[
         str | None,
-        option("A paper's settings of the model: a preset's name, or none. (default: team_up)", panel=_MODELS),
+        option("A paper's model parameters: a preset's name, or none. (default: team_up)", panel=_MODELS),
     ] = None
     pack: Annotated[str | None, option("The prompt pack: a name or a folder. (default: en-a)", panel=_MODELS)] = None
     answers: Annotated[str | None, option("How answers are asked for: plain, json or reason.", panel=_MODELS)] = None
@@ -75,7 +75,7 @@ class RunOptions:
     ] = None
     parameters: Annotated[
         Path | None,
-        option("A YAML file of model parameters by scenario or call, for the preset's.", panel=_MODELS),
+        option("A YAML file of model parameters by scenario or call, in place of the preset's.", panel=_MODELS),
     ] = None
     base_url: Annotated[
         str | None, option("An OpenAI-compatible server, such as http://127.0.0.1:8000/v1.", panel=_ENDPOINT)
@@ -86,17 +86,19 @@ class RunOptions:
     timeout: Annotated[
         float | None, option("Seconds for one attempt. (default: 300)", panel=_ENDPOINT, callback=finite)
     ] = None
-    in_flight: Annotated[int | None, option("At most so many requests at the same time.", min=1, panel=_ENDPOINT)] = (
+    in_flight: Annotated[int | None, option("At most this many requests at the same time.", min=1, panel=_ENDPOINT)] = (
         None
     )
-    requests_per_minute: Annotated[int | None, option("What the provider allows.", min=1, panel=_ENDPOINT)] = None
-    tokens_per_minute: Annotated[int | None, option("What the provider allows.", min=1, panel=_ENDPOINT)] = None
+    requests_per_minute: Annotated[int | None, option("Requests that the provider allows.", min=1, panel=_ENDPOINT)] = (
+        None
+    )
+    tokens_per_minute: Annotated[int | None, option("Tokens that the provider allows.", min=1, panel=_ENDPOINT)] = None
     budget: Annotated[
-        float | None, option("US dollars that are never passed.", min=0, panel=_ANSWERS, callback=finite)
+        float | None, option("Never spend more than this many US dollars.", min=0, panel=_ANSWERS, callback=finite)
     ] = None
-    max_calls: Annotated[int | None, option("Calls that are never passed.", min=0, panel=_ANSWERS)] = None
+    max_calls: Annotated[int | None, option("Never make more calls than this.", min=0, panel=_ANSWERS)] = None
     max_tokens: Annotated[
-        int | None, option("Tokens, of questions and answers, that are never passed.", min=0, panel=_ANSWERS)
+        int | None, option("Never use more tokens than this, questions and answers counted.", min=0, panel=_ANSWERS)
     ] = None
     prices: Annotated[
         Path | None,
@@ -106,9 +108,9 @@ class RunOptions:
         Path | None, option("A run folder whose journal answers; nobody is asked, no key needed.", panel=_ANSWERS)
     ] = None
     cache: Annotated[Path | None, option("A folder of answers shared between runs.", panel=_ANSWERS)] = None
-    sample: Annotated[int | None, option("Which shared answer to take above temperature 0.", min=0, panel=_ANSWERS)] = (
-        None
-    )
+    sample: Annotated[
+        int | None, option("Which shared answer to take at temperatures above 0.", min=0, panel=_ANSWERS)
+    ] = None
     part: Annotated[
         str | None, option("A name for this process's share, if several write one run.", panel=_ANSWERS)
     ] = None

@@ -44,8 +44,8 @@ def serve_scripted_command(
 ) -> None:
     """Serve scripted answers in OpenAI's format, on this machine. This is NOT a language model.
 
-    It answers players whose model is called 'scripted' (or so with anything behind it): their requests carry the
-    question as data, and the answer is any legal one. Nothing that was played with it says anything about a model.
+    It answers players whose model's name begins with 'scripted': their requests carry the question as data, and the
+    answer is any legal one. Nothing that was played with it says anything about a model.
     Answers are streamed where a request asks for it. Ctrl-C ends it.
     """
     from llm_coop_envs.core.extras import need

@@ -21,7 +21,7 @@ def train_command(
         str | None,
         typer.Option(
             "--algo",
-            help="ppo, dqn or maskable_ppo. [default: the scenario's own]",
+            help="ppo, dqn or maskable_ppo. (default: the scenario's own)",
             show_default=False,
         ),
     ] = None,
@@ -30,11 +30,11 @@ def train_command(
         list[str] | None, typer.Option("--set", help="A setting of the scenario, as name=value; may be repeated.")
     ] = None,
     steps: Annotated[
-        int, typer.Option("--steps", min=1, help="How long; one player in one step of one copy counts 1.")
+        int, typer.Option("--steps", min=1, help="Steps in all; one player in one step of one copy counts 1.")
     ] = 100_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     copies: Annotated[
-        int | None, typer.Option("--copies", min=1, help="Environments side by side. [default: 8]")
+        int | None, typer.Option("--copies", min=1, help="Environments side by side. (default: 8)")
     ] = None,
     hyper: Annotated[
         list[str] | None, typer.Option("--hyper", help="An argument of the algorithm, as name=value; may be repeated.")
@@ -48,7 +48,7 @@ def train_command(
     every: Annotated[
         int | None,
         typer.Option(
-            "--every", min=1, help="Steps between evaluations and checkpoints. [default: a tenth]", show_default=False
+            "--every", min=1, help="Steps between evaluations and checkpoints. (default: a tenth)", show_default=False
         ),
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes of an evaluation.")] = 5,

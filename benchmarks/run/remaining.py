@@ -12,6 +12,8 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError, StudyError
 
+SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
+
 
 def missing_episodes(run: Run) -> list[Task]:
     """The episodes to play, conditions taking turns; damaged files count as missing."""
@@ -89,7 +91,7 @@ class TimeLeft:
     def __init__(self, episodes: int) -> None:
         self.shares: dict[Task, float] = {}
         self._episodes = episodes
-        self._since: tuple[float, float] | None = None
+        self._since: dict[Task, tuple[float, float]] = {}
 
     def follow(self, task: Task, env: ScenarioEnv) -> None:
         """Note how far an episode is; one without a setting `rounds` counts when it is done."""
@@ -99,15 +101,24 @@ class TimeLeft:
     def left(self, now: float, *, begun: bool) -> float | None:
         """Seconds that remain if episodes last all their rounds; `None` as long as that cannot be said.
 
+        As long as the slowest episode under way takes at its own pace, or all of them at the pace of all so far.
+
         Args:
             now: seconds on any clock.
             begun: whether what takes the time has begun; the count starts then.
         """
-        played = sum(self.shares.values())
-        if self._since is None or not begun:
-            self._since = now, played
-        start, before = self._since
-        return (now - start) * (self._episodes - played) / (played - before) if played > before else None
+        for task, share in self.shares.items():
+            if task not in self._since or not begun:
+                self._since[task] = now, share
+        start = min((since for since, _ in self._since.values()), default=now)
+        gained = {task: share - self._since[task][1] for task, share in self.shares.items()}
+        if now - start < SURE_SECONDS or not sum(gained.values()):
+            return None
+        found = [(now - start) * (self._episodes - sum(self.shares.values())) / sum(gained.values())]
+        found += [
+            (now - self._since[task][0]) * (1 - self.shares[task]) / gain for task, gain in gained.items() if gain
+        ]
+        return max(found)
 
 
 def count_of(number: int, noun: str) -> str:

@@ -8,8 +8,10 @@ import sys
 import pytest
 from invoking import assert_sentence, invoke
 from small import KBC, command, llm_coop
+from typer.main import get_command
 
 import llm_coop_envs
+from llm_coop_envs.benchmarks.cli import main as cli
 from llm_coop_envs.benchmarks.pages.describe import describe, entries
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.policies import scripted
@@ -99,6 +101,14 @@ def test_reports_cannot_be_written_into_a_file(tmp_path):
 @pytest.mark.parametrize("arguments", [["run"], ["nosuch"], ["run", "team_up", "--workers", "0"], ["report"]])
 def test_wrong_usage_is_told_with_code_2(arguments):
     assert invoke(*arguments).exit_code == 2
+
+
+def test_help_texts_hold_no_markup():
+    """What stands in square brackets is not shown: `[default: RUN/report]` was lost so."""
+    helps = [one.help or "" for command in get_command(cli.app).commands.values() for one in command.params]
+    assert len(helps) > 100
+    assert not [text for text in helps if "[" in text]
+    assert "RUN/report" in invoke("report", "--help").stdout
 
 
 def test_version():

@@ -66,13 +66,20 @@ def test_episodes_side_by_side_have_a_remaining_time():
     assert left.left(0.0, begun=False) is None
     left.follow((0, 0), at(11))  # from the journal: it took no time
     assert left.left(10.0, begun=False) is None
+    left.follow((0, 1), at(1))
     assert left.left(10.0, begun=True) is None
     left.follow((0, 1), at(11))
-    assert left.left(60.0, begun=True) == pytest.approx(300)
+    assert left.left(14.0, begun=True) is None  # too early to say
+    # Half an episode in 50 s, and three are left.
+    assert left.left(60.0, begun=True) == pytest.approx(50 * 3 / 0.5)
     left.shares[(0, 0)] = left.shares[(0, 1)] = 1.0
-    assert left.left(110.0, begun=True) == pytest.approx(100 / 1.5 * 2)
-    left.follow((0, 2), SimpleNamespace(round=3, settings=SimpleNamespace()))
-    assert left.shares[(0, 2)] == 0
+    left.shares[(0, 2)] = 1.0
+    left.follow((0, 3), at(1))
+    assert left.left(110.0, begun=True) == pytest.approx(100 * 1 / 1.5)
+    left.follow((0, 3), at(3))  # slower than the others: a tenth in 90 s
+    assert left.left(200.0, begun=True) == pytest.approx(90 * 0.9 / 0.1)
+    left.follow((0, 4), SimpleNamespace(round=3, settings=SimpleNamespace()))
+    assert left.shares[(0, 4)] == 0
 
 
 def test_words():
