@@ -62,7 +62,7 @@ def play_command(
         from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 
         folder = new_folder(game.study.name) if out is None else out.expanduser()
-        with waiting("The game goes on") as marked:
+        with waiting("The game continues") as marked:
             human = TerminalHuman(Terminal(read=marked(input)))
             result = asyncio.run(play_game(game, folder, human, command=command, notify=note))
     else:

@@ -249,7 +249,7 @@ class RunOptions:
 
         preset, known = self.model_preset or PRESET, {NO_PRESET: {}, **presets()}
         if preset not in known:
-            raise StudyError(f"--model-preset {preset}: is no preset; {suggestion(preset, known)}")
+            raise StudyError(f"--model-preset {preset}: is not a preset; {suggestion(preset, known)}")
         table = plain(known[preset].get("parameters", {}))
         return {name: {**one, "temperature": self.temperature} for name, one in {"default": {}, **table}.items()}
 

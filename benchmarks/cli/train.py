@@ -53,7 +53,7 @@ def train_command(
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes of an evaluation.")] = 5,
 ) -> None:
-    """Train one network that plays all seats, with stable-baselines3; the same command goes on after a stop."""
+    """Train one network that plays all seats, with stable-baselines3; the same command continues after a stop."""
     from llm_coop_envs.baselines.deep.settings import TrainSettings, default_algorithm
     from llm_coop_envs.baselines.learning import MASKABLE_PPO
     from llm_coop_envs.benchmarks.run.progress import counting, working

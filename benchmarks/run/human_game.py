@@ -104,7 +104,7 @@ def plan_game(
         mine = list(dict.fromkeys(seats))
         unknown = [name for name in mine if name not in agents]
         if unknown or not mine:
-            why = f"is no seat; seats are {agents[0]} to {agents[-1]}"
+            why = f"is not a seat; seats are {agents[0]} to {agents[-1]}"
             raise SettingsError("seat", unknown[0] if unknown else "", why)
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):

@@ -494,7 +494,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str,
             span = (
                 f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
             )
-            item.fail(f"'{pattern}' is no seat; {span}")
+            item.fail(f"'{pattern}' is not a seat; {span}")
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
     seats = (*exact, *patterns, *rest)

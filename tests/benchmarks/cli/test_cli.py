@@ -56,7 +56,7 @@ def test_seed_is_recorded_and_changes_the_run(tmp_path, study_file):
     [
         (KBC.replace("poisson", "piosson"), ["line 7", "conditions[0].policies", "did you mean 'poisson'?"]),
         (KBC.replace("players: 5, ", "players: 5, exchnages: 3, "), ["line 11", "exchnages"]),
-        ("a: [", ["no YAML"]),
+        ("a: [", ["not valid YAML"]),
         ("'[red]not markup[/red]'", ["mapping", "[red]not markup[/red]"]),
         (KBC.replace("name: silent", "name: '[red]x[/]'"), ["[red]x[/]"]),
     ],
