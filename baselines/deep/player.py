@@ -55,6 +55,8 @@ class NetworkPolicy(Policy):
         SettingsError: `play` is neither.
     """
 
+    waits = False
+
     def __init__(self, network: Network, *, play: str | None = None) -> None:
         wanted = network.about.get("play", BEST) if play is None else play
         if wanted not in (SAMPLE, BEST):
@@ -85,6 +87,9 @@ class NetworkPolicy(Policy):
         if not fits and self.network.n_choices != self._choices.n:
             counts = f"it has {self.network.n_choices} choices, here are {self._choices.n}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
+        if self.network.seats not in (None, env.n_players):
+            counts = f"it has a network for each of {self.network.seats} players, here are {env.n_players}"
+            raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Answer all requests at once."""
@@ -114,6 +119,7 @@ class NetworkPolicy(Policy):
             mask = request.info["action_mask"]["choice"]
             if mask is not None:
                 legal[row] = mask[: network.n_choices]
+        seats = np.array([self._seat[request.agent] for request in requests])
         if self.play == SAMPLE:
-            return [int(choice) for choice in network.sample(seen, legal, self.episode.rng)]
-        return [int(choice) for choice in network.best(seen, legal)]
+            return [int(choice) for choice in network.sample(seen, legal, self.episode.rng, seats)]
+        return [int(choice) for choice in network.best(seen, legal, seats)]

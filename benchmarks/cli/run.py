@@ -55,7 +55,8 @@ def run_command(
             f"--seed {options.seed}: {given} is a run, whose seed is fixed; give the study instead to play it with "
             "another"
         )
-    plan = options.study(study_of(open_run(given)) if continued else load_study(study, options.seed))
+    known = options.base_url is not None or options.replay is not None
+    plan = options.study(study_of(open_run(given), reached=not known) if continued else load_study(study, options.seed))
     if dry:
         from llm_coop_envs.benchmarks.cli.dry import show_episode
 
@@ -82,7 +83,7 @@ def run_command(
                 plan,
                 folder,
                 workers=workers or usable_cores(),
-                command=scrub(shlex.join(parts)),
+                command=again,
                 watcher=watcher,
                 access=access,
                 limit=limit,

@@ -86,6 +86,12 @@ class RunOptions:
     timeout: Annotated[
         float | None, option("Seconds for one attempt. (default: 300)", panel=_ENDPOINT, callback=finite)
     ] = None
+    wait: Annotated[
+        float | None,
+        option(
+            "Seconds in which the server may still be started. (default: 20)", min=0, panel=_ENDPOINT, callback=finite
+        ),
+    ] = None
     in_flight: Annotated[int | None, option("At most this many requests at the same time.", min=1, panel=_ENDPOINT)] = (
         None
     )
@@ -162,6 +168,7 @@ class RunOptions:
             "key_env": self.key_env,
             "client": self.client,
             "timeout": self.timeout,
+            "wait": self.wait,
             "stream": self.stream or None,
         }
         limits = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llm_coop_envs.benchmarks.cli.messages import fail, sentences
+from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, fail, note, sentences
+from llm_coop_envs.core.quoting import harmless
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.transcript import Exchange
@@ -34,20 +36,21 @@ def transcript_command(
 
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
+    from llm_coop_envs.benchmarks.run.folder import open_run
     from llm_coop_envs.core.settings import suggestion
     from llm_coop_envs.policies.llm.transcript import list_episodes, read_episode
+    from llm_coop_envs.storage.folder import MANIFEST
 
-    if condition is None or seed is None:
-        episodes = list_episodes(run.expanduser())
-        chosen = [name for name in episodes if condition is None or name.rpartition("/")[0] == condition]
-        if condition is not None and not chosen:
-            known = dict.fromkeys(name.rpartition("/")[0] for name in episodes)
-            fail(f"{run}: its journal has no condition '{condition}'; {suggestion(condition, known)}")
-        for name in chosen:
-            one, _, number = name.rpartition("/")
-            typer.echo(f"llm-coop transcript {shlex.join([str(run), one, number])}    # {episodes[name]:,} answers")
-        return
-    exchanges = read_episode(run.expanduser(), f"{condition}/{seed}")
+    folder = run.expanduser()
+    gaps = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
+    try:
+        if condition is None or seed is None:
+            _list(run, condition, list_episodes(folder, gaps))
+            return
+        exchanges = read_episode(folder, f"{condition}/{seed}", gaps)
+    finally:
+        for sentence in gaps:
+            note(f"Not all of the journal is there: {sentence}.")
     if agent is not None:
         players = list(dict.fromkeys(one.key.agent for one in exchanges))
         if agent not in players:
@@ -55,11 +58,24 @@ def transcript_command(
         exchanges = [one for one in exchanges if one.key.agent == agent]
     for exchange in exchanges:
         typer.echo(_shown(exchange, answers))
+    if gaps:
+        raise typer.Exit(EXIT_ERROR)
+
+
+def _list(run: Path, condition: str | None, episodes: Mapping[str, int]) -> None:
+    """Print the episodes, each as the command that shows it."""
+    from llm_coop_envs.core.settings import suggestion
+
+    chosen = [name for name in episodes if condition is None or name.rpartition("/")[0] == condition]
+    if condition is not None and not chosen:
+        known = dict.fromkeys(name.rpartition("/")[0] for name in episodes)
+        fail(f"{run}: its journal has no condition '{condition}'; {suggestion(condition, known)}")
+    for name in chosen:
+        one, _, number = name.rpartition("/")
+        typer.echo(f"llm-coop transcript {shlex.join([str(run), one, number])}    # {episodes[name]:,} answers")
 
 
 def _shown(exchange: Exchange, answers: bool) -> str:
-    from llm_coop_envs.policies.llm.transcript import harmless
-
     key = exchange.key
     again = f", attempt {key.attempt}" if key.attempt else ""
     lines = [f"== step {key.step}, {harmless(key.agent)}: {key.call}{again}"]
@@ -79,6 +95,4 @@ def _shown(exchange: Exchange, answers: bool) -> str:
 
 def quoted(text: str) -> str:
     """Every line behind a bar, so that no text can look like the transcript's own lines."""
-    from llm_coop_envs.policies.llm.transcript import harmless
-
     return "\n".join(_BAR + line for line in harmless(text).split("\n"))

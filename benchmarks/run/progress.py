@@ -27,6 +27,7 @@ from rich.text import Text
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.remaining import clock, count_of
 from llm_coop_envs.benchmarks.run.watcher import Watcher
+from llm_coop_envs.core.quoting import harmless
 
 FIRST_SECONDS = 2.0  # of silence in a log before what is being done is said for the first time
 QUIET_SECONDS = 15.0  # and between what is said later
@@ -200,12 +201,11 @@ class RichWatcher(Watcher):
 
     def say(self, sentence: str) -> None:
         """Say something above the bar."""
-        self._console.print(escape(sentence), highlight=False, soft_wrap=True)
+        self._console.print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
 
     def asked(self, line: str) -> None:
         """Show what models were asked, and what it cost."""
-        self._asked = line
-        self._progress.below = line
+        self._asked = self._progress.below = harmless(line)
 
     def _speak(self) -> None:
         """In a log, a line now and then."""

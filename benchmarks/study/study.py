@@ -11,6 +11,9 @@ makes a condition of its own, `<condition>-<variant>`, so that players x markets
 values of settings, as in `{players: [6, 12], talk: [true, false]}`; each combination makes a condition of its own, such
 as `<condition>-players-6-talk-true`. `after` asks for what the scenario measures by playing on from the end of each
 episode, with its options.
+
+Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
+show by how much they differ, seed by seed.
 """
 
 from __future__ import annotations
@@ -49,11 +52,12 @@ EVERY_EPISODE: Mapping[str, str] = {
     "players": "Seats that were played, a count from 1.",
     "submissions": "Choices and messages that counted, a count from 0.",
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
+    "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
 }
 """Measures that every episode's row has besides the scenario's, with what they mean."""
 
 _STUDY_FIELDS = ("name", "description", "seed", "conditions", "measures")
-_PLAIN_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
+_PLAIN_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after", "pair")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
@@ -98,6 +102,7 @@ class Condition:
         seeds: the environment's seed of each episode.
         after: the options of what is measured after each episode (`Scenario.after`); `None` if nothing is.
         variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
+        pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
         awaits: `"given"` or `"given_model"` while nobody sits in it; it is not played then.
     """
 
@@ -111,7 +116,13 @@ class Condition:
     seeds: tuple[int, ...]
     after: Mapping[str, Any] | None = None
     variant: str = ""
+    pair: str = ""
     awaits: str = ""
+
+    @property
+    def streams(self) -> str:
+        """What the random numbers of its policies hang on, besides the two seeds: its pair, else its name."""
+        return self.pair or self.name
 
     @property
     def spec(self) -> Scenario:
@@ -145,7 +156,7 @@ class Condition:
 
     def to_json(self) -> dict[str, Any]:
         """The condition as plain data."""
-        optional = {"after": plain(self.after), "variant": self.variant}
+        optional = {"after": plain(self.after), "variant": self.variant, "pair": self.pair}
         return {
             **{name: value for name, value in optional.items() if value or value == {}},
             "name": self.name,
@@ -329,6 +340,7 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
         if key in names:
             item.mapping()["name"].fail(f"'{condition.name}' is already the condition on line {names[key]}")
         names[key] = item.line
+        _check_pair(condition, conditions, item)
         conditions.append(condition)
     measures = fields["measures"].items() if "measures" in fields else []
     _check_measures(measures, conditions)
@@ -355,6 +367,14 @@ def _check_measures(spots: Sequence[Spot], conditions: Sequence[Condition]) -> N
             spot.fail(f"nothing is called '{name}'; {suggestion(name, known)}")
 
 
+def _check_pair(condition: Condition, before: Sequence[Condition], spot: Spot) -> None:
+    """Arms of one comparison play one scenario with the same seeds."""
+    first = next((one for one in before if one.pair and one.pair == condition.pair), condition)
+    for what in ("scenario", "seeds"):
+        if getattr(first, what) != getattr(condition, what):
+            spot.mapping()["pair"].fail(f"'{condition.pair}' is the pair of '{first.name}' too, which has other {what}")
+
+
 def _variants(spot: Spot) -> list[tuple[Spot, str]]:
     """The conditions that an entry of the file stands for, each with its variant's title."""
     fields = spot.mapping(_CONDITION_FIELDS, required=("name",))
@@ -371,6 +391,8 @@ def _variants(spot: Spot) -> list[tuple[Spot, str]]:
             merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
         merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
         merged["title"] = replace(own["name"], value=f"{title}, {variant}")
+        if "pair" in fields and "pair" not in own:
+            merged["pair"] = replace(fields["pair"], value=f"{fields['pair'].label()}-{own['name'].label()}")
         found.append((replace(spot, value={**fields, **own, **merged}), variant))
     return found
 
@@ -434,6 +456,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         seeds=_seeds(spot, fields, study_seed),
         after=after,
         variant=variant,
+        pair=fields["pair"].label() if "pair" in fields else "",
         awaits=awaits,
     )
     try:

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import functools
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
 from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger
@@ -23,6 +25,8 @@ from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, NotInJournal, RequestKey, RunStopped
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
+from llm_coop_envs.policies.llm.clients.address import is_there
+from llm_coop_envs.policies.llm.clients.client import Client
 from llm_coop_envs.policies.llm.journal import Journal
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
@@ -133,6 +137,8 @@ class LiveChat:
         self, endpoint: Endpoint, client: ChatClient, price: Price | None, clock: Clock, generator: random.Random
     ) -> None:
         """Send the questions of a model to an endpoint."""
+        if isinstance(client, Client):
+            client.form = self._journal.report.forms.get(endpoint.model, client.form)
         attempts = Attempts(
             endpoint=endpoint,
             client=client,
@@ -154,7 +160,10 @@ class LiveChat:
             stop=self.stop,
             clock=clock,
             generator=generator,
+            patience=endpoint.wait,
+            is_there=functools.partial(is_there, endpoint),
         )
+        attempts.heard = dispatcher.heard
         self._routes[endpoint.model] = endpoint, dispatcher
         if price is None:
             self.notes.append(f"the price of {endpoint.model} is not known; tokens are counted, money is not")
@@ -294,4 +303,4 @@ def _within(limits: Limits, most: int) -> Limits:
 
 
 def _to_stderr(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    print(harmless(sentence), file=sys.stderr, flush=True)

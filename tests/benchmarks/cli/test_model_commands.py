@@ -56,7 +56,8 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
     assert found["status"] == "complete"
     assert found["given"] == ["--policy llm:scripted"]
     assert found["sessions"][0]["command"] == (
-        f"llm-coop run {path} --policy llm --model scripted --base-url {server.base_url} --in-flight 4 --max-calls 9"
+        f"llm-coop run {path} --policy llm --model scripted --base-url {server.base_url} --in-flight 4 --max-calls 9 "
+        f"-o {folder}"
     )
     assert [one["client"] for session in found["sessions"] for one in session["asking"]["endpoints"]] == [
         "auto",
