@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, note, sentences
+from llm_coop_envs.core.quoting import harmless
 
 
 @sentences
@@ -27,7 +28,7 @@ def verify_command(
     for sentence in found.notes:
         note(f"Not checked: {sentence}.")
     for sentence in found.faults:
-        typer.echo(f"Fault: {' '.join(sentence.split())}", err=True)
+        typer.echo(f"Fault: {harmless(' '.join(sentence.split()))}", err=True)
     typer.echo(
         f"{folder}: {found.episodes} of {found.run.total} episodes are this run's own, {found.replayed} of them were "
         f"played again, {found.tables} tables made again: {len(found.faults) or 'no'} faults"

@@ -357,14 +357,16 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
 
 def _check_measures(spots: Sequence[Spot], conditions: Sequence[Condition]) -> None:
     """Refuse measures that no scenario defines, unless learning or what follows an episode may bring them."""
-    found = [one.spec.measured for one in conditions]
+    about = [one.spec.measured for one in conditions]
     players = [policy for one in conditions for policy in one.policies]
-    open_ended = any(one.after is not None for one in conditions) or any(map(learns, players))
+    after = [load(one.spec.after) for one in conditions if one.after is not None]
+    known = {*EVERY_EPISODE, *(name for kind in after for name in getattr(kind, "about", ()))}
+    open_ended = any(map(learns, players)) or not all(hasattr(kind, "about") for kind in after)
     for spot in spots:
         name = spot.text()
-        if not (open_ended or name in EVERY_EPISODE or any(one.define(name) for one in found)):
-            known = [*EVERY_EPISODE, *(known for one in found for known in one.about)]
-            spot.fail(f"nothing is called '{name}'; {suggestion(name, known)}")
+        if not (open_ended or name in known or any(one.define(name) for one in about)):
+            known.update(own for one in about for own in one.about)
+            spot.fail(f"nothing is called '{name}'; {suggestion(name, sorted(known))}")
 
 
 def _check_pair(condition: Condition, before: Sequence[Condition], spot: Spot) -> None:

@@ -70,6 +70,10 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
     assert "scripted:scripted" in page
     assert "not a language model" in page
     assert "price unknown" in page
+    # What the page says to type is what was typed, folder and all.
+    for session in found["sessions"]:
+        assert f"<code>{session['command']}</code>" in page
+    assert f"<code>llm-coop report {folder}</code>" in page
     assert found["models"][0]["pack"]["digest"] in page
     assert "All players are scripted" not in page
 

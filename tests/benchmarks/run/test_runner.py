@@ -435,9 +435,16 @@ def test_measures_that_nobody_measures_are_refused_early(tmp_path):
     assert small_study(KBC + "measures: [variance_last, corrected]\n").measures == ("variance_last", "corrected")
 
 
-def test_what_brings_measures_of_its_own_is_asked_after_its_first_episode(tmp_path):
+def test_measures_of_what_follows_an_episode_are_known_too(tmp_path):
+    assert small_study(BRANCHED + "measures: [deviation_answer]\n").measures == ("deviation_answer",)
+    with pytest.raises(StudyError, match=r"devation_answer.*did you mean 'deviation_answer'"):
+        small_study(BRANCHED + "measures: [deviation_answer, devation_answer]\n")
+
+
+def test_measures_of_learners_are_checked_after_the_first_episode(tmp_path):
     watcher = Counting()
-    study = small_study(BRANCHED + "measures: [deviation_answer, devation_answer]\n")
+    text = BRANCHED.replace("policies: grim_trigger", "policies: sb3:bertrand_dqn").replace("team_up_linear", "calvano")
+    study = small_study(text + "measures: [deviation_answer, devation_answer]\n")
     with pytest.raises(StudyError, match=r"measures.*devation_answer.*did you mean 'deviation_answer'"):
         run_study(study, tmp_path / "run", watcher=watcher)
     assert len(watcher.episodes) == 1
