@@ -85,7 +85,7 @@ _DENIED_AFTER = re.compile(
 )
 _PAST = re.compile(
     rf"\b(?:last|previous(?:ly)?|prior|earlier|past|former(?:ly)?|initial(?:ly)?|before|was|were|had|did|used to|chose"
-    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|choice|idea)"
+    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|idea)"
     r"|originally|until now|headed|ran"
     rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so|stay|keep|remain|set"
     rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} and )?$"
@@ -137,7 +137,7 @@ _HEDGED_AFTER = re.compile(r"^ (?:could|might|may) be\b|^-?ish\b|^ came to mind"
 
 _NOUN = (
     r"(?:answer|price|number|choice|pick|guess|bid|decision|selection|offer|response|result|output|verdict|submission"
-    r"|conclusion|exit|move|letter|option|direction|action|destination|target|step|recommendation|vote|value|final"
+    r"|conclusion|exit|move|letter|option|direction|action|destination|step|recommendation|vote|value|final"
     r"|best)"
 )
 _KIND = (
@@ -145,17 +145,18 @@ _KIND = (
     r"|corrected|correct|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
 )
 _WHEN = (
-    r"(?: \([^()\n]{0,40}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: \d+)?| this round"
+    rf"(?: \([^()\n]{{0,40}}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: {X})?| this round"
     r"| (?:that )?(?:i|we|i'm|i'll)(?: \w+){1,3}?| chosen| selected| it is| as follows"
     r"| per unit){0,2}(?: \([^()\n]{0,40}\))?"
 )
 _LABEL = re.compile(
     rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
     rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
-    r"(?:'s(?= )|(?: (?:is|would be|will be|should be|of|at|lies at|remains)\b)| ?(?:[:=|\u2192\u2013\u2014]"
+    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|of|at|lies at|remains)\b)"
+    r"| ?(?:[:=|\u2192\u2013\u2014]"
     r"|[-=]{1,2}>|- )"
     r"|[^\w\n]?\n)"
-    r"|\bmine (?:is|will be)\b|^\W{0,3}(?:line|round) \d+ ?:"
+    r"|\bmine (?:is|will be)\b|^\W{0,3}(?:line|round) " + X + r" ?:"
     r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
 )
@@ -250,12 +251,12 @@ _UNDECIDED = re.compile(
 )
 _FILLER_WORDS = """
 finally ultimately realistically definitely surely certainly simply really obviously clearly next me for namely e.g.
-even flat the exit option letter move choice door go head toward towards to please direction one step answer i is my cell at
-diagonal diagonally about approximately approx around roughly circa exactly just only then so thus hence therefore ok
-okay sure yes well now again here number price final no nope wait actually hmm hm oh sorry correction edit rather
-instead better mean meant say maybe perhaps probably likely it make that it's would be still on second thought
-reflection oops scratch alright all side out of bucks each per unit decision response result think guess as agreed
-fact in choose line ah um uh apologies revised updated i'd
+even flat the exit option letter move choice door go head toward towards to please direction one step answer i is my
+cell at diagonal diagonally about approximately approx around roughly circa exactly just only then so thus hence
+therefore ok okay sure yes well now again here number price final no nope wait actually hmm hm oh sorry correction
+edit rather instead better mean meant say maybe perhaps probably likely it make that it's would be still on second
+thought reflection oops scratch alright all side out of bucks each per unit decision response result think guess as
+agreed fact in choose line ah um uh apologies revised updated i'd
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
@@ -466,6 +467,9 @@ def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
     later = [one for one in meant if one.at > winner.at and one.legal and not one.aside and one.value != winner.value]
     later = [one for one in later if _contradicts(text, winner, one)]
     alike = {one.value for one in marked if one.mark == most and (one.rule == winner.rule or most == SAID)}
+    heads = {one.value for one in meant if one.legal and text[one.at - 1 : one.at] in ("", "\n")}
+    if winner.rule == "opening" and len(heads) > 1:
+        return AMBIGUOUS
     if later or (winner.rule in ("line", "sentence", "clause", "opening") and len(alike) > 1):
         return AMBIGUOUS
     k = meant.index(winner)

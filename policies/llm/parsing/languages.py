@@ -25,7 +25,8 @@ letter: buchstabe lettre letra буква буквой lettera
 final: endgültig endgültige endgültiger finale définitive définitif definitiva definitivo окончательный окончательная
 i: ich je yo я io eu
 my: mein meine meiner meinen mon ma mia mio minha meu mi мой моя моё мое мою
-choose: wähle nehme nenne verlange verlangen choisis prends choisirai dirais dis maintiens behalte оставляю выбираю называю беру scelgo escolho
+choose: wähle nehme nenne verlange verlangen choisis prends choisirai dirais
+choose: dis maintiens behalte оставляю выбираю называю беру scelgo escolho
 i-choose: elijo escojo tomo propongo cobro digo mantengo prefiero
 i-lower: bajo снижаю
 lower: senke baisse 降低
@@ -71,6 +72,8 @@ other: andere anderen anderer autre autres otro otra otros другой друг
 mean: mittelwert durchschnitt moyenne promedio среднее
 one: eins
 at: en bei
+decide: entscheide
+for: für
 please: bitte
 closest: nächsten nächste nächster
 the: la le les el il der das
@@ -122,8 +125,10 @@ _CJK = {
     "cannot": "无法 不能 抱歉",
 }
 _DIRECTIONS = """
-left: links linke linken linker gauche izquierda izquierdo налево влево слева левый левую левому левым левом левая sinistra esquerda
-right: rechts rechte rechten rechter droite derecha derecho направо вправо справа правый правую правому правым правом правая destra direita
+left: links linke linken linker gauche izquierda izquierdo налево влево слева левый левую левому левым левом
+left: левая sinistra esquerda
+right: rechts rechte rechten rechter droite derecha derecho направо вправо справа правый правую правому правым правом
+right: правая destra direita
 down: unten runter hinunter abwärts untere unteren unterer bas abajo inferior вниз внизу нижний нижнему giù baixo
 up: oben hinauf aufwärts obere oberen haut arriba вверх наверх наверху верхний верхнему cima
 stay: bleiben stehenbleiben
@@ -148,7 +153,7 @@ _ORDINAL = re.compile(r"第 ?(\d{1,4}) ?(?:轮|回合)")
 _FROM_TO = re.compile(r"\b(?:de|с) (\d[\d.,]{0,12})(?: \w{1,6})? (?:a|à|до) (?=\d)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _TO_THE = re.compile(r"\ba la\b", re.IGNORECASE)
-_NEGATED = re.compile(r"\bno (?=(?:a la|elijo|escojo|tomo|voy|quiero|fijo|es)\b)", re.IGNORECASE)
+_NEGATED = re.compile(r"\bno (?:elijo|escojo|tomo|voy|quiero|fijo|es|(?=a la\b))", re.IGNORECASE)
 
 
 def english(text: str, keep: Set[str] = frozenset()) -> str:

@@ -75,7 +75,10 @@ _SUFFIXES = re.compile(
     r"|-(?=exit\b)"
 )
 _CORNERS = re.compile(r"\b(lower|bottom|upper|top)(?=[ -](?:left|right)\b)")
-_FROM = re.compile(r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at) (?:the )?$")
+_FROM = re.compile(
+    r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at"
+    r"|\b(?:exit|door|target|it) (?:cell )?(?:is|lies) (?:to|at|on|in|down|towards?)) (?:the |my )?$"
+)
 _STAYS = re.compile(
     r"\b(?:stay(?:ing|s)?(?: (?:put|here|where i am|in place|still))?|remain(?:ing)?(?: (?:put|here|where i am"
     r"|in place|still))?"
@@ -106,7 +109,7 @@ _NO_PLACE_BEFORE = {
         r"|that's|all"
         r"|be|am|been|you're|it's|remember|the|a) $"
     ),
-    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|step|the|a) $"),
+    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|(?<!one )step|the|a) $"),
     "up": re.compile(r"\b(?:give|giving|end|sum|hurry|catch|line|lined|is|look|get|stand) $"),
     "stay": re.compile(r"(?!)"),
     "bottom": re.compile(r"\brock $"),

@@ -64,7 +64,7 @@ _OTHER_CHANNEL = re.compile(r"<\|channel\|>", re.IGNORECASE)
 
 #: Longer answers are cut at once; and again without thoughts. Their beginning and end are where an answer would stand.
 LONGEST = 16_000
-MAX_LENGTH = 3_200
+MAX_LENGTH = 2_800
 
 
 def shorten(text: str, longest: int = MAX_LENGTH) -> str:

@@ -13,8 +13,8 @@ from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
+from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, without_tokens
 from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
-from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.llm.playing.calls import Call
 from llm_coop_envs.policies.llm.playing.context_window import shorten
@@ -399,4 +399,6 @@ def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]
     counts.unreadable += reading.status == UNREADABLE
     counts.ambiguous += reading.status == AMBIGUOUS
     counts.illegal += reading.status == ILLEGAL
+    counts.too_long += TOO_LONG in reading.flags
+    counts.cleaned += TEMPLATE_TOKENS in reading.flags or INVISIBLE in reading.flags
     return reading

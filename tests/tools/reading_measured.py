@@ -1,4 +1,4 @@
-"""How well the readers do on the answers in `answers/`, by class; as a program it prints a table.
+"""How well the readers do on the answers in `tests/policies/llm/parsing/answers`; as a program it prints a table.
 
 A third of the answers, drawn by a hash of their text, is held out: rules are changed by looking at the others.
 """
@@ -24,7 +24,7 @@ from llm_coop_envs.policies.llm.parsing import (
     read_option,
 )
 
-ANSWERS = Path(__file__).parent / "answers"
+ANSWERS = Path(__file__).parents[1] / "policies" / "llm" / "parsing" / "answers"
 AGAIN = "again"
 MOVES = ("right", "down", "left", "up", "stay", "down and right", "down and left", "up and left", "up and right")
 #: What became of an answer: a clear one read right, another value read, one read where there was none, one refused.
