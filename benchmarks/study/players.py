@@ -168,6 +168,11 @@ def asks_a_model(policy: str) -> bool:
     return policy.partition(":")[0] == LLM
 
 
+def learns(policy: str) -> bool:
+    """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
+    return policy.partition(":")[0] in KINDS and not asks_a_model(policy)
+
+
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:
     """What a run records of a policy that asks a language model, for the scenarios that are played."""
     kind, _, argument = policy.partition(":")

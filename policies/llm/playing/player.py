@@ -147,7 +147,8 @@ def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
     try:
         prompts = load_pack(settings.pack).prompts(scenario)
     except WordingError as error:
-        raise SettingsError("pack", settings.pack, str(error)) from error
+        why = str(error).removeprefix(f"pack={settings.pack!r}: ")
+        raise SettingsError("pack", settings.pack, why) from error
     for name in settings.personas:
         prompts.persona(name)
 
