@@ -15,6 +15,7 @@ from llm_coop_envs.core.scenario import load
 from llm_coop_envs.policies.base import ScriptedPolicy
 
 PPO, MASKABLE_PPO, DQN = "ppo", "maskable_ppo", "dqn"
+SHARED, INDEPENDENT = "shared", "independent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class Learning:
 
     Attributes:
         algorithm: of deep learners, where none is named; `None`: MaskablePPO where choices are listed, else PPO.
+        networks: of deep learners: `"shared"`, one for all players, or `"independent"`, one for each seat.
         discount: the worth of the next step, 0 to 1.
         copies: environments side by side.
         rollout: arguments of PPO and MaskablePPO.
@@ -45,6 +47,7 @@ class Learning:
     """
 
     algorithm: str | None = None
+    networks: str = SHARED
     discount: float = 0.99
     copies: int = 8
     rollout: Callable[[Any], Mapping[str, Any]] = lambda _: {"n_steps": 128, "batch_size": 512, "n_epochs": 8}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
+from llm_coop_envs.baselines.deep.lockstep import Lockstep
 from llm_coop_envs.baselines.deep.network import LOGITS, VALUES, Network
 from llm_coop_envs.baselines.deep.settings import TrainSettings
 from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
-from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO
+from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO, SHARED
 from llm_coop_envs.errors import MissingExtra, SettingsError
 
 try:
@@ -59,8 +62,23 @@ def make_rows(settings: TrainSettings) -> SharedVecEnv:
     )
 
 
-def make_model(settings: TrainSettings, env: SharedVecEnv) -> Any:
-    """A fresh learner.
+def make_models(settings: TrainSettings) -> list[Any]:
+    """Fresh learners: one for all players, or one for each seat (`settings.networks`).
+
+    Raises:
+        SettingsError: an argument of the algorithm is unknown or impossible.
+    """
+    env = make_rows(settings)
+    if settings.networks == SHARED:
+        return [make_model(settings, env)]
+    seats = Lockstep(env).seats
+    # NumPy's global stream, which stable-baselines3 seeds, takes 32 bits.
+    seeds = [int(one.generate_state(1)[0]) for one in np.random.SeedSequence(settings.seed).spawn(len(seats))]
+    return [make_model(settings, seat, seed) for seat, seed in zip(seats, seeds, strict=True)]
+
+
+def make_model(settings: TrainSettings, env: SharedVecEnv, seed: int | None = None) -> Any:
+    """A fresh learner; `seed` replaces that of the settings.
 
     Raises:
         SettingsError: an argument of the algorithm is unknown or impossible.
@@ -76,14 +94,28 @@ def make_model(settings: TrainSettings, env: SharedVecEnv) -> Any:
         with warnings.catch_warnings():
             # A last mini-batch that is smaller than the others does no harm.
             warnings.filterwarnings("ignore", "You have specified a mini-batch size", UserWarning)
-            return kind("MlpPolicy", env, seed=settings.seed, device="cpu", **given)
+            return kind("MlpPolicy", env, seed=settings.seed if seed is None else seed, device="cpu", **given)
     except (TypeError, ValueError, AssertionError) as error:
         why = f"{settings.algo} refuses them ({error})"
         raise SettingsError("hyper", dict(settings.hyper), why) from error
 
 
-def export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Network:
-    """The network that decides, as plain numbers.
+def export(models: Sequence[Any], settings: TrainSettings, about: dict[str, Any]) -> Network:
+    """The network that decides, or one for each seat, as plain numbers.
+
+    Raises:
+        SettingsError: it is not a plain chain of layers.
+    """
+    networks = [_export(model, settings, about) for model in models]
+    if settings.networks == SHARED:
+        return networks[0]
+    pairs = zip(*(network.layers for network in networks), strict=True)
+    layers = tuple((np.stack([w for w, _ in pair]), np.stack([b for _, b in pair])) for pair in pairs)
+    return replace(networks[0], layers=layers)
+
+
+def _export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Network:
+    """One learner's network.
 
     Raises:
         SettingsError: it is not a plain chain of layers.

@@ -7,6 +7,7 @@ is read executes nothing: it holds numbers and JSON.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,38 @@ _COUNTS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "explorati
 _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
-def save_checkpoint(path: Path, model: Any) -> None:
-    """Write down a learner between two rollouts.
+def save_checkpoint(path: Path, models: Sequence[Any]) -> None:
+    """Write down a learner, or those of all seats, between two rollouts.
 
     Raises:
         RunError: it cannot be written.
     """
     numpy_state = np.random.get_state(legacy=False)
-    arrays: Arrays = {
-        "last_obs": model._last_obs,
-        "last_starts": np.asarray(model._last_episode_starts),
-        "torch": torch.get_rng_state().numpy(),
-        "numpy": numpy_state["state"]["key"],
+    arrays: Arrays = {"torch": torch.get_rng_state().numpy(), "numpy": numpy_state["state"]["key"]}
+    state: dict[str, Any] = {
+        "numpy": {name: numpy_state[name] for name in ("has_gauss", "gauss")} | {"pos": numpy_state["state"]["pos"]},
+        "rows": models[0].env.unwrapped.rows.get_state(),
     }
+    for seat, model in enumerate(models):
+        own, told = _learner(model)
+        arrays |= {_prefix(seat) + name: value for name, value in own.items()}
+        state |= {_prefix(seat) + name: value for name, value in told.items()}
+    write_whole(path, pack_arrays(arrays, state, level=1))
+
+
+def _prefix(seat: int) -> str:
+    """What stands before the names of what is a seat's own; nothing before the first's, or the only learner's."""
+    return f"seat_{seat}/" if seat else ""
+
+
+def _own(saved: Mapping[str, Any], seat: int) -> dict[str, Any]:
+    prefix = _prefix(seat)
+    return {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
+
+
+def _learner(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    """All of one learner that the others do not share."""
+    arrays: Arrays = {"last_obs": model._last_obs, "last_starts": np.asarray(model._last_episode_starts)}
     for name, value in model.policy.state_dict().items():
         arrays[f"policy/{name}"] = value.cpu().numpy()
     for index, parts in model.policy.optimizer.state_dict()["state"].items():
@@ -42,26 +62,37 @@ def save_checkpoint(path: Path, model: Any) -> None:
             arrays[f"optimizer/{index}/{name}"] = value.cpu().numpy()
     state = {
         "counts": {name: getattr(model, name) for name in _COUNTS if hasattr(model, name)},
-        "numpy": {name: numpy_state[name] for name in ("has_gauss", "gauss")} | {"pos": numpy_state["state"]["pos"]},
         "choices": generator_state(model.action_space.np_random),
-        "rows": model.env.unwrapped.rows.get_state(),
     }
     replay = getattr(model, "replay_buffer", None)
     if replay is not None:
         filled = replay.buffer_size if replay.full else replay.pos
         state["replay"] = {"pos": replay.pos, "full": replay.full}
         arrays |= {f"replay/{name}": getattr(replay, name)[:filled] for name in _REPLAY}
-    write_whole(path, pack_arrays(arrays, state, level=1))
+    return arrays, state
 
 
-def load_checkpoint(path: Path, model: Any) -> None:
-    """Put a fresh learner of the same settings where the saved one was.
+def load_checkpoint(path: Path, models: Sequence[Any]) -> None:
+    """Put fresh learners of the same settings where the saved ones were.
 
     Raises:
         RunError: the file is damaged, or belongs to other settings.
     """
     try:
-        _restore(model, *read_arrays(path))
+        arrays, state = read_arrays(path)
+        for seat, model in enumerate(models):
+            _restore(model, _own(arrays, seat), _own(state, seat))
+        models[0].env.unwrapped.rows.set_state(state["rows"])
+        # Last, because making the learners drew from them.
+        torch.set_rng_state(torch.as_tensor(arrays["torch"]))
+        np.random.set_state(
+            {
+                "bit_generator": "MT19937",
+                "state": {"key": arrays["numpy"], "pos": state["numpy"]["pos"]},
+                "has_gauss": state["numpy"]["has_gauss"],
+                "gauss": state["numpy"]["gauss"],
+            }
+        )
     except (*DAMAGED, RuntimeError, OSError) as error:
         why = getattr(error, "strerror", None) or str(error).split("\n")[0]
         raise RunError(f"{path}: cannot be continued ({why}); train again into another folder with -o") from error
@@ -84,19 +115,8 @@ def _restore(model: Any, arrays: Arrays, state: dict[str, Any]) -> None:
             saved = arrays[f"replay/{name}"]
             getattr(replay, name)[: len(saved)] = saved
         replay.pos, replay.full = state["replay"]["pos"], state["replay"]["full"]
-    model.env.unwrapped.rows.set_state(state["rows"])
     model._last_obs = arrays["last_obs"]
     model._last_episode_starts = arrays["last_starts"]
     for name, value in state["counts"].items():
         setattr(model, name, value)
     model.action_space._np_random = generator_from(state["choices"])
-    # Last, because making the learner drew from them.
-    torch.set_rng_state(torch.as_tensor(arrays["torch"]))
-    np.random.set_state(
-        {
-            "bit_generator": "MT19937",
-            "state": {"key": arrays["numpy"], "pos": state["numpy"]["pos"]},
-            "has_gauss": state["numpy"]["has_gauss"],
-            "gauss": state["numpy"]["gauss"],
-        }
-    )

@@ -41,7 +41,7 @@ def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) ->
             seen = numeric_rows(env)[who][:, wanted]
             masks = env.masks()
             legal = np.ones((len(who), choices.n), dtype=np.bool_) if masks is None else masks[who] > 0
-            outputs[who] = network.sample(seen, legal, rng) if play == SAMPLE else network.best(seen, legal)
+            outputs[who] = network.sample(seen, legal, rng, who) if play == SAMPLE else network.best(seen, legal, who)
         env.advance(choices.values(outputs))
         total += env.rewards
     measured = find_scenario(network.scenario).episode_metrics(env.events)

@@ -7,7 +7,7 @@ says what the network was trained on and how.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.arrays import DAMAGED, pack_arrays, read_arrays
 
 FORMAT = 2
+#: Of files that hold one network per seat.
+APART = 3
 #: What the last layer gives: logarithms of chances up to a constant, values of choices, or one number from -1 to 1.
 LOGITS, VALUES, NUMBERS = "logits", "values", "numbers"
 
@@ -35,7 +37,7 @@ class Network:
     Attributes:
         scenario: its name; empty if it is not known.
         features: the columns it reads, in order; empty for all that `NumericView` shows.
-        layers: weights (outputs, inputs) and biases of each layer.
+        layers: weights (outputs, inputs) and biases of each layer; one network per seat: (seats, outputs, inputs).
         activation: between layers, `"tanh"` or `"relu"`.
         output: `"logits"`, `"values"` or `"numbers"`.
         about: everything else that is known of its training; JSON data.
@@ -51,33 +53,65 @@ class Network:
     @property
     def n_choices(self) -> int:
         """How many outputs there are."""
-        return len(self.layers[-1][1])
+        return int(self.layers[-1][1].shape[-1])
 
-    def outputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The last layer's outputs, (rows, choices)."""
+    @property
+    def seats(self) -> int | None:
+        """How many seats have a network of their own; `None`: one network for all."""
+        weights = self.layers[0][0]
+        return len(weights) if weights.ndim == 3 else None
+
+    def of_seat(self, seat: int) -> Network:
+        """The network of one seat."""
+        return self if self.seats is None else replace(self, layers=tuple((w[seat], b[seat]) for w, b in self.layers))
+
+    def outputs(
+        self, observations: NDArray[np.float32], seats: NDArray[np.integer[Any]] | None = None
+    ) -> NDArray[np.float32]:
+        """The last layer's outputs, (rows, choices).
+
+        Args:
+            observations: (rows, features).
+            seats: (rows,) who sees them; needed where each seat has a network of its own.
+        """
         act = _ACTIVATIONS[self.activation]
         x = np.asarray(observations, dtype=np.float32)
+        if self.seats is not None:
+            assert seats is not None
+            apart = np.empty((len(x), self.n_choices), dtype=np.float32)
+            for seat in np.unique(seats).tolist():
+                apart[seats == seat] = self.of_seat(seat).outputs(x[seats == seat])
+            return apart
         for weights, bias in self.layers[:-1]:
             x = act(x @ weights.T + bias)
         weights, bias = self.layers[-1]
         outputs: NDArray[np.float32] = x @ weights.T + bias
         return outputs
 
-    def best(self, observations: NDArray[np.float32], masks: NDArray[Any]) -> NDArray[np.int64]:
+    def best(
+        self,
+        observations: NDArray[np.float32],
+        masks: NDArray[Any],
+        seats: NDArray[np.integer[Any]] | None = None,
+    ) -> NDArray[np.int64]:
         """The legal choice with the highest output for each row, the first one on ties."""
-        choices: NDArray[np.int64] = np.where(masks, self.outputs(observations), -np.inf).argmax(axis=1)
+        choices: NDArray[np.int64] = np.where(masks, self.outputs(observations, seats), -np.inf).argmax(axis=1)
         return choices
 
     def sample(
-        self, observations: NDArray[np.float32], masks: NDArray[Any], rng: np.random.Generator
+        self,
+        observations: NDArray[np.float32],
+        masks: NDArray[Any],
+        rng: np.random.Generator,
+        seats: NDArray[np.integer[Any]] | None = None,
     ) -> NDArray[np.int64]:
         """A legal choice for each row, drawn with the network's chances; one uniform number per row is consumed.
 
         A network of values has no chances: its best choice is taken.
         """
         if self.output == VALUES:
-            return self.best(observations, masks)
-        logits = np.where(masks, self.outputs(observations).astype(np.float64), -np.inf)
+            return self.best(observations, masks, seats)
+        logits = np.where(masks, self.outputs(observations, seats).astype(np.float64), -np.inf)
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         edges = chances.cumsum(axis=1)
         draws = rng.random(len(edges)) * edges[:, -1]
@@ -87,7 +121,7 @@ class Network:
     def to_bytes(self) -> bytes:
         """The file's content; the same network gives the same bytes."""
         told = ("scenario", "features", "activation", "output", "about")
-        meta = {"format": FORMAT, **{name: getattr(self, name) for name in told}}
+        meta = {"format": FORMAT if self.seats is None else APART, **{name: getattr(self, name) for name in told}}
         arrays: dict[str, NDArray[Any]] = {}
         for k, (weights, bias) in enumerate(self.layers):
             arrays |= {f"w{k}": weights, f"b{k}": bias}
@@ -102,10 +136,10 @@ def read_network(path: Path) -> Network:
     """
     try:
         arrays, meta = read_arrays(path)
-        if meta["format"] != FORMAT:
+        if meta["format"] not in (FORMAT, APART):
             raise RunError(
-                f"{path}: has format {meta['format']!r}, this version of llm-coop-envs reads format {FORMAT}; "
-                "use the version that wrote it, or train again"
+                f"{path}: has format {meta['format']!r}, this version of llm-coop-envs reads format {FORMAT} or "
+                f"{APART}; use the version that wrote it, or train again"
             )
         count = sum(name.startswith("w") for name in arrays)
         network = Network(
@@ -119,12 +153,14 @@ def read_network(path: Path) -> Network:
         width = len(network.features)
         if network.activation not in _ACTIVATIONS or network.output not in (LOGITS, VALUES) or not network.layers:
             raise ValueError("its description is not understood")
+        seats = () if network.seats is None else (network.seats,)
         for weights, bias in network.layers:
-            if weights.ndim != 2 or weights.shape != (len(bias), width) or weights.dtype != np.float32:
+            shape = (*seats, bias.shape[-1], width)
+            if weights.shape != shape or bias.shape != shape[:-1] or weights.dtype != np.float32:
                 raise ValueError("its layers do not fit together")
             if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
                 raise ValueError("its weights are not finite numbers")
-            width = len(bias)
+            width = bias.shape[-1]
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
     except DAMAGED as error:

@@ -92,7 +92,7 @@ class NetworkPolicy(Policy):
             odd = sorted({*trained} ^ {*known}) or trained
             why = f"it was trained with other settings, which change what it sees ({odd[0]})"
             raise SettingsError("policy", "sb3", why)
-        width = self.network.layers[0][0].shape[1]
+        width = self.network.layers[0][0].shape[-1]
         if len(self._columns) != width:
             counts = f"it sees {width} columns, here are {len(self._columns)}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
@@ -102,6 +102,9 @@ class NetworkPolicy(Policy):
             self._view = NumericView(env)
         elif not fits and self.network.n_choices != self._choices.n:
             counts = f"it has {self.network.n_choices} choices, here are {self._choices.n}"
+            raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
+        if self.network.seats not in (None, env.n_players):
+            counts = f"it has a network for each of {self.network.seats} players, here are {env.n_players}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
@@ -132,9 +135,9 @@ class NetworkPolicy(Policy):
             mask = request.info["action_mask"]["choice"]
             if mask is not None:
                 legal[row] = mask[: network.n_choices]
+        seats = np.array([self._seat[request.agent] for request in requests])
         if network.output == NUMBERS:
             return [self._view.choice(number) for number in network.outputs(seen)[:, 0].clip(-1, 1)]
         drawn = self.play == SAMPLE
-        outputs = network.sample(seen, legal, self.episode.rng) if drawn else network.best(seen, legal)
-        seats = [self._seat[request.agent] for request in requests]
-        return [self._choices.value(seat, output) for seat, output in zip(seats, outputs.tolist(), strict=True)]
+        outputs = network.sample(seen, legal, self.episode.rng, seats) if drawn else network.best(seen, legal, seats)
+        return [self._choices.value(*one) for one in zip(seats.tolist(), outputs.tolist(), strict=True)]

@@ -11,7 +11,16 @@ from typing import Any, ClassVar
 from gymnasium import spaces
 
 from llm_coop_envs.baselines.deep.choices import Choices
-from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO, PPO, Learning, learning_of, scenario_name
+from llm_coop_envs.baselines.learning import (
+    DQN,
+    INDEPENDENT,
+    MASKABLE_PPO,
+    PPO,
+    SHARED,
+    Learning,
+    learning_of,
+    scenario_name,
+)
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.settings import Settings, check_choice, check_int, check_number, require_int, suggestion
@@ -42,6 +51,8 @@ class TrainSettings(Settings):
     Attributes:
         env: the scenario's name.
         algo: `"ppo"`, `"dqn"` or `"maskable_ppo"`; `None` takes the scenario's own, see `Learning`.
+        networks: `"shared"`, one network that learns from all players at once, or `"independent"`, a learner of its own
+            for each seat; `None` takes the scenario's own.
         preset: a preset of the scenario.
         settings: settings of the scenario by name; they win over the preset's.
         steps: how long to train. A step is one row of one step: with 8 copies of 100 players each step of the
@@ -68,6 +79,7 @@ class TrainSettings(Settings):
 
     env: str
     algo: str | None = None
+    networks: str | None = None
     preset: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     steps: int = 100_000
@@ -90,6 +102,8 @@ class TrainSettings(Settings):
         set_ = object.__setattr__
         set_(self, "copies", self.learning.copies if self.copies is None else self.copies)
         check_int(self, "copies", 1)
+        set_(self, "networks", self.networks or self.learning.networks)
+        check_choice(self, "networks", (SHARED, INDEPENDENT))
         set_(self, "settings", dict(self.settings))
         env = self.environment()
         Choices(env)
@@ -129,8 +143,9 @@ class TrainSettings(Settings):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the weights, up to where training stops."""
-        return {name: value for name, value in self.to_json().items() if name not in MAY_CHANGE}
+        """What decides the weights, up to where training stops; `"shared"` goes without saying, as it always did."""
+        left_out = (*MAY_CHANGE, *(("networks",) if self.networks == SHARED else ()))
+        return {name: value for name, value in self.to_json().items() if name not in left_out}
 
 
 def default_algorithm(env: ScenarioEnv) -> str:

@@ -1,4 +1,4 @@
-"""Training with stable-baselines3: one network for all players, with evaluations, checkpoints, logs and resume.
+"""Training with stable-baselines3, with evaluations, checkpoints, logs and resume.
 
 `train(settings, folder)` begins a training or goes on with the one in the folder. Stopped at any moment and started
 again, it ends with the weights it would have had without the stop (with the same number of steps).
@@ -7,14 +7,16 @@ again, it ends with the weights it would have had without the stop (with the sam
 from __future__ import annotations
 
 import csv
+import functools
 import importlib.util
 import io
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.baselines.deep.algorithms import export, make_model, make_rows
+from llm_coop_envs.baselines.deep.algorithms import export, make_models
 from llm_coop_envs.baselines.deep.checkpoint import load_checkpoint, save_checkpoint
 from llm_coop_envs.baselines.deep.evaluate import Row, means, play_episode
 from llm_coop_envs.baselines.deep.folder import (
@@ -61,47 +63,87 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
     # Networks this small are slower with more threads, and one thread gives the same sums everywhere.
     torch.set_num_threads(1)
     # Before there is a folder: what the algorithm refuses should leave none behind.
-    model = make_model(settings, make_rows(settings))
+    models = make_models(settings)
     folder = open_folder(path, settings)
     with folder.locked():
         if folder.done < settings.steps:
-            _train(model, settings, folder, command, tell)
+            _train(models, settings, folder, command, tell)
     return folder
 
 
-def _train(model: Any, settings: TrainSettings, folder: TrainingFolder, command: str, tell: Tell | None) -> None:
+def _train(models: list[Any], settings: TrainSettings, folder: TrainingFolder, command: str, tell: Tell | None) -> None:
     path, done = folder.folder, folder.done
     if done:
-        load_checkpoint(path / CHECKPOINT, model)
+        load_checkpoint(path / CHECKPOINT, models)
     begun = time.perf_counter()
     folder.manifest.update({name: getattr(settings, name) for name in MAY_CHANGE})
     with folder.session(command=command, **{"from": done, "to": done, "seconds": 0.0}) as session:
         formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
-        model.set_logger(configure(str(path / LOGS / str(len(folder.manifest["sessions"]))), formats))
-        keeper = _Keeper(folder, session, settings, tell, begun)
+        keeper = _Keeper(models, folder, session, settings, tell, begun)
+        logs = path / LOGS / str(len(folder.manifest["sessions"]))
+        for seat, model in enumerate(models):
+            model.set_logger(configure(str(logs / f"seat_{seat}" if seat else logs), formats))
+        # Every seat counts its own steps.
+        left = math.ceil(settings.steps / len(models)) - models[0].num_timesteps
+        learners = [
+            functools.partial(model.learn, left, callback=callback, reset_num_timesteps=not done)
+            for model, callback in zip(
+                models, [keeper, *(_Seat(settings, len(models)) for _ in models[1:])], strict=True
+            )
+        ]
         try:
-            model.learn(settings.steps - done, callback=keeper, reset_num_timesteps=not done)
+            if len(models) > 1:
+                models[0].env.run(learners)
+            else:
+                learners[0]()
             keeper.keep()
-            model.save(path / MODEL)
+            for seat, model in enumerate(models):
+                model.save(path / (MODEL.replace(".", f"_{seat}.") if seat else MODEL))
         finally:
-            for output in model.logger.output_formats:
-                output.close()
-            model.env.close()
+            for model in models:
+                for output in model.logger.output_formats:
+                    output.close()
+            models[0].env.close()
 
 
-class _Keeper(BaseCallback):
+class _Seat(BaseCallback):
+    """What a learner does at the start of a rollout; several wait until all have learned from the last one."""
+
+    def __init__(self, settings: TrainSettings, seats: int) -> None:
+        super().__init__()
+        self._settings, self._seats = settings, seats
+
+    @property
+    def _done(self) -> int:
+        """Steps so far, those of all seats."""
+        return int(self.model.num_timesteps) * self._seats
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        learner: Any = self.model
+        if self._seats > 1:
+            learner.env.wait()
+        if hasattr(learner, "ent_coef"):
+            bonus = float(self._settings.hyper.get("ent_coef", 0.0))
+            learner.ent_coef = bonus * max(0.0, 1.0 - self._done / self._settings.steps)
+
+
+class _Keeper(_Seat):
     """Evaluates and keeps everything at the start of the first rollout after each `every` steps."""
 
     def __init__(
         self,
+        models: Sequence[Any],
         folder: TrainingFolder,
         session: dict[str, Any],
         settings: TrainSettings,
         tell: Tell | None,
         begun: float,
     ) -> None:
-        super().__init__()
-        self._folder, self._session, self._settings, self._tell = folder, session, settings, tell
+        super().__init__(settings, len(models))
+        self._models, self._folder, self._session, self._tell = models, folder, session, tell
         self._begun = begun
         self._env = settings.environment(record=True)
         self._due = self._next(folder.done)
@@ -110,33 +152,26 @@ class _Keeper(BaseCallback):
         every = int(self._settings.every or 1)
         return (done // every + 1) * every
 
-    def _on_step(self) -> bool:
-        return True
-
     def _on_rollout_start(self) -> None:
         # Between two rollouts nothing is half done: what was collected has been learned.
-        done = self.model.num_timesteps
-        if done >= self._due:
+        super()._on_rollout_start()
+        if self._done >= self._due:
             self.keep()
-        learner: Any = self.model
-        if hasattr(learner, "ent_coef"):
-            bonus = float(self._settings.hyper.get("ent_coef", 0.0))
-            learner.ent_coef = bonus * max(0.0, 1.0 - done / self._settings.steps)
 
     def keep(self) -> None:
         """Evaluate, and write down policy, checkpoint and manifest, in this order."""
-        done, path, settings = self.model.num_timesteps, self._folder.folder, self._settings
+        done, path, settings = self._done, self._folder.folder, self._settings
         self._due = self._next(done)
         shown = settings.to_json()
         del shown["every"], shown["episodes"]
         about = {"training": shown, "done": done, "play": settings.play, "versions": versions()}
-        network = export(self.model, settings, about)
+        network = export(self._models, settings, about)
         play = settings.play or SAMPLE
         rows = [play_episode(network, self._env, seed, play=play) for seed in range(settings.episodes)]
         self._log(rows, done)
         for target in (path / POLICIES / f"{done:012d}{SUFFIX}", path / POLICY):
             write_whole(target, network.to_bytes())
-        save_checkpoint(path / CHECKPOINT, self.model)
+        save_checkpoint(path / CHECKPOINT, self._models)
         seconds = time.perf_counter() - self._begun
         self._session |= {"to": done, "seconds": round(seconds, 1)}
         self._folder.write(done=done)

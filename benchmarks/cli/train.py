@@ -25,6 +25,14 @@ def train_command(
             show_default=False,
         ),
     ] = None,
+    networks: Annotated[
+        str | None,
+        typer.Option(
+            "--networks",
+            help="shared: one network for all players; independent: a learner for each. [default: the scenario's own]",
+            show_default=False,
+        ),
+    ] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="A preset of the scenario.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of the scenario, as name=value; may be repeated.")
@@ -53,7 +61,7 @@ def train_command(
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes of an evaluation.")] = 5,
 ) -> None:
-    """Train one network that plays all seats, with stable-baselines3; the same command goes on after a stop."""
+    """Train networks that play all seats, with stable-baselines3; the same command goes on after a stop."""
     from llm_coop_envs.baselines.deep.settings import TrainSettings, default_algorithm
     from llm_coop_envs.baselines.learning import MASKABLE_PPO
     from llm_coop_envs.core.registry import find_scenario
@@ -61,6 +69,7 @@ def train_command(
     plan = TrainSettings(
         env=env,
         algo=algo,
+        networks=networks,
         preset=preset,
         settings=read_pairs("--set", settings or ()),
         steps=steps,
@@ -110,7 +119,7 @@ def _command(
     episodes: int,
 ) -> list[str]:
     """The command that makes the same training, without its folder."""
-    parts = ["llm-coop", "train", "--algo", plan["algo"], "--env", plan["env"]]
+    parts = ["llm-coop", "train", "--algo", plan["algo"], "--env", plan["env"], "--networks", plan["networks"]]
     for name, value in (("--preset", preset), ("--play", play), ("--every", every)):
         parts += [] if value is None else [name, str(value)]
     for name, pairs in (("--set", settings), ("--hyper", hyper)):

@@ -9,9 +9,10 @@ import multiprocessing.connection
 import os
 import pickle
 import signal
+import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -35,10 +36,12 @@ class Finished:
     Attributes:
         task: which one.
         seconds: how long it took.
+        files: what the manifest is to record of it.
     """
 
     task: Task
     seconds: float
+    files: Mapping[str, str]
 
 
 def play_here(run: Run, tasks: Sequence[Task], stop: Callable[[], bool]) -> Generator[Finished, None, None]:
@@ -148,6 +151,7 @@ def _sigint_ignored() -> Iterator[None]:
 def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
     """A worker's life: play what is asked for until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     for scenario in pickle.loads(scenarios):
         register(scenario)
     loop = asyncio.new_event_loop()
@@ -167,18 +171,26 @@ def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
             return
 
 
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has: an episode whose players learn first can take hours."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
+
+
 def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task) -> Finished:
     """Play and write one episode."""
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
         played = run_coroutine(play_episode(run.manifest["seed"], condition, seed), loop)
-        run.write_events(condition.name, seed, played)
+        files = run.write_events(condition.name, seed, played)
     except RunError:
         raise
     except Exception as error:
         raise failure(run, condition, seed, error) from error
-    return Finished(task=task, seconds=time.perf_counter() - started)
+    return Finished(task=task, seconds=time.perf_counter() - started, files=files)
 
 
 def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:

@@ -63,8 +63,8 @@ class BertrandEnv(ScenarioEnv):
     **State.** Share of rounds played, share of the collusion window filled, whether prices are known, then every firm's
     last price and profit on the same scales.
 
-    **End.** After `rounds` rounds (truncation), or when all prices have been close to each other between Nash and
-    joint-profit price for `collusion_window` rounds in a row (termination).
+    **End.** After `rounds` rounds (truncation), or when all prices have been close to each other above Nash, up to
+    the joint-profit price, for `collusion_window` rounds in a row (termination).
 
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `BertrandSettings`.
     """

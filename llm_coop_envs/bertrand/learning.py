@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.learning import PPO, Learning
+from llm_coop_envs.baselines.learning import INDEPENDENT, PPO, Learning
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
 
@@ -25,6 +25,8 @@ def _numbers(settings: BertrandSettings) -> NDArray[np.float64]:
 
 LEARNING = Learning(
     algorithm=PPO,
+    # One network for all firms sees equal prices only, and learns to agree with itself.
+    networks=INDEPENDENT,
     discount=0.95,
     rollout=lambda _: {"n_steps": 256, "batch_size": 512, "n_epochs": 8, "learning_rate": 3e-4},
     reward_scale=_reward_scale,

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
-from llm_coop_envs.core.records import of_type, start_of
-from llm_coop_envs.core.scenario import Measures
+from llm_coop_envs.core.records import flagged_choices, of_type, start_of
+from llm_coop_envs.core.scenario import Event, Measures
 
 INDEX_FIRST = 250
 """First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""
@@ -205,6 +205,13 @@ def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def without_flagged(events: Sequence[Event]) -> list[Event] | None:
+    """Rounds in which a firm's price was flagged are left out, and what counts rounds counts the others."""
+    flagged = flagged_choices(events)
+    kept = [event for event in events if event["type"] != "round" or event["forced"] or event["round"] not in flagged]
+    return kept if of_type(kept, "round") else None
+
+
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
@@ -226,12 +233,13 @@ MEASURES = Measures(
         "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
         "joint-profit price (1), cut at both ends (EconEvals, arXiv 2503.18825); missing if they were not played.",
         "price_index_last": f"As collusiveness_index, over the last {LAST_ROUNDS} rounds.",
-        "together_share": "Share of the rounds in which prices were close to each other between Nash and joint-profit "
-        "price, 0 to 1 (Wu et al. 2024; how close is a setting).",
+        "together_share": "Share of the rounds in which prices were close to each other, above Nash and up to the "
+        "joint-profit price, 0 to 1 (Wu et al. 2024; how close, and how far above Nash, are settings).",
         "together_longest": "Longest run of rounds as in together_share, a count from 0.",
         "together_from": "Round from which all rounds are as in together_share, from 1; missing if the last is not.",
         "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "
         f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
     },
+    unflagged=without_flagged,
     headline=("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last"),
 )

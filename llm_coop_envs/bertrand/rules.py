@@ -51,8 +51,8 @@ class Benchmarks:
 class Band:
     """When a round's prices count as held up together: close to each other, and between Nash and joint-profit price.
 
-    This is the definition in the text of Wu et al. 2024, which gives no number for "close". Taken literally it counts
-    play at the Nash prices too; a higher `low` leaves that out.
+    This is the definition in the text of Wu et al. 2024, which gives no number for "close". They observe no collusion
+    at the Nash prices, so the `low` of the settings lies above 0 by default; 0 is the interval alone.
 
     Attributes:
         low: the lowest place of a price on the scale from Nash (0) to joint profit (1).

@@ -15,11 +15,16 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
-from llm_coop_envs.core.settings import ScenarioSettings, check_int, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000
+
+ABOVE_NASH, FROM_NASH = "above_nash", "from_nash"
+NASH_PLAY = 0.1
+"""Up to this place on the scale from Nash (0) to joint profit (1) a price is Nash play. The papers give no number; the
+published runs end at 0.5 and above."""
 
 # The authors' code writes its two slopes in these decimals (about 1/150 and 1/300). They lie a hair below the
 # fractions, so that profits which are integers on paper are not truncated to the number below.
@@ -100,13 +105,16 @@ class BertrandSettings(ScenarioSettings):
         exchanges: how often everyone speaks before prices are set (Wu et al.: 3).
         opener: who speaks first: `"shuffled"` anew each round (Wu et al.) or `"fixed"`.
         rounds: the episode is cut after so many rounds (Wu et al.: 1200; Fish et al.: 300).
-        collusion_window: the episode ends after so many consecutive rounds with all prices between Nash and
-            joint-profit price and close to each other (Wu et al., text: 200); 0 never ends it.
+        collusion_window: the episode ends after so many consecutive rounds with all prices above Nash, not above
+            joint-profit price, and close to each other (Wu et al., text: 200); 0 never ends it.
         collusion_tolerance: what close means: the largest distance between firms, as a share of the distance
             from Nash to joint-profit price. The papers give no number; 0.1 is 0.2 in the market of Wu et al.
             and little more than one step of Calvano et al.'s grid.
-        collusion_margin: how far above Nash all prices must be, as a share of the same distance. The published words
-            ask for nothing (0), so that play at the Nash prices counts as well; set it above 0 to leave that out.
+        collusion_margin: how far above Nash all prices must be. `"above_nash"` leaves Nash play out (Wu et al. observe
+            no collusion at the equilibrium price): 0.1 of the distance from Nash to joint-profit price, and on a grid
+            half a step more, so that its prices on either side of Nash are out. `"from_nash"` counts Nash prices in, as
+            the interval of the published definition, taken alone, does. A number is a share of the same distance.
+            From a number, and from Nash, half a step of a grid is taken off: the grid price nearest to it counts.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -157,7 +165,6 @@ class BertrandSettings(ScenarioSettings):
         "rounds": (1, math.inf),
         "collusion_window": (0, math.inf),
         "collusion_tolerance": (0, math.inf),
-        "collusion_margin": (0, 1),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "demand": ("logit", "linear"),
@@ -198,7 +205,7 @@ class BertrandSettings(ScenarioSettings):
     rounds: int = 1200
     collusion_window: int = 200
     collusion_tolerance: float = 0.1
-    collusion_margin: float = 0.0
+    collusion_margin: str | float = ABOVE_NASH
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
@@ -209,6 +216,10 @@ class BertrandSettings(ScenarioSettings):
             check_number(self, name, 0.0, above=True)
         check_number(self, "d", 0.0, self.beta, above=True)
         check_int(self, "benchmark_decimals", 0, 15, optional=True)
+        if isinstance(self.collusion_margin, str):
+            check_choice(self, "collusion_margin", (ABOVE_NASH, FROM_NASH))
+        else:
+            check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
 
     def _per_firm(self, name: str) -> None:
@@ -285,13 +296,14 @@ class BertrandSettings(ScenarioSettings):
     def band(self) -> Band:
         """When a round's prices count as held together.
 
-        On a grid half a step is added on both sides, so that the grid prices nearest to Nash and joint profit are
-        inside.
+        On a grid half a step is added above, so that the grid price nearest to joint profit is inside.
         """
-        half = 0.0
+        half, margin = 0.0, self.collusion_margin
         if self.prices == "grid":
             half = (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1) / 2.0
-        return Band(low=self.collusion_margin - half, high=1.0 + half, tolerance=self.collusion_tolerance)
+        named = {ABOVE_NASH: NASH_PLAY + half, FROM_NASH: -half}
+        low = named[margin] if isinstance(margin, str) else margin - half
+        return Band(low=low, high=1.0 + half, tolerance=self.collusion_tolerance)
 
     @property
     def grids(self) -> tuple[tuple[float, ...], ...]:

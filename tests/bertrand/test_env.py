@@ -7,6 +7,7 @@ from gymnasium import spaces
 from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand.env import HELD_TOGETHER, ROUND_LIMIT
 from llm_coop_envs.bertrand.rules import nearest, profit_table
+from llm_coop_envs.policies import play, scripted
 
 make = bertrand_v0.parallel_env
 FIRMS = ["firm_0", "firm_1"]
@@ -353,7 +354,19 @@ def test_no_window_never_ends_it():
     assert last[3] == dict.fromkeys(FIRMS, True)
 
 
-def test_the_margin_leaves_nash_play_out():
-    assert played_until_the_end(silent(collusion_window=5), [(6, 6)] * 9)[0] == 5
-    env = silent(collusion_window=5, collusion_margin=0.1, rounds=9)
-    assert played_until_the_end(env, [(6, 6)] * 9)[0] == 9
+def test_nash_play_is_no_collusion():
+    """Wu et al. 2024 observe none at the equilibrium price."""
+    for price, rounds in ((6, 9), (6.1, 9), (6.2, 5)):
+        assert played_until_the_end(silent(collusion_window=5, rounds=9), [(price, price)] * 9)[0] == rounds
+    for margin, rounds in (("from_nash", 5), (0, 5), (0.05, 9)):
+        env = silent(collusion_window=5, collusion_margin=margin, rounds=9)
+        assert played_until_the_end(env, [(6, 6)] * 9)[0] == rounds
+
+
+@pytest.mark.parametrize("prices", ["continuous", "grid"])
+@pytest.mark.parametrize("market", ["team_up", "team_up_linear"])
+def test_best_replies_never_end_an_episode(market, prices):
+    given = {"price_cap": None} if prices == "grid" else {}
+    env = make(preset=market, talk=False, prices=prices, rounds=300, record=True, **given)
+    play(env, scripted.make("bertrand/best_reply"), seed=0)
+    assert (env.round, env.events[-1]["reason"]) == (300, ROUND_LIMIT)

@@ -172,7 +172,7 @@ def test_the_record():
     assert start["nash_profit"] == list(env.marks.nash_profit)
     assert start["joint_profit"] == list(env.marks.joint_profit)
     assert start["cost"] == [2.0, 2.0]
-    assert start["band"] == [0.0, 1.0, 0.1]
+    assert start["band"] == [0.1, 1.0, 0.1]
     assert start["initial_prices"] == [3.0, 4.0]
     assert json.loads(json.dumps(env.events)) == env.events
 

@@ -235,6 +235,15 @@ def test_without_talk_price_matchers_stay_where_they_are():
     assert (record.prices == 2).all()
 
 
+def test_price_matching_alone_is_another_rule_until_it_may_talk():
+    def prices(*seats, **more):
+        return episode(seats, preset="team_up_linear", **more)[1].prices
+
+    both = (PriceMatching(alone="win_continue_lose_reverse"), PriceMatching(alone="best_reply"))
+    assert np.array_equal(prices(*both, talk=False), prices(WinContinueLoseReverse(), BestReply(), talk=False))
+    assert np.array_equal(prices(*both, talk=True), prices(PriceMatching(), PriceMatching(), talk=True))
+
+
 def test_a_price_matcher_follows_a_rival_down_but_does_not_lead():
     _, record = episode((PriceMatching(), Scripted([7.0, 6.0, 5.0])), **free())
     assert record.prices[1:4, 0].tolist() == [7.0, 6.0, 5.0]
@@ -299,6 +308,7 @@ def test_uniform_covers_the_range():
         (lambda: WinContinueLoseReverse(step=1.1), "step=1.1"),
         (lambda: PriceMatching(step=-1), "step=-1"),
         (lambda: PriceMatching(step=1.1), "step=1.1"),
+        (lambda: PriceMatching(alone="nobody"), "alone='nobody'"),
         (lambda: GrimTrigger(tolerance=-0.1), "tolerance=-0.1"),
     ],
 )

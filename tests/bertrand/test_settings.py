@@ -47,7 +47,7 @@ DEFAULTS = {
     "rounds": 1200,
     "collusion_window": 200,
     "collusion_tolerance": 0.1,
-    "collusion_margin": 0.0,
+    "collusion_margin": "above_nash",
 }
 TEAM_UP = {
     "cost": 2.0,
@@ -184,17 +184,30 @@ def test_initial_prices():
 
 
 def test_the_band():
-    assert build().band == Band(low=0.0, high=1.0, tolerance=0.1)
+    assert build().band == Band(low=0.1, high=1.0, tolerance=0.1)
+    assert build(collusion_margin="from_nash").band == Band(low=0.0, high=1.0, tolerance=0.1)
     assert build(collusion_tolerance=0.2, collusion_margin=0.3).band == Band(low=0.3, high=1.0, tolerance=0.2)
 
 
 def test_the_band_holds_the_grid_prices_nearest_to_both_marks():
-    settings = build("calvano")
+    settings = build("calvano", collusion_margin="from_nash")
     half = 1.2 / 14 / 2
     assert settings.band == Band(low=-half, high=1.0 + half, tolerance=0.1)
     nash, joint = settings.marks.nash[0], settings.marks.joint[0]
     inside = [settings.band.holds(((price - nash) / (joint - nash),)) for price in settings.grids[0]]
     assert inside == [False, *[True] * 13, False]
+    assert build("calvano", collusion_margin=0).band == settings.band
+
+
+@pytest.mark.parametrize("points", [2, 3, 15, 100])
+def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
+    settings = build("calvano", grid_points=points)
+    nash, joint = settings.marks.nash[0], settings.marks.joint[0]
+    where = [(price - nash) / (joint - nash) for price in settings.grids[0]]
+    step = where[1] - where[0]
+    for place in where:
+        assert settings.band.holds((place,)) is (place > 0.1 + step / 2 and place < 1 + step / 2)
+    assert not any(settings.band.holds((place,)) for place in where if abs(place) < min(step, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -241,6 +254,8 @@ def test_the_band_holds_the_grid_prices_nearest_to_both_marks():
         ({"collusion_window": -1}, "0 or more"),
         ({"collusion_tolerance": -0.1}, "at least 0"),
         ({"collusion_margin": 1.1}, "at least 0 and at most 1"),
+        ({"collusion_margin": -0.1}, "at least 0 and at most 1"),
+        ({"collusion_margin": "nash"}, "must be one of above_nash, from_nash"),
         ({"initial_prices": "any"}, "must be 'random'"),
         ({"initial_prices": (1.0,)}, "has 1 values for 2 firms"),
         ({"initial_prices": 3.0}, "must not be above the highest price 2.89"),

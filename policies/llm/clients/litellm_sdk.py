@@ -81,7 +81,7 @@ class LitellmClient(Client):
 
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
         # litellm itself translates `max_tokens` for models that want another field.
-        body = wire.request_body(request, model=self._model, tokens_field="max_tokens", stream=False)
+        body = wire.request_body(request, model=self._model, tokens_field="max_tokens", stream=False, form=self.form)
         if self._endpoint.base_url is not None and headers is not None:
             body["extra_headers"] = headers
         try:

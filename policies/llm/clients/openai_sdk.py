@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from llm_coop_envs.core.extras import need
@@ -33,6 +34,7 @@ class OpenAIClient(Client):
         super().__init__(endpoint)
         self._key = read_key(endpoint.key_variable, required=endpoint.needs_key)
         # The dispatcher limits requests in flight and times each attempt; the SDK must do neither.
+        self._bytes: type[Any] = http.AsyncByteStream
         self._client = self._openai.AsyncOpenAI(
             api_key=NO_KEY if self._key is None else self._key.reveal(),
             base_url=endpoint.url,
@@ -42,9 +44,17 @@ class OpenAIClient(Client):
                 limits=http.Limits(max_connections=0, max_keepalive_connections=None, keepalive_expiry=15.0),
                 timeout=http.Timeout(None, connect=CONNECT_SECONDS),
                 trust_env=not is_loopback(endpoint.url),
+                # Whoever answers with another address would be sent the prompts and the key.
+                follow_redirects=False,
+                headers={"Accept-Encoding": "identity"},
+                event_hooks={"response": [self._unpacked]},
             ),
         )
-        self._broken_off: type[Exception] = http.TransportError
+        self._broken_off: tuple[type[Exception], ...] = (
+            self._openai.APIConnectionError,
+            http.TransportError,
+            self._aiohttp.ClientError,  # what the transport has no name for: a bad status line, header, length
+        )
 
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
         endpoint, openai = self._endpoint, self._openai
@@ -69,10 +79,25 @@ class OpenAIClient(Client):
             raise status_error(
                 endpoint.where, error.status_code, error.response.text, dict(error.response.headers), key=self._key
             ) from None
-        except (openai.APIConnectionError, self._broken_off) as error:
+        except self._broken_off as error:
             raise self._lost(error, self._aiohttp) from None
-        except (openai.OpenAIError, OSError, ValueError) as error:
+        except (openai.OpenAIError, OSError, ValueError, RecursionError) as error:
             raise wire.bad_reply(endpoint.where, f"what the SDK cannot read ({type(error).__name__})") from None
+
+    async def _unpacked(self, response: Any) -> None:
+        """Take the unpacking over from httpx, which does it all at once; called when the headers are there."""
+        where, packed = self._endpoint.where, response.stream
+        most = wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY
+        parts = wire.limited(wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where), where, most)
+
+        class Unpacked(self._bytes):  # type: ignore[name-defined, misc]
+            def __aiter__(self) -> AsyncIterator[bytes]:
+                return parts
+
+            async def aclose(self) -> None:
+                await packed.aclose()
+
+        response.stream = Unpacked()
 
     async def aclose(self) -> None:
         """Close all connections; may be called any number of times."""

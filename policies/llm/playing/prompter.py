@@ -31,6 +31,10 @@ SCRIPTED = "scripted"
 #: What a prompt is shortened to, as a share, when a provider finds it too long; and how often.
 SHORTER = 0.75
 _SHORTENINGS = 6
+_TOO_LONG = (
+    "the question is as short as it can be: let the server take longer ones, then run again to continue (every answer "
+    "so far is kept, and this question is asked again)"
+)
 
 
 @dataclass(slots=True)
@@ -339,8 +343,10 @@ class _Question(Generic[T]):
                 reply = await self._send(self._before + self._prompt + after)
                 return reply, _read(reader, reply, self._counts)
             except ChatError as error:
-                if error.kind != "context_too_long" or shortenings == _SHORTENINGS or not await self._shorten():
+                if error.kind != "context_too_long":
                     raise
+                if shortenings == _SHORTENINGS or not await self._shorten():
+                    raise ChatError(f"{error}; {_TOO_LONG}", kind=error.kind, status=error.status) from None
                 shortenings += 1
 
     async def repair(self, reply: ChatReply) -> Reading[T]:

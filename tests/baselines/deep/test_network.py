@@ -1,5 +1,6 @@
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,28 @@ def test_a_file_is_read_back_as_it_was_and_the_same_bytes_come_again(tmp_path):
     assert (again.features, again.about) == (network.features, network.about)
     x = np.ones((2, 3), dtype=np.float32)
     assert np.array_equal(again.outputs(x), network.outputs(x))
+
+
+def test_one_network_for_each_seat(tmp_path):
+    one = small()
+    two = replace(one, layers=tuple((-w, b + 1) for w, b in one.layers))
+    pairs = zip(one.layers, two.layers, strict=True)
+    both = replace(one, layers=tuple((np.stack([w, v]), np.stack([b, c])) for (w, b), (v, c) in pairs))
+    path = tmp_path / "net.npz"
+    path.write_bytes(both.to_bytes())
+    again = read_network(path)
+    assert (again.seats, again.n_choices, one.seats) == (2, 5, None)
+    x = np.random.default_rng(1).normal(size=(6, 3)).astype(np.float32)
+    seats = np.array([0, 1, 1, 0, 1, 0])
+    expected = np.where(seats[:, None] == 0, one.outputs(x), two.outputs(x))
+    assert np.allclose(again.outputs(x, seats), expected, atol=1e-6)
+    masks = np.ones((6, 5), bool)
+    assert np.array_equal(again.best(x, masks, seats), expected.argmax(axis=1))
+    drawn = again.sample(x, masks, np.random.default_rng(0), seats)
+    rng = np.random.default_rng(0)
+    assert drawn.tolist() == [
+        int(again.of_seat(seat).sample(row[None], masks[:1], rng)[0]) for row, seat in zip(x, seats, strict=True)
+    ]
 
 
 def damaged(tmp_path, change):

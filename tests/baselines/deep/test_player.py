@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,6 +80,24 @@ def test_one_seat_among_others():
         "firm_0",
         "firm_1",
     }
+
+
+def test_each_seat_plays_its_own_network():
+    env = bertrand_v0.parallel_env(preset="calvano", rounds=12, record=True)
+    network = network_for("bertrand", env, "best")
+    # Biases that nothing outweighs: the first firm asks its price 3, the second its price 9.
+    (w0, b0), (w1, b1) = network.layers
+    wanted = np.stack([b1, b1])
+    wanted[0, 3] = wanted[1, 9] = 1000
+    apart = replace(network, layers=((np.stack([w0] * 2), np.stack([b0] * 2)), (np.stack([w1] * 2), wanted)))
+    play(env, player.NetworkPolicy(apart), seed=0)
+    pairs = {tuple(event["prices"]) for event in env.events if event["type"] == "round"}
+    assert pairs == {(env.settings.grids[0][3], env.settings.grids[1][9])}
+    play_episode(apart, env, 3, play="best")
+    assert {tuple(event["prices"]) for event in env.events if event["type"] == "round"} == pairs
+    three = replace(apart, layers=tuple((np.stack([*w, w[0]]), np.stack([*b, b[0]])) for w, b in apart.layers))
+    with pytest.raises(SettingsError, match="a network for each of 3 players, here are 2"):
+        play(env, player.NetworkPolicy(three), seed=0)
 
 
 def test_a_network_of_exits_walks_like_the_scripted_policies():

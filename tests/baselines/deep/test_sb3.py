@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.baselines.deep import train as training
-from llm_coop_envs.baselines.deep.algorithms import SharedDQN, export, make_model, make_rows
+from llm_coop_envs.baselines.deep.algorithms import SharedDQN, export, make_model, make_models, make_rows
 from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
 from llm_coop_envs.baselines.deep.evaluate import means, play_episode
 from llm_coop_envs.baselines.deep.folder import TrainingFolder, open_folder
@@ -29,6 +29,9 @@ from llm_coop_envs.baselines.deep.train import read_rows, train
 from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.folder import INTERRUPTED, locked
+
+# As trainings do: small networks are slower with more threads.
+torch.set_num_threads(1)
 
 ROOM = {**SMALL_ROOM, "control": "exit", "talk": False}
 
@@ -243,7 +246,24 @@ PLANS = {
         "steps": 1500,
         "hyper": {"learning_starts": 200, "buffer_size": 700},
     },
+    "bertrand-dqn-shared": {
+        "env": "bertrand",
+        "algo": "dqn",
+        "networks": "shared",
+        "settings": {"talk": False, "rounds": 30},
+        "steps": 1500,
+        "hyper": {"learning_starts": 200, "buffer_size": 700},
+    },
     "evacuation": {"env": "evacuation", "settings": ROOM, "steps": 2500, "copies": 2},
+    "evacuation-independent": {
+        "env": "evacuation",
+        "networks": "independent",
+        "settings": {**ROOM, "people": 3},
+        "steps": 500,
+        "every": 200,
+        "copies": 2,
+        "hyper": {"n_steps": 16},
+    },
     "evacuation-move-dqn": {
         "env": "evacuation",
         "algo": "dqn",
@@ -255,17 +275,21 @@ PLANS = {
 }
 
 
+class Stopped(Exception):
+    pass
+
+
 def plan(name, **changes):
     return TrainSettings(**{"episodes": 1, "seed": 3, "every": 700, **PLANS[name], **changes})
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_the_kept_network_is_the_learner(name):
-    settings = plan(name)
+    settings = plan(name, networks="shared")
     env = make_rows(settings)
     model = make_model(settings, env)
     model.learn(settings.steps)
-    network = export(model, settings, {})
+    network = export([model], settings, {})
     rng = np.random.default_rng(0)
     seen = rng.uniform(-1, 1, size=(500, len(env.rows.names))).astype(np.float32)
     masks = rng.random((500, env.rows.choices.n)) < 0.6
@@ -284,17 +308,55 @@ def test_the_kept_network_is_the_learner(name):
         assert np.array_equal(network.best(seen, masks), chosen)
 
 
+def test_independent_learners_share_nothing():
+    settings = plan("bertrand-dqn", hyper={"learning_starts": 200, "buffer_size": 5000})
+    models = make_models(settings)
+    assert [model.env.num_envs for model in models] == [8, 8]
+    assert not same(weights(models[0]), weights(models[1]))
+    begun = weights(models[1])
+
+    def learn(model, updates):
+        """The first learns, the second only plays."""
+        model.train = model.train if updates else lambda **_: None
+        return lambda: model.learn(400)
+
+    models[0].env.run([learn(models[0], True), learn(models[1], False)])
+    assert same(weights(models[1]), begun)
+    one, two = (model.replay_buffer for model in models)
+    own, rival, profit = (models[0].env.rows.names.index(name) for name in ("own_price", "rival_price_1", "own_profit"))
+    assert one.pos == two.pos == 416
+    seen = [buffer.next_observations[:416, 0] for buffer in (one, two)]
+    # Both were in the same rounds, each on its own side.
+    assert np.array_equal(seen[0][:, [own, rival]], seen[1][:, [rival, own]])
+    assert not np.array_equal(seen[0][:, profit], seen[1][:, profit])
+    network = export(models, settings, {})
+    assert network.seats == 2
+    x = np.random.default_rng(0).uniform(-1, 1, size=(50, len(network.features))).astype(np.float32)
+    with torch.no_grad():
+        for seat, model in enumerate(models):
+            expected = model.q_net(torch.as_tensor(x)).numpy()
+            assert np.allclose(network.outputs(x, np.full(50, seat)), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_learner_that_fails_stops_the_others(seat):
+    models = make_models(plan("bertrand-dqn"))
+
+    def fail(**_):
+        raise Stopped
+
+    models[seat].train = fail
+    with pytest.raises(Stopped):
+        models[0].env.run([lambda model=model: model.learn(400) for model in models])
+
+
 def test_networks_that_cannot_be_kept_are_refused():
     settings = plan("kbc-ppo", hyper={"policy_kwargs": {"activation_fn": torch.nn.ELU}, "n_steps": 8})
     with pytest.raises(SettingsError, match=r"tanh or ReLU"):
-        export(make_model(settings, make_rows(settings)), settings, {})
+        export(make_models(settings), settings, {})
 
 
 # Whole trainings.
-
-
-class Stopped(Exception):
-    pass
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -408,7 +470,7 @@ def test_arguments_the_algorithm_refuses(tmp_path):
 def test_kbc_is_learned():
     settings = TrainSettings(env="kbc", settings={"talk": False, "players": 4, "high": 10}, steps=60_000, seed=0)
     model = make_model(settings, make_rows(settings))
-    network = export(model, settings, {})
+    network = export([model], settings, {})
 
     def evaluated(network):
         return means([play_episode(network, env, seed, play="sample") for seed in range(20)])
@@ -416,6 +478,6 @@ def test_kbc_is_learned():
     env = kbc_v0.parallel_env(record=True, talk=False, players=4, high=10)
     before = evaluated(network)["mean_last"]
     model.learn(settings.steps)
-    after = evaluated(export(model, settings, {}))["mean_last"]
+    after = evaluated(export([model], settings, {}))["mean_last"]
     assert before > 4
     assert after < 1.5

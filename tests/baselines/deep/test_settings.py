@@ -22,6 +22,7 @@ def test_defaults_by_scenario():
     # A cell nearer is worth a round.
     assert factor == pytest.approx(-0.1 * 32 * 2**0.5)
     assert TrainSettings(env="evacuation", shaping=False).potential is None
+    assert (kbc.networks, bertrand.networks, evacuation.networks) == ("shared", "independent", "shared")
     dqn = TrainSettings(env="bertrand", algo="dqn")
     assert (dqn.play, bertrand.play) == ("best", "sample")
     assert "exploration_fraction" in dqn.hyper
@@ -50,6 +51,7 @@ def test_json_and_back():
         ({"env": "kbc", "every": 0}, "every=0"),
         ({"env": "kbc", "episodes": 0}, "episodes=0"),
         ({"env": "kbc", "play": "worst"}, "one of sample, best"),
+        ({"env": "kbc", "networks": "own"}, "one of shared, independent"),
         ({"env": "kbc", "reward_scale": 0}, "above 0"),
         ({"env": "kbc", "reward_scale": "1"}, "finite number"),
         ({"env": "kbc", "shaping": 1}, "true or false"),
