@@ -29,7 +29,7 @@ def read_saved(path: Path) -> Network:
         RunError: the file is no saved model, or its network is no plain chain of layers.
         MissingExtra: torch is not installed.
     """
-    torch = need("torch", f"reading {path}", "rl")
+    torch = need("torch", f"reading {path}", "sb3")
     try:
         with zipfile.ZipFile(path) as archive:
             told = json.loads(archive.read("data"))
