@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,15 +80,17 @@ class Excerpt:
 
 
 def fixed(value: float, decimals: int = 1) -> str:
-    """A number with a fixed count of decimals."""
-    return f"{value:.{decimals}f}"
+    """A number with a fixed count of decimals; what rounds to nothing has no sign."""
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
 def decimals_for(values: Sequence[float]) -> int:
-    """How many decimals show three digits of the largest of some numbers; none if all are integers."""
+    """How many decimals show two or three digits of the largest of some numbers; none if all are integers."""
     largest = max(abs(value) for value in values)
     if largest >= 100 or all(value == int(value) for value in values):
         return 0
+    if largest < 0.01:
+        return min(6, 2 + math.floor(-math.log10(largest)))
     return 1 if largest >= 10 else 2 if largest >= 1 else 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
@@ -40,8 +41,9 @@ class PairedDifference:
 
     @property
     def differences(self) -> list[float]:
-        """Second minus first, for each pair."""
-        return [b - a for a, b in zip(self.first, self.second, strict=True)]
+        """Second minus first, for each pair; none where they differ by rounding only, as sums in another order do."""
+        pairs = zip(self.first, self.second, strict=True)
+        return [0.0 if math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) else b - a for a, b in pairs]
 
     @property
     def interval(self) -> Interval | None:
@@ -53,7 +55,6 @@ class PairedDifference:
         """Mean over standard deviation of the differences (Cohen's d_z); `None` if they do not vary."""
         found = self.differences
         spread = stdev(found) if len(found) > 1 else 0.0
-        # Equal values differ by rounding when they were summed in another order.
         return mean(found) / spread if spread > 1e-9 * max(map(abs, (*self.first, *self.second))) else None
 
     @property
@@ -128,7 +129,7 @@ def _table(
     return ReportTable(
         title=f"{b} minus {a}, seed by seed",
         lead=lead or in_words(a, b, found),
-        head=["", a, b, "difference", "effect size", "pairs"],
+        head=["measure", a, b, "difference", "effect size", "pairs"],
         rows=rows,
         notes=[
             _what_differs(first, second),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.benchmarks.report.page_parts import Excerpt, ReportTable, TableRow, episodes_text, interval_cell
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables, without_flagged
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.scenario import Row, Scenario
+from llm_coop_envs.core.scenario import Row, Scenario, load
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.render.charts.curves import Curve, Panel
@@ -283,7 +283,8 @@ class ScenarioSection(ABC, Generic[E]):
 
     def define(self, name: str) -> str:
         """What a measure means."""
-        return self.scenario.measured.define(name) or _ABOUT.get(name, "")
+        after = getattr(load(self.scenario.after), "about", {})
+        return self.scenario.measured.define(name) or after.get(name) or _ABOUT.get(name, "")
 
     def flag_notes(self) -> list[str]:
         """What is left out of the rows and columns without flagged choices; nothing if there are none."""

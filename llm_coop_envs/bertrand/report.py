@@ -129,9 +129,13 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         groups: dict[bool, list[PlayedCondition[PriceHistory]]] = {}
         for one in self._played():
             groups.setdefault(bool(self._published_for(one)), []).append(one)
-        return [*(() if compared is None else compared.tables()), *map(self._table, groups.values())]
+        tables = [
+            self._table(shown, ", other markets" if len(groups) > 1 and not alike else "")
+            for alike, shown in groups.items()
+        ]
+        return [*(() if compared is None else compared.tables()), *tables]
 
-    def _table(self, shown: Sequence[PlayedCondition[PriceHistory]]) -> ReportTable:
+    def _table(self, shown: Sequence[PlayedCondition[PriceHistory]], ending: str) -> ReportTable:
         """Some conditions, and the published paths that can stand beside them."""
         paths = [
             path
@@ -157,7 +161,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             f"Published Nash and cartel price: {marked['nash']:g} and {marked['cartel']:g} ({marked['source']}).",
         ]
         return ReportTable(
-            title=f"Mean price in the {AVERAGED} rounds up to a round",
+            title=f"Mean price in the {AVERAGED} rounds up to a round{ending}",
             head=["", *(f"round {mark}" for mark in marks), "the last"],
             rows=rows,
             notes=[

@@ -379,7 +379,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         rows, masks = (None, None) if slots_only else (self._features(), self.masks())
         turn, phase = self.turn.tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.talk
-        common = {"phase": self.phase, "may_talk": talk, "message_length": self.settings.message_length}
+        may_talk = self.settings.talks_in(self.round)
+        common = {"phase": self.phase, "may_talk": may_talk, "message_length": self.settings.message_length}
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():

@@ -199,7 +199,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         people = shown[0].condition.settings["people"]
         return Drawing(
             name=f"evacuation_escapes{ending}",
-            caption=f"Of {people} people those who have left by each round, in all and by exit. Lines are means over "
+            caption=f"People who have left, of {people}, by each round, in all and by exit. Lines are means over "
             f"episodes, bands their 95 % bootstrap intervals.{source}",
             alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
             f"conditions solid with bands{', published runs dashed' if arms else ''}. Numbers are in the table below.",

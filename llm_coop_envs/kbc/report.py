@@ -43,6 +43,8 @@ from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
 
 MOST_NUMBERS = 1000
 _MOST_COLUMNS = 4
+# The longest title of a condition that a narrow panel holds, in characters.
+_NARROW = 18
 _MOST_DECISIONS = 12
 # The arms of the paper's main figure; the table holds all.
 _LOOKS = {
@@ -377,7 +379,7 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int) -> Panel:
             y += [value] * count
     runs = len(one.episodes)
     return Panel(
-        title=f"{one.title}, {_step_name(one)} = {k}",
+        title=f"{one.cut_title(_NARROW)}, {_step_name(one)} = {k}",
         x_label="run",
         y_label="number",
         dots=[

@@ -238,3 +238,5 @@ def test_prices_stay_together_from_two_hundred_rounds_on(rounds, lasting):
     game = branching(scripted.make("bertrand/grim_trigger"), played=rounds, collusion_window=0)
     found = asyncio.run(Deviations(horizon=20, everywhere=False).measure(game))
     assert found["lasting_from"] == lasting
+    # Whatever is measured says what it is.
+    assert {name for name, value in found.items() if not isinstance(value, str | list)} <= Deviations.about.keys()

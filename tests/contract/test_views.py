@@ -85,7 +85,7 @@ def test_text_view(name):
 def test_single_agent_view(name):
     def episode(seed):
         env = build(name)
-        view = SingleAgentView(env, env.possible_agents[1], make_policy(RANDOM[env.metadata["name"]]))
+        view = SingleAgentView(env, env.possible_agents[-1], make_policy(RANDOM[env.metadata["name"]]))
         view.action_space.seed(3)
         observation, info = view.reset(seed=seed)
         seen, over = [digest(observation, info)], False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from small import small_study
 
@@ -179,8 +179,18 @@ def runs_of(flags, least):
     return found
 
 
+# Episodes of one condition that end in different rounds, some while prices are held together, beside a longer one.
+FREE = {"rounds": 90, "collusion_window": 25, "exchanges": 1, "initial_prices": "random", "force_first_price": False}
+
+
 @EXAMPLES
 @given(conditions_of(st.one_of(MARKET, THREE_FIRMS)))
+@example(
+    [
+        ("team_up_linear", FREE, "price_matching", [0, 1, 2]),
+        ("team_up_linear", {**FREE, "rounds": 120, "collusion_window": 0}, "price_matching", [0]),
+    ]
+)
 def test_price_competition(conditions):
     section, events = played("bertrand", conditions)
     drawings = {drawing.name.removeprefix("bertrand_prices_"): drawing for drawing in section.prices()}

@@ -351,7 +351,17 @@ def test_colours_follow_talk_and_differ():
 
 @pytest.mark.parametrize(
     ("values", "decimals"),
-    [([0, 0], 0), ([12.0, 3], 0), ([0.1234], 3), ([1.234, 0.5], 2), ([12.34, 1.2], 1), ([1234.5], 0), ([-0.5], 3)],
+    [
+        ([0, 0], 0),
+        ([12.0, 3], 0),
+        ([0.1234], 3),
+        ([1.234, 0.5], 2),
+        ([12.34, 1.2], 1),
+        ([1234.5], 0),
+        ([-0.5], 3),
+        ([0.0012], 4),
+        ([1e-9], 6),
+    ],
 )
 def test_decimals_follow_the_size(values, decimals):
     assert decimals_for(values) == decimals
@@ -365,6 +375,7 @@ def test_interval_cells():
     assert interval_cell(found, of=4) == interval_cell(found)
     assert interval_cell(found, of=5).below == "1.00 to 1.50; 4 of 5"
     assert interval_cell(Interval(mean=-0.07, low=-0.072, high=-0.067, n=4)).below == "-0.072 to -0.067"
+    assert interval_cell(Interval(mean=0.5, low=-1e-17, high=1.0, n=2), 1).below == "0.0 to 1.0"
     assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), 1) == Cell(text="1.3")
     assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), of=3) == Cell(text="1.26", below="1 of 3")
     assert interval_cell(Interval(mean=3.0, low=3.0, high=3.0, n=4)) == Cell(text="3", below="always")

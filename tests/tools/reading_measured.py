@@ -1,4 +1,4 @@
-"""How well the readers do on the answers in `answers/`, by class; as a program it prints a table.
+"""How well the readers do on the answers in `tests/policies/llm/parsing/answers`; as a program it prints a table.
 
 A third of the answers, drawn by a hash of their text, is held out: rules are changed by looking at the others.
 """
@@ -24,7 +24,7 @@ from llm_coop_envs.policies.llm.parsing import (
     read_option,
 )
 
-ANSWERS = Path(__file__).parent / "answers"
+ANSWERS = Path(__file__).parents[1] / "policies" / "llm" / "parsing" / "answers"
 AGAIN = "again"
 MOVES = ("right", "down", "left", "up", "stay", "down and right", "down and left", "up and left", "up and right")
 #: What became of an answer: a clear one read right, another value read, one read where there was none, one refused.
@@ -40,10 +40,11 @@ class Answer:
     text: str
     wanted: Any
     read: Callable[[str, bool], Reading[Any]]
+    looked_at: bool = False
 
     @property
     def held_out(self) -> bool:
-        return hashlib.blake2b(f"{self.file}:{self.text}".encode()).digest()[0] % 3 == 0
+        return not self.looked_at and hashlib.blake2b(f"{self.file}:{self.text}".encode()).digest()[0] % 3 == 0
 
     def outcome(self) -> str:
         reading = self.read(self.text, False)
@@ -93,7 +94,7 @@ def answers() -> Iterator[Answer]:
         read = reader(group["question"])
         for kind, cases in group["classes"].items():
             for text, wanted in cases:
-                yield Answer(path.stem, kind, text, wanted, read)
+                yield Answer(path.stem, kind, text, wanted, read, group.get("looked_at", False))
 
 
 def main(shown: bool) -> None:
