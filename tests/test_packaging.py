@@ -228,3 +228,19 @@ done = CliRunner().invoke(app, ["run", "study.yaml", "-o", "run", "--workers", "
 print(done.exit_code, [name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm")])
 """
     assert elsewhere(code, tmp_path) == "0 []\n"
+
+
+def test_the_readme_holds_on_a_package_page():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    home = project()["urls"]["Homepage"].removeprefix("https://github.com/")
+    own = (f"https://github.com/{home}/blob/main/", f"https://raw.githubusercontent.com/{home}/main/")
+    links = re.findall(r"\]\(([^)]+)\)", readme)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    there = [link.removeprefix(own[0]).removeprefix(own[1]) for link in links if link.startswith(own)]
+    assert len(there) > 10
+    assert [one for one in there if not (ROOT / one.partition("#")[0]).exists()] == []
+
+
+def test_what_is_not_code_is_in_the_source_distribution():
+    listed = (ROOT / "MANIFEST.in").read_text().splitlines()
+    assert {"graft tests", "graft docs", "graft examples"} <= set(listed)
