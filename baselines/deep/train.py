@@ -40,7 +40,7 @@ try:
     from stable_baselines3.common.callbacks import BaseCallback  # pyright: ignore[reportMissingImports]
     from stable_baselines3.common.logger import configure  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise MissingExtra("training", "rl") from error
+    raise MissingExtra("training", "sb3") from error
 
 
 #: Told after each evaluation: steps so far, the means of the episodes' measures, and seconds since the session began.

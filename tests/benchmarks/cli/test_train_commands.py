@@ -74,7 +74,7 @@ def test_without_the_extra(tmp_path, monkeypatch):
     for name in ("stable_baselines3", "sb3_contrib", "stable_baselines3.common.vec_env"):
         monkeypatch.setitem(sys.modules, name, None)
     result = invoke("train", "--env", "kbc", "-o", tmp_path / "run")
-    assert_sentence(result, "extra 'rl'", "pip install 'llm-coop-envs[rl]'")
+    assert_sentence(result, "extra 'sb3'", "pip install 'llm-coop-envs[sb3]'")
     assert not (tmp_path / "run").exists()
 
 
