@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, note, sentences
+from llm_coop_envs.core.quoting import harmless
 
 
 @sentences
@@ -28,7 +29,7 @@ def verify_command(
     for sentence in found.notes:
         note(f"Not checked: {sentence}.")
     for sentence in found.faults:
-        typer.echo(f"Fault: {' '.join(sentence.split())}", err=True)
+        typer.echo(f"Fault: {harmless(' '.join(sentence.split()))}", err=True)
     typer.echo(
         f"{folder}: {found.episodes} of {found.run.total} episodes are this run's own, {found.replayed} of them were "
         f"played again, {found.tables} tables made again: {len(found.faults) or 'no'} faults"

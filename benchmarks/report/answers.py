@@ -12,6 +12,7 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.policies.llm.local.models import PACKAGED
 
 INVALID_ABOVE = 0.05
 # How the scripted server, and the scripted answers inside the process, name themselves.
@@ -25,6 +26,15 @@ _ADDED = (
 def is_scripted(model: str) -> bool:
     """Whether a model, as its server reports it, is the scripted server."""
     return model.partition(":")[0] == _SCRIPTED_MODEL
+
+
+def _what(model: str) -> str:
+    """What must be said of a model whenever it is named."""
+    if is_scripted(model):
+        return ", not a language model"
+    if model in PACKAGED:
+        return f"; a real model of {PACKAGED[model].size}, far below those of the papers; no claim about others"
+    return ""
 
 
 class AnswersSection:
@@ -65,7 +75,7 @@ class AnswersSection:
     def models(self) -> list[str]:
         """A sentence on each model that answered."""
         return [
-            f"{model} ({_count(count, 'answer')}{', not a language model' if is_scripted(model) else ''})"
+            f"{model} ({_count(count, 'answer')}{_what(model)})"
             for model, count in sorted(sum(self._models.values(), Counter()).items())
         ]
 

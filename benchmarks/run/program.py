@@ -10,7 +10,6 @@ from pathlib import Path
 
 import llm_coop_envs
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.scenario import Scenario
 
 READERS = "readers"
 _HOME = Path(llm_coop_envs.__file__).parent
@@ -20,10 +19,9 @@ _SHOWING = ("drawing", "figures", "report", "scene")
 
 def program_of(condition: Condition) -> dict[str, str]:
     """Hashes of what decides a condition's episodes: its scenario's rules, by its name, and `readers` with a model."""
-    found = {condition.scenario: _hashed(*_rules(condition.spec))}
+    found = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
     if condition.asks_a_model:
-        llm = _HOME / "policies" / "llm"
-        found[READERS] = _hashed(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
+        found[READERS] = _hash_of_readers()
     return found
 
 
@@ -37,15 +35,26 @@ def named(name: str) -> str:
     return "the readers of answers" if name == READERS else f"the rules of '{name}'"
 
 
-def _rules(scenario: Scenario) -> list[Path]:
+# Once per process, which goes on with what it has loaded, whatever becomes of the files.
+@functools.cache
+def _hash_of_rules(environment: type) -> str:
+    return _hashed(*_rules(environment))
+
+
+@functools.cache
+def _hash_of_readers() -> str:
+    llm = _HOME / "policies" / "llm"
+    return _hashed(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
+
+
+def _rules(environment: type) -> list[Path]:
     """The files of the environments' core and of the scenario's room; of a single module, its file alone."""
     core = [*(_HOME / "core").glob("*.py")]
-    own = Path(inspect.getfile(scenario.env_class))
+    own = Path(inspect.getfile(environment))
     room = own.parent.glob("*.py") if (own.parent / "__init__.py").is_file() else [own]
     return core + [path for path in room if not path.stem.startswith(_SHOWING)]
 
 
-@functools.cache
 def _hashed(*files: Path) -> str:
     hashed = hashlib.sha256()
     for path in sorted(files, key=lambda one: (one.parent.name, one.name)):

@@ -19,6 +19,7 @@ from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.study.study import Study
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
@@ -219,7 +220,7 @@ class _Runner:
             self._table = table
             interrupts.listen(table.interrupt)
             try:
-                asyncio.run(table.play())
+                run_coroutine(table.play())
             except asyncio.CancelledError:
                 raise KeyboardInterrupt from None
             finally:

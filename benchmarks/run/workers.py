@@ -19,8 +19,10 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.program import program_of
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.registry import register, registered
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import write_whole
 
@@ -153,6 +155,8 @@ def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for scenario in pickle.loads(scenarios):
         register(scenario)
+    for condition in run.conditions:
+        program_of(condition)  # as it is now: what is loaded later may have been edited meanwhile
     loop = asyncio.new_event_loop()
     while True:
         try:
@@ -183,7 +187,7 @@ def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task) -> Finished:
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
-        played = loop.run_until_complete(play_episode(run.manifest["seed"], condition, seed))
+        played = run_coroutine(play_episode(run.manifest["seed"], condition, seed), loop)
         files = run.write_events(condition.name, seed, played)
     except RunError:
         raise

@@ -14,6 +14,7 @@ from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, together
 from llm_coop_envs.bertrand.paths import EXACT, NO_CYCLE, PathCycle, discounted, path_cycle, same_cycle
 from llm_coop_envs.bertrand.rules import nearest, positions, profit_gain
+from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.core.settings import ScenarioSettings, Settings, check_bool, check_int, check_number
 from llm_coop_envs.errors import SettingsError
@@ -91,10 +92,11 @@ class Deviations(Settings):
         """More rounds: for a branch, and for the cycle along which the main line goes on.
 
         Raises:
-            SettingsError: prices held together would end the episode.
+            SettingsError: prices held together would end the episode, or there are no rivals.
         """
-        _check_endless(settings.collusion_window)  # type: ignore[attr-defined]  # this scenario's own settings
-        return {"rounds": settings.rounds + 2 * self.horizon}  # type: ignore[attr-defined]
+        assert isinstance(settings, BertrandSettings)
+        _check_measurable(settings)
+        return {"rounds": settings.rounds + 2 * self.horizon}
 
     async def measure(self, game: Branching) -> Row:
         """Measure the end of play and the answers to deviations.
@@ -128,17 +130,20 @@ def market_of(game: Branching) -> BertrandEnv:
     """The environment of a price competition.
 
     Raises:
-        SettingsError: prices held together would end the episode.
+        SettingsError: prices held together would end the episode, or there are no rivals.
     """
     env = game.env
     assert isinstance(env, BertrandEnv)
-    _check_endless(env.settings.collusion_window)
+    _check_measurable(env.settings)
     return env
 
 
-def _check_endless(window: int) -> None:
+def _check_measurable(settings: BertrandSettings) -> None:
+    window = settings.collusion_window
     if window:
         raise SettingsError("collusion_window", window, "prices held together would end the episode; set it to 0")
+    if settings.firms == 1:
+        raise SettingsError("firms", 1, "there are no rivals to answer a deviation; take 2 firms or more")
 
 
 def _end(env: BertrandEnv, played: PricePath, tolerance: float) -> Row:

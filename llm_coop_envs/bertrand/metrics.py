@@ -31,8 +31,10 @@ WINDOW = 200
 def together(prices: ArrayLike, marks: Benchmarks, band: Band) -> NDArray[np.bool_]:
     """In which rounds prices, (rounds, firms), were held together: (rounds,) of booleans.
 
-    What counts as together is the `band`; a setting's own is `settings.band`.
+    What counts as together is the `band`; a setting's own is `settings.band`. A single firm's never are.
     """
+    if len(marks.nash) == 1:
+        return np.zeros(len(np.asarray(prices)), dtype=np.bool_)
     return np.array([band.holds(row) for row in positions(prices, marks).tolist()], dtype=np.bool_)
 
 
@@ -90,9 +92,9 @@ def collusiveness_index(
         last: its last round.
 
     Returns:
-        The index, or `None` if the window was not played to its end.
+        The index, or `None` if the window was not played to its end, or there is but one firm.
     """
-    if len(np.asarray(prices)) < last:
+    if len(np.asarray(prices)) < last or len(marks.nash) == 1:
         return None
     nash, joint = float(np.mean(marks.nash)), float(np.mean(marks.joint))
     mean = float(mean_prices(prices, first, last).mean())
@@ -219,11 +221,11 @@ MEASURES = Measures(
         "rounds": "Rounds that were settled, a count from 0.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "end": "Why the episode ended, in words.",
-        "firms": "Firms in the market, a count from 2.",
+        "firms": "Firms in the market, a count from 1.",
         "nash_price": "Price of the one-shot equilibrium, mean over the firms, in units of price.",
         "joint_price": "Price that is best for all firms together, mean over the firms, in units of price.",
         "profit_gain": "Mean profit over all rounds: 0 at the Nash, 1 at the joint-profit price, below and above "
-        "possible (Delta of Calvano et al. 2020).",
+        "possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit.",
         "profit_gain_last": f"As profit_gain, over the last {LAST_ROUNDS} rounds.",
         "mean_price": "Mean price of all firms over all rounds, in units of price.",
         "mean_price_last": f"As mean_price, over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",

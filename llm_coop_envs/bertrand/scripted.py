@@ -17,6 +17,7 @@ from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.policy import Episode
+from llm_coop_envs.core.wording import six_digits
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import SlotsPolicy
 
@@ -138,7 +139,7 @@ class TitForTat(PricingPolicy):
 
     def price(self, slots: BertrandSlots) -> float:
         """The lowest rival's last price."""
-        if not slots.history:
+        if not slots.history or not slots.rivals:
             return self.marks.joint[self.firm(slots)]
         return min(slots.history[-1].rival_prices)
 
@@ -213,8 +214,8 @@ class PriceMatching(PricingPolicy):
         """A proposal, or assent to a lower one."""
         mine, heard = self._mine(slots), self._heard(slots)
         if heard is None or heard >= mine:
-            return f"I suggest that we all ask {mine:.6g} this round. I will do so."
-        return f"Agreed, I will ask {heard:.6g} this round."
+            return f"I suggest that we all ask {six_digits(mine)} this round. I will do so."
+        return f"Agreed, I will ask {six_digits(heard)} this round."
 
     def price(self, slots: BertrandSlots) -> float:
         """The lowest price on the table."""
@@ -230,7 +231,7 @@ class PriceMatching(PricingPolicy):
         last = last_prices(slots)
         if last is None:
             return joint
-        lowest = min(last[0], *last[1])
+        lowest = min((last[0], *last[1]))
         return min(joint, lowest + self._rise(slots, joint - nash)) if slots.may_talk else min(joint, lowest)
 
     def _rise(self, slots: BertrandSlots, gap: float) -> float:

@@ -17,6 +17,7 @@ import yaml
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatRequest, Usage
+from llm_coop_envs.policies.llm.clients.endpoint import LOCAL
 
 MILLION = 1_000_000
 _EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"
@@ -103,6 +104,8 @@ class PriceList:
         """
         if model in self.own:
             return self.own[model]
+        if model.startswith(LOCAL):
+            return Price(0.0, 0.0, 0.0, "this machine")
         if own_server:
             return None
         for source, table in (("litellm's table", _bundled_table()), _shipped_table()):

@@ -24,9 +24,10 @@ class Client(ABC):
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.form = wire.FORMS[0]
+        # Hosted models are not asked for bounds, which most providers refuse.
+        self.form = wire.FORMS[1 if endpoint.base_url is None or endpoint.is_openai else 0]
         self._endpoint = endpoint
-        self._refused: set[str] = set()
+        self._refused = set(wire.FORMS[: wire.FORMS.index(self.form)])
         self._answered = False
 
     async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
@@ -92,11 +93,20 @@ class Client(ABC):
         "connect timeout" to one of them), so what aiohttp raised at the bottom decides.
         """
         where = self._endpoint.where
-        while error.__cause__ is not None and not isinstance(error, aiohttp.ClientError):
-            error = error.__cause__
+        error = root(error, aiohttp)
+        if isinstance(error, ChatError):  # ours, wrapped by an SDK
+            return error
         if isinstance(error, aiohttp.ServerTimeoutError):
             return ChatError(f"{where} took no connection for {CONNECT_SECONDS:g} s", kind="timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
             why = error.os_error.strerror or type(error.os_error).__name__
             return ChatError(f"{where} cannot be reached ({why})", kind="network")
         return ChatError(f"{where} broke off the connection ({type(error).__name__})", kind="network", maybe_paid=True)
+
+
+def root(error: BaseException, aiohttp: Any) -> BaseException:
+    """What stands behind an SDK's error: what aiohttp raised, or one of ours; else the error itself."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, aiohttp.ClientError | ChatError):
+        cause = cause.__cause__ or cause.__context__
+    return cause or error

@@ -14,6 +14,7 @@ from llm_coop_envs.errors import SettingsError
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OTHER_KEY = "LLM_COOP_API_KEY"
+LOCAL = "local:"
 CLIENTS = ("auto", "lean", "openai", "litellm")
 
 
@@ -75,6 +76,7 @@ class Endpoint(Settings):
     Attributes:
         model: the model as requests name it. Without `base_url`: `"gpt-4o-mini"` or `"openai/gpt-4o-mini"` is
             OpenAI's; any other `"provider/name"` goes through litellm. With `base_url`, the name is sent as it is.
+            `"local:name"` runs on this machine: each run puts the `base_url` of its server here.
         base_url: an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`; without user, password, query.
         client: `"auto"`, `"openai"` (OpenAI's SDK), `"lean"` (aiohttp alone, cheapest per call) or `"litellm"`.
             `"auto"` is lean for a `base_url`, the SDK for OpenAI and litellm for the rest.
@@ -126,7 +128,7 @@ class Endpoint(Settings):
         """The client that is meant: `"lean"`, `"openai"` or `"litellm"`."""
         if self.client != "auto":
             return self.client
-        if self.base_url is not None:
+        if self.base_url is not None or self.is_local:
             return "lean"
         return "openai" if self.is_openai else "litellm"
 
@@ -148,11 +150,16 @@ class Endpoint(Settings):
         return self.base_url.rstrip("/") if self.base_url is not None else self.model
 
     @property
+    def is_local(self) -> bool:
+        """Whether the model is one that this machine runs itself."""
+        return self.model.startswith(LOCAL)
+
+    @property
     def is_openai(self) -> bool:
         """Whether OpenAI's own servers are asked."""
         if self.base_url is not None:
             return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname
-        return "/" not in self.model or self.model.startswith("openai/")
+        return ("/" not in self.model and not self.is_local) or self.model.startswith("openai/")
 
     @property
     def key_variable(self) -> str:

@@ -17,7 +17,6 @@ from llm_coop_envs.policies.llm.clients.failures import status_error
 from llm_coop_envs.policies.llm.fastjson import dumps
 
 KEEP_ALIVE_SECONDS = 15.0  # shorter than most servers', so that no request goes into a connection being closed
-LONGEST_ERROR = 64 * 1024
 
 
 class LeanClient(Client):
@@ -42,7 +41,8 @@ class LeanClient(Client):
                 proxy=self._proxy,
             ) as response:
                 if response.status != 200:
-                    said = await _beginning(_parts(response, endpoint.where))
+                    parts = wire.beginning(_parts(response, endpoint.where))
+                    said = b"".join([part async for part in parts]).decode("utf-8", "replace")
                     raise status_error(endpoint.where, response.status, said, response.headers, key=self._key)
                 if endpoint.stream and response.content_type == "text/event-stream":
                     return await self._streamed(response)
@@ -88,16 +88,6 @@ class LeanClient(Client):
 def _parts(response: aiohttp.ClientResponse, where: str) -> AsyncIterator[bytes]:
     """A body as it arrives, unpacked."""
     return wire.unpacked(response.content.iter_any(), response.headers.get("Content-Encoding", ""), where)
-
-
-async def _beginning(parts: AsyncIterator[bytes]) -> str:
-    """What an error says, as far as anybody reads."""
-    said = b""
-    async for part in parts:
-        said += part
-        if len(said) >= LONGEST_ERROR:
-            break
-    return said[:LONGEST_ERROR].decode("utf-8", "replace")
 
 
 async def _lines(parts: AsyncIterator[bytes], where: str) -> AsyncIterator[bytes]:

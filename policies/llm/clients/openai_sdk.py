@@ -21,6 +21,9 @@ class OpenAIClient(Client):
 
     Answers are read from the raw body by the same reader as the lean client's, so that all clients agree on what
     an answer is.
+
+    Attributes:
+        sdk: the SDK's client; it follows no redirects, and unpacks no more of a body than is read.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -35,7 +38,7 @@ class OpenAIClient(Client):
         self._key = read_key(endpoint.key_variable, required=endpoint.needs_key)
         # The dispatcher limits requests in flight and times each attempt; the SDK must do neither.
         self._bytes: type[Any] = http.AsyncByteStream
-        self._client = self._openai.AsyncOpenAI(
+        self.sdk = self._openai.AsyncOpenAI(
             api_key=NO_KEY if self._key is None else self._key.reveal(),
             base_url=endpoint.url,
             max_retries=0,
@@ -62,7 +65,7 @@ class OpenAIClient(Client):
         # Named fields go where the SDK wants them, all others into its `extra_body`.
         names = ("model", "messages", "stream") if endpoint.stream else ("model", "messages")
         named = {name: body.pop(name) for name in names}
-        completions = self._client.chat.completions
+        completions = self.sdk.chat.completions
         create = completions.create if endpoint.stream else completions.with_raw_response.create
         try:
             response = await create(**named, extra_body=body, extra_headers=headers)
@@ -87,8 +90,11 @@ class OpenAIClient(Client):
     async def _unpacked(self, response: Any) -> None:
         """Take the unpacking over from httpx, which does it all at once; called when the headers are there."""
         where, packed = self._endpoint.where, response.stream
-        most = wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY
-        parts = wire.limited(wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where), where, most)
+        parts = wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where)
+        if response.status_code >= 300:
+            parts = wire.beginning(parts)
+        else:
+            parts = wire.limited(parts, where, wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY)
 
         class Unpacked(self._bytes):  # type: ignore[name-defined, misc]
             def __aiter__(self) -> AsyncIterator[bytes]:
@@ -101,4 +107,4 @@ class OpenAIClient(Client):
 
     async def aclose(self) -> None:
         """Close all connections; may be called any number of times."""
-        await self._client.close()
+        await self.sdk.close()

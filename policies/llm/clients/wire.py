@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
@@ -14,6 +14,7 @@ from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 
 LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
 LONGEST_STREAM = 4 * LONGEST_REPLY  # of which most is not the answer
+LONGEST_ERROR = 64 * 1024
 # Of the terms of a reply that are recorded as they came: longer ones are no names.
 _LONGEST_NAME = 200
 # Bodies arrive unpacked, because that is what is asked for; a server may pack them all the same.
@@ -22,7 +23,9 @@ _PIECE = 1 << 20
 
 
 # How an answer of a JSON schema can be asked for, the strictest first; "none" leaves it to the words of the question.
-FORMS = ("json_schema", "json_object with schema", "json_object", "none")
+# Bounds of numbers and lengths are not in the part of JSON Schema that all providers take.
+FORMS = ("json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
+_BOUNDS = ("minimum", "maximum", "maxLength")
 
 
 def request_body(
@@ -46,15 +49,22 @@ def request_body(
     if request.stop:
         body["stop"] = list(request.stop)
     if request.json_schema is not None and form != "none":
-        schema = dict(request.json_schema)
+        schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
         named = {"name": "answer", "schema": schema, "strict": True}
-        more = {"json_schema": {"json_schema": named}, "json_object with schema": {"schema": schema}}
-        body["response_format"] = {"type": form.split()[0], **more.get(form, {})}
+        kind, _, with_schema = form.partition(" ")
+        more = {"json_schema": named} if kind == "json_schema" else {"schema": schema} if with_schema else {}
+        body["response_format"] = {"type": kind, **more}
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
     body.update(request.extra)
     return body
+
+
+def _without_bounds(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return schema
+    return {name: _without_bounds(value) for name, value in schema.items() if name not in _BOUNDS}
 
 
 async def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterator[bytes]:
@@ -84,6 +94,16 @@ async def limited(parts: AsyncIterable[bytes], where: str, most: int = LONGEST_R
         if size > most:
             raise too_long(where)
         yield part
+
+
+async def beginning(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """What of an error's body anybody reads."""
+    left = LONGEST_ERROR
+    async for part in parts:
+        yield part[:left]
+        left -= len(part)
+        if left <= 0:
+            return
 
 
 def load_body(raw: bytes, where: str) -> Any:

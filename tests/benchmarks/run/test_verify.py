@@ -175,7 +175,7 @@ def test_programs_are_told_apart_by_their_source(tmp_path):
     assert program._hashed(other) != first
     condition = small_study().conditions[0]
     assert list(program.program_of(condition)) == ["kbc"]
-    names = {path.name for path in program._rules(condition.spec)}
+    names = {path.name for path in program._rules(condition.spec.env_class)}
     assert {"rules.py", "env.py", "scripted.py", "array_env.py"} <= names
     assert not names & {"report.py", "drawing.py", "scene.py"}
 

@@ -40,10 +40,11 @@ class Answer:
     text: str
     wanted: Any
     read: Callable[[str, bool], Reading[Any]]
+    looked_at: bool = False
 
     @property
     def held_out(self) -> bool:
-        return hashlib.blake2b(f"{self.file}:{self.text}".encode()).digest()[0] % 3 == 0
+        return not self.looked_at and hashlib.blake2b(f"{self.file}:{self.text}".encode()).digest()[0] % 3 == 0
 
     def outcome(self) -> str:
         reading = self.read(self.text, False)
@@ -93,7 +94,7 @@ def answers() -> Iterator[Answer]:
         read = reader(group["question"])
         for kind, cases in group["classes"].items():
             for text, wanted in cases:
-                yield Answer(path.stem, kind, text, wanted, read)
+                yield Answer(path.stem, kind, text, wanted, read, group.get("looked_at", False))
 
 
 def main(shown: bool) -> None:
