@@ -132,7 +132,7 @@ def asks_a_model(policy: str) -> bool:
 
 def learns(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
-    return policy.partition(":")[0] in KINDS and not asks_a_model(policy)
+    return policy.partition(":")[0] in kinds.KINDS and not asks_a_model(policy)
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:
