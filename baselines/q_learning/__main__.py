@@ -39,7 +39,8 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Sessions at a time; al
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the random stream.")]
 Docked = Annotated[bool, typer.Option("--docked", help="Draw the random numbers of the authors' code.")]
 Misread = Annotated[
-    bool, typer.Option("--misread", help="Analyse two rounds of memory as the authors' code does, firms mixed up.")
+    bool,
+    typer.Option("--misread", help="Analyse as the authors' code does: firms mixed up, prices of the first."),
 ]
 Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in it is continued.")]
 

@@ -66,6 +66,7 @@ def read_run(
     for name, one in played.items():
         if answers.scripted_condition(name):
             one.who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS)
+        one.invalid = answers.invalid.get(name, "")
     return [section for section in sections.values() if section.conditions], answers if answers.rows else None
 
 

@@ -110,6 +110,7 @@ class PlayedCondition(Generic[E]):
         metrics: the measures of each.
         said: round and text of the messages of each that are not empty.
         excerpt: a piece of the first conversation, if anybody spoke.
+        invalid: why it is no result of its models; empty if it is one.
     """
 
     condition: Condition
@@ -120,6 +121,7 @@ class PlayedCondition(Generic[E]):
     metrics: list[Row] = field(default_factory=list)
     said: list[list[tuple[int, str]]] = field(default_factory=list)
     excerpt: Excerpt | None = None
+    invalid: str = ""
 
     @property
     def label(self) -> str:

@@ -14,6 +14,7 @@ from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, together
 from llm_coop_envs.bertrand.paths import EXACT, NO_CYCLE, PathCycle, discounted, path_cycle, same_cycle
 from llm_coop_envs.bertrand.rules import nearest, positions, profit_gain
+from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.core.settings import ScenarioSettings, Settings, check_bool, check_int, check_number
 from llm_coop_envs.errors import SettingsError
@@ -72,10 +73,14 @@ class Deviations(Settings):
         """More rounds: for a branch, and for the cycle along which the main line goes on.
 
         Raises:
-            SettingsError: prices held together would end the episode.
+            SettingsError: prices held together would end the episode, or the tolerance is finer than the price grid.
         """
-        _check_endless(settings.collusion_window)  # type: ignore[attr-defined]  # this scenario's own settings
-        return {"rounds": settings.rounds + 2 * self.horizon}  # type: ignore[attr-defined]
+        assert isinstance(settings, BertrandSettings)
+        _check_endless(settings.collusion_window)
+        if settings.prices == "grid" and EXACT < self.tolerance < settings.grid_step:
+            why = f"is less than a step of the price grid ({settings.grid_step:.4g}) and changes nothing; leave it out"
+            raise SettingsError("tolerance", self.tolerance, why)
+        return {"rounds": settings.rounds + 2 * self.horizon}
 
     async def measure(self, game: Branching) -> Row:
         """Measure the end of play and the answers to deviations.
