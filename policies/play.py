@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.policy import PolicyLike, Seating
+from llm_coop_envs.core.policy import PolicyLike, Seating, waits
+from llm_coop_envs.core.waiting import run_coroutine, run_through
 
 
 async def play_async(
@@ -43,7 +43,7 @@ async def play_async(
         name,
     )
     totals = np.zeros(env.n_players)
-    slots_only = all(getattr(policy, "slots_only", False) for policy in table.policies)
+    slots_only = table.slots_only
     env.begin(seed=seed)
     if on_step is not None:
         on_step(env)
@@ -65,5 +65,7 @@ def play(
     on_step: Callable[[ScenarioEnv], None] | None = None,
     name: str = "episode",
 ) -> dict[str, float]:
-    """`play_async` for callers without an event loop."""
-    return asyncio.run(play_async(env, seats, seed=seed, policy_seed=policy_seed, on_step=on_step, name=name))
+    """`play_async` for callers who do not await, inside a running event loop (a notebook) too."""
+    policies = seats.values() if isinstance(seats, Mapping) else [seats]
+    run = run_coroutine if any(map(waits, policies)) else run_through
+    return run(play_async(env, seats, seed=seed, policy_seed=policy_seed, on_step=on_step, name=name))

@@ -61,6 +61,8 @@ class NetworkPolicy(Policy):
         SettingsError: `play` is neither.
     """
 
+    waits = False
+
     def __init__(self, network: Network, *, play: str | None = None) -> None:
         wanted = network.about.get("play", BEST) if play is None else play
         if wanted not in (SAMPLE, BEST):

@@ -281,6 +281,8 @@ def _allowed(values: NDArray[np.float64], legal: NDArray[np.int8]) -> NDArray[np
 class EvacuationTablePlayer(Policy):
     """Heads for the best known exit and makes the best known moves."""
 
+    waits = False
+
     def __init__(self, arrays: Arrays, name: str) -> None:
         self._arrays = arrays
         self._name = name

@@ -249,6 +249,8 @@ def alternatives(named: NDArray[Any], numbers: NDArray[Any], contest: KBCSetting
 class KBCTablePlayer(Policy):
     """Names the best known number for the last winning number."""
 
+    waits = False
+
     def __init__(self, arrays: Arrays, name: str) -> None:
         self._values = arrays["values"]
         self._numbers = arrays["numbers"]

@@ -106,13 +106,15 @@ def _short(number: float) -> str:
 
 def _remarks(cost: Cost) -> list[str]:
     """What the figures rest on."""
+    from llm_coop_envs.policies.llm.asking.prices import how_to_price
+
     said = [
         "'played' are the episodes played for this estimate, of all; all other columns are scaled to all. 'asked' and "
         "'answered' are tokens."
     ]
     for model, price in cost.prices.items():
         if price is None:
-            said.append(f"The price of {model} is not known: give it with --prices FILE. Only tokens are counted.")
+            said.append(f"The price of {model} is not known, only tokens are counted: {how_to_price(model)}.")
         else:
             said.append(
                 f"{model}: ${price.question * 1e6:g} per million tokens of questions and ${price.answer * 1e6:g} of "

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, fail, sentences
+from llm_coop_envs.core.quoting import harmless
 
 
 @sentences
@@ -21,8 +22,10 @@ def journal_command(
     ] = False,
 ) -> None:
     """Show what a run's journal holds: answers, tokens, money, and damage if there is any."""
+    from llm_coop_envs.benchmarks.run.folder import open_run
     from llm_coop_envs.policies.llm.journal import describe, journal_files, read_run
     from llm_coop_envs.policies.llm.journal import salvage as write_anew
+    from llm_coop_envs.storage.folder import MANIFEST
 
     folder = run.expanduser()
     if not journal_files(folder):
@@ -33,6 +36,9 @@ def journal_command(
     reports = read_run(folder)
     for report in reports:
         for sentence in describe(report):
-            typer.echo(sentence)
-    if any(report.damage for report in reports):
+            typer.echo(harmless(sentence))
+    changed = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
+    for sentence in changed:
+        typer.echo(harmless(sentence))
+    if (changed and not salvage) or any(report.damage for report in reports):
         raise typer.Exit(EXIT_ERROR)

@@ -21,6 +21,7 @@ from llm_coop_envs.benchmarks.cli.run import run_command
 from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.benchmarks.cli.train import train_command
 from llm_coop_envs.benchmarks.cli.transcript import transcript_command
+from llm_coop_envs.benchmarks.cli.verify import verify_command
 from llm_coop_envs.benchmarks.cli.watch import watch_command
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("journal")(journal_command)
 app.command("transcript")(transcript_command)
+app.command("verify")(verify_command)
 app.command("serve-scripted")(serve_scripted_command)
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import LlmCoopError
 
 EXIT_ERROR = 2
@@ -48,14 +49,14 @@ def fail(sentence: str) -> NoReturn:
     """End with a sentence on stderr and exit code 2; what looks like a key is not shown."""
     from llm_coop_envs.core.keys import scrub
 
-    shown = escape(scrub(" ".join(sentence.split())))
+    shown = escape(harmless(scrub(" ".join(sentence.split()))))
     Console(stderr=True).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)
     raise typer.Exit(EXIT_ERROR)
 
 
 def note(sentence: str) -> None:
     """Say something on stderr, where it does not mix with results."""
-    Console(stderr=True).print(escape(sentence), highlight=False, soft_wrap=True)
+    Console(stderr=True).print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
 
 
 def two_columns() -> Table:

@@ -47,7 +47,8 @@ def run_command(
             f"--seed {options.seed}: {given} is a run, whose seed is fixed; give the study instead to play it with "
             "another"
         )
-    plan = options.study(study_of(open_run(given)) if continued else load_study(study, options.seed))
+    known = options.base_url is not None or options.replay is not None
+    plan = options.study(study_of(open_run(given), reached=not known) if continued else load_study(study, options.seed))
     access = options.access()
     replay = options.replay
     if out is None and continued and replay is None:
@@ -67,7 +68,7 @@ def run_command(
                 plan,
                 folder,
                 workers=workers or usable_cores(),
-                command=scrub(shlex.join(parts)),
+                command=again,
                 watcher=watcher,
                 access=access,
             )

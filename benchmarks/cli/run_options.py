@@ -80,6 +80,9 @@ class RunOptions:
     client: Annotated[str | None, option("auto, lean, openai or litellm. (default: auto)", panel=_ENDPOINT)] = None
     stream: Annotated[bool, option("Ask for answers in pieces.", "--stream", panel=_ENDPOINT)] = False
     timeout: Annotated[float | None, option("Seconds for one attempt. (default: 300)", panel=_ENDPOINT)] = None
+    wait: Annotated[
+        float | None, option("Seconds in which the server may still be started. (default: 20)", min=0, panel=_ENDPOINT)
+    ] = None
     in_flight: Annotated[int | None, option("At most so many requests at the same time.", min=1, panel=_ENDPOINT)] = (
         None
     )
@@ -92,7 +95,7 @@ class RunOptions:
     ] = None
     prices: Annotated[
         Path | None,
-        option("A YAML file of prices per million tokens. (default: litellm's table)", panel=_ANSWERS),
+        option("A YAML file of prices per million tokens, before litellm's table and the shipped one.", panel=_ANSWERS),
     ] = None
     replay: Annotated[
         Path | None, option("A run folder whose journal answers; nobody is asked, no key needed.", panel=_ANSWERS)
@@ -152,6 +155,7 @@ class RunOptions:
             "key_env": self.key_env,
             "client": self.client,
             "timeout": self.timeout,
+            "wait": self.wait,
             "stream": self.stream or None,
         }
         limits = {

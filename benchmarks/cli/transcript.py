@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llm_coop_envs.benchmarks.cli.messages import fail, sentences
+from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, fail, note, sentences
+from llm_coop_envs.core.quoting import harmless
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.transcript import Exchange
@@ -29,10 +30,18 @@ def transcript_command(
 
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
+    from llm_coop_envs.benchmarks.run.folder import open_run
     from llm_coop_envs.core.settings import suggestion
     from llm_coop_envs.policies.llm.transcript import read_episode
+    from llm_coop_envs.storage.folder import MANIFEST
 
-    exchanges = read_episode(run.expanduser(), f"{condition}/{seed}")
+    folder = run.expanduser()
+    gaps = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
+    try:
+        exchanges = read_episode(folder, f"{condition}/{seed}", gaps)
+    finally:
+        for sentence in gaps:
+            note(f"Not all of the journal is there: {sentence}.")
     if agent is not None:
         players = list(dict.fromkeys(one.key.agent for one in exchanges))
         if agent not in players:
@@ -40,11 +49,11 @@ def transcript_command(
         exchanges = [one for one in exchanges if one.key.agent == agent]
     for exchange in exchanges:
         typer.echo(_shown(exchange, answers))
+    if gaps:
+        raise typer.Exit(EXIT_ERROR)
 
 
 def _shown(exchange: Exchange, answers: bool) -> str:
-    from llm_coop_envs.policies.llm.transcript import harmless
-
     key = exchange.key
     again = f", attempt {key.attempt}" if key.attempt else ""
     lines = [f"== step {key.step}, {harmless(key.agent)}: {key.call}{again}"]
@@ -64,6 +73,4 @@ def _shown(exchange: Exchange, answers: bool) -> str:
 
 def _quoted(text: str) -> str:
     """Every line behind a bar, so that no text can look like the transcript's own lines."""
-    from llm_coop_envs.policies.llm.transcript import harmless
-
     return "\n".join(_BAR + line for line in harmless(text).split("\n"))

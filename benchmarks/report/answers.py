@@ -12,6 +12,7 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.policies.llm.local.models import PACKAGED
 
 INVALID_ABOVE = 0.05
 # How the scripted server, and the scripted answers inside the process, name themselves.
@@ -25,6 +26,15 @@ _ADDED = (
 def is_scripted(model: str) -> bool:
     """Whether a model, as its server reports it, is the scripted server."""
     return model.partition(":")[0] == _SCRIPTED_MODEL
+
+
+def _what(model: str) -> str:
+    """What must be said of a model whenever it is named."""
+    if is_scripted(model):
+        return ", not a language model"
+    if model in PACKAGED:
+        return f"; a real model of {PACKAGED[model].size}, far below those of the papers; no claim about others"
+    return ""
 
 
 class AnswersSection:
@@ -65,7 +75,7 @@ class AnswersSection:
     def models(self) -> list[str]:
         """A sentence on each model that answered."""
         return [
-            f"{model} ({_count(count, 'answer')}{', not a language model' if is_scripted(model) else ''})"
+            f"{model} ({_count(count, 'answer')}{_what(model)})"
             for model, count in sorted(sum(self._models.values(), Counter()).items())
         ]
 
@@ -79,6 +89,11 @@ class AnswersSection:
         """Why each invalid condition is one, by its name."""
         return {c.name: why for c in self._shown if (why := self._why(c.name))}
 
+    @functools.cached_property
+    def cut_off(self) -> dict[str, str]:
+        """Which answers their token limit cut off, in each condition where that happened too often, by its name."""
+        return {c.name: why for c in self._shown if (why := self._why_cut(c.name))}
+
     def tables(self) -> list[ReportTable]:
         """What became of the answers, how models were asked, and what the sessions cost."""
         return [self._table(self._shown), self._calls(self._shown), _prompts(self._run), _sessions(self._run)]
@@ -90,8 +105,10 @@ class AnswersSection:
     def _why(self, condition: str) -> str:
         """Why a condition is invalid; empty if it is not."""
         whole = [("of all decisions", _sums(self.rows[condition]))]
-        calls = sorted({row["call"] for row in self.rows[condition]})
-        parts = [(f"of '{call}'", _sums(r for r in self.rows[condition] if r["call"] == call)) for call in calls]
+        parts = [
+            (f"of '{call}'", _sums(r for r in self.rows[condition] if r["call"] == call))
+            for call in self._calls_of(condition)
+        ]
         for what, sums in (*whole, *parts):
             if _passes(sums["fallbacks"], sums["asked"], self._threshold):
                 share = _share(sums["fallbacks"], sums["asked"])
@@ -101,13 +118,27 @@ class AnswersSection:
                 return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({what[3:]}) were unreadable"
         return ""
 
+    def _why_cut(self, condition: str) -> str:
+        """Which answers of a condition were cut off too often, in words; empty if none were."""
+        parts = {
+            call: _sums(r for r in self.rows[condition] if r["call"] == call) for call in self._calls_of(condition)
+        }
+        return ", ".join(
+            f"{sums['truncated']:,.0f} of {sums['requests']:,.0f} answers to '{call}'"
+            for call, sums in parts.items()
+            if _passes(sums["truncated"], sums["requests"], self._threshold)
+        )
+
+    def _calls_of(self, condition: str) -> list[str]:
+        return sorted({row["call"] for row in self.rows[condition]})
+
     def _table(self, shown: Sequence[Condition]) -> ReportTable:
         rows = [(c.title, c.spec.title, self.rows[c.name], bool(self._why(c.name))) for c in shown]
         if len(rows) > 1:
             rows.append(("all", "", [row for c in shown for row in self.rows[c.name]], False))
         return ReportTable(
             title="What became of the answers",
-            head=["condition", "decisions", *_OUTCOMES, "tokens", "cost"],
+            head=["condition", "decisions", *_OUTCOMES, *_DEFECTS, "tokens", "cost"],
             rows=[
                 TableRow(name=name, below=below, cells=_cells(_sums(found)), bad=bad)
                 for name, below, found, bad in rows
@@ -116,6 +147,8 @@ class AnswersSection:
                 "Every decision ends in one of four ways: the first answer could be read; the model was asked what it "
                 "meant; it was asked again; or nothing could be read and a fallback stands in (the environment's "
                 "choice, silence, or nothing remembered).",
+                "Unreadable, refused and cut off (by their token limit, readable or not) are answers, as shares of all "
+                "answers; a decision may have several.",
                 "Tokens are those of the questions, below them those of the answers.",
                 "Cost is that of the answers on this page, at the prices known when they arrived. Questions that "
                 "failed on the way are in the sessions' table.",
@@ -128,23 +161,17 @@ class AnswersSection:
             found = self.rows[condition.name]
             for policy, call in sorted({(row["policy"], row["call"]) for row in found}):
                 sums = _sums(row for row in found if (row["policy"], row["call"]) == (policy, call))
-                cells = [Cell(text=str(int(sums[name]))) for name in ("unreadable", "refused", "truncated")]
-                rows.append(
-                    TableRow(
-                        name=call,
-                        below=f"{condition.spec.title}, {condition.title}; {policy}",
-                        cells=[*_cells(sums)[:5], *cells],
-                    )
-                )
+                below = f"{condition.spec.title}, {condition.title}; {policy}"
+                rows.append(TableRow(name=call, below=below, cells=_cells(sums)))
         return ReportTable(
             title="By question",
-            head=["question", "decisions", *_OUTCOMES, "unreadable", "refused", "cut off"],
+            head=["question", "decisions", *_OUTCOMES, *_DEFECTS, "tokens", "cost"],
             rows=rows,
-            notes=["Unreadable, refused and cut off are answers; several may belong to one decision."],
         )
 
 
 _OUTCOMES = ("at once", "repaired", "asked again", "fallback")
+_DEFECTS = ("unreadable", "refused", "cut off")
 
 
 def _passes(part: float, whole: float, threshold: float) -> bool:
@@ -160,11 +187,13 @@ def _sums(rows: Any) -> dict[str, float]:
 
 
 def _cells(sums: Mapping[str, float]) -> list[Cell]:
-    asked = sums["asked"]
-    cells = [Cell(text=f"{asked:,.0f}")]
-    for name in ("answered", "repaired", "retried", "fallbacks"):
-        count = sums[name]
-        cells.append(Cell(text=f"{count:,.0f}", below=_share(count, asked) if count and asked else ""))
+    cells = [Cell(text=f"{sums['asked']:,.0f}")]
+    for names, whole in (
+        (("answered", "repaired", "retried", "fallbacks"), sums["asked"]),
+        (("unreadable", "refused", "truncated"), sums["requests"]),
+    ):
+        for count in (sums[name] for name in names):
+            cells.append(Cell(text=f"{count:,.0f}", below=_share(count, whole) if count and whole else ""))
     about = " (some estimated)" if sums["estimated"] else ""
     cells += [
         Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{about}"),
@@ -217,6 +246,7 @@ def _prompts(run: Run) -> ReportTable:
 
 def _sessions(run: Run) -> ReportTable:
     rows = []
+    unended = False
     for session in run.manifest["sessions"]:
         asking = session.get("asking")
         if asking is None:
@@ -225,7 +255,10 @@ def _sessions(run: Run) -> ReportTable:
         where = ", ".join(one["base_url"] or one["model"] for one in asking["endpoints"])
         where = f"replay of {asking['replay']}" if asking["replay"] else where
         if counters is None:
-            rows.append(TableRow(name=session["started"], below=where, cells=[NOTHING] * 6))
+            # A session writes its numbers when it ends, if it came to ask anything.
+            why = "did not end" if session["ended"] is None else "asked nothing"
+            unended = unended or session["ended"] is None
+            rows.append(TableRow(name=session["started"], below=where, cells=[Cell(text=why), *[NOTHING] * 5]))
             continue
         errors = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counters["errors"].items())
         maybe = f"up to ${counters['maybe_cost']:.4f} in vain" if counters["maybe_cost"] else ""
@@ -247,5 +280,7 @@ def _sessions(run: Run) -> ReportTable:
         title="Sessions",
         head=["begun", "calls", "answers", "from journal or cache", "repeated", "tokens", "cost"],
         rows=rows,
-        notes=["A session without numbers was killed; its answers are in the journal all the same."],
+        notes=["A session that did not end was killed, or goes on; its answers are in the journal all the same."]
+        if unended
+        else [],
     )

@@ -62,13 +62,17 @@ class GenericSection(ScenarioSection[list[Row]]):
                     TableRow(
                         name=one.condition.title,
                         below=one.below,
-                        cells=[interval_cell(bootstrap_mean(values_of(one.metrics, name))) for name in names],
+                        cells=[
+                            interval_cell(bootstrap_mean(values_of(one.metrics, name)), of=len(one.seeds))
+                            for name in names
+                        ],
                     )
-                    for one in self.conditions
+                    for one in self.rows
                 ],
                 notes=[
                     "Means over episodes with 95 % bootstrap intervals.",
                     *(f"{name}: {text}" for name in names if (text := measured.define(name))),
+                    *self.flag_notes(),
                 ],
             )
         ]

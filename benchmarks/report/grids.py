@@ -11,10 +11,9 @@ from llm_coop_envs.benchmarks.report.section import Drawing, NotDrawn, PlayedCon
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.render.charts.curves import Panel, draw_panels
 
-MOST_SEEDS = 6
+#: No more, so that titles can be read where a figure is as wide as a page.
+MOST_SEEDS = 4
 MOST_ROWS = 8
-#: The longest title of a small panel, in characters.
-SMALL_TITLE = 20
 
 PanelRows = list[list[Panel | None]]
 
@@ -79,7 +78,7 @@ def _seeds(section: ScenarioSection[Any]) -> Drawing:
     for one in shown:
         numbers = range(min(len(one.seeds), MOST_SEEDS))
         panels = [(section.episode_panel(one, i), one.seeds[i]) for i in numbers]
-        rows.append([replace(panel, title=one.cut_title(SMALL_TITLE), note=f"seed {seed}") for panel, seed in panels])
+        rows.append([replace(panel, title=f"seed {seed}", note=one.title) for panel, seed in panels])
     most = max(len(one.seeds) for one in shown)
     left = f" Of up to {most} runs the first {MOST_SEEDS} are shown." if most > MOST_SEEDS else ""
     if len(conditions) > len(shown):
@@ -90,7 +89,7 @@ def _seeds(section: ScenarioSection[Any]) -> Drawing:
         caption="One run each; conditions in rows, seeds in columns. "
         f"{section.episode_caption}{_dashed(rows, section.episode_source)}{left}",
         alt=f"Small charts of single runs of {section.scenario.title}, conditions in rows and seeds in columns.",
-        figure=draw_panels(rows, size=(2.35, 2.1), legend_columns=min(4, max(map(len, rows)))),
+        figure=draw_panels(rows, size=(2.6, 2.3), legend_columns=min(4, max(map(len, rows)))),
     )
 
 

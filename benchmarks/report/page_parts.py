@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,12 +54,14 @@ class ReportTable:
         head: the columns' names; the first is that of the rows.
         rows: the rows.
         notes: what one should know, with sources.
+        lead: what was found, in words.
     """
 
     title: str
     head: Sequence[str]
     rows: Sequence[TableRow]
     notes: Sequence[str] = ()
+    lead: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,31 +80,39 @@ class Excerpt:
 
 
 def fixed(value: float, decimals: int = 1) -> str:
-    """A number with a fixed count of decimals."""
-    return f"{value:.{decimals}f}"
+    """A number with a fixed count of decimals; what rounds to nothing has no sign."""
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
 def decimals_for(values: Sequence[float]) -> int:
-    """How many decimals show three digits of the largest of some numbers; none if all are integers."""
+    """How many decimals show two or three digits of the largest of some numbers; none if all are integers."""
     largest = max(abs(value) for value in values)
     if largest >= 100 or all(value == int(value) for value in values):
         return 0
+    if largest < 0.01:
+        return min(6, 2 + math.floor(-math.log10(largest)))
     return 1 if largest >= 10 else 2 if largest >= 1 else 3
 
 
-def interval_cell(found: Interval | None, decimals: int | None = None) -> Cell:
-    """A mean with its interval below; `decimals` fixes the decimals, else they follow from the numbers' size."""
+def interval_cell(found: Interval | None, decimals: int | None = None, *, of: int | None = None) -> Cell:
+    """A mean with its interval below.
+
+    Args:
+        found: the mean; a dash stands for none.
+        decimals: how many, else they follow from the numbers' size.
+        of: how many episodes there are; 'k of n' is said if fewer have a value.
+    """
     if found is None:
         return NOTHING
-    if found.low is None or found.high is None:
-        return Cell(text=fixed(found.mean, decimals_for([found.mean]) if decimals is None else decimals))
+    below = [f"{found.n} of {of}"] if of is not None and found.n < of else []
+    ends = [end for end in (found.low, found.high) if end is not None]
     if decimals is None:
-        decimals = decimals_for([found.mean, found.low, found.high])
-        if found.low == found.high:
-            return Cell(text=fixed(found.mean, decimals), below="always")
-    return Cell(
-        text=fixed(found.mean, decimals), below=f"{fixed(found.low, decimals)}{DASH}{fixed(found.high, decimals)}"
-    )
+        decimals = decimals_for([found.mean, *ends])
+        if ends and ends[0] == ends[1]:
+            return Cell(text=fixed(found.mean, decimals), below=", ".join(["always", *below]))
+    if ends:
+        below.insert(0, " to ".join(fixed(end, decimals) for end in ends))
+    return Cell(text=fixed(found.mean, decimals), below="; ".join(below))
 
 
 def episodes_text(n: int) -> str:

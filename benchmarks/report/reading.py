@@ -57,15 +57,12 @@ def read_run(
             played[condition.name] = PlayedCondition(condition=condition, who=who, color=colors[condition.name])
             section.conditions.append(played[condition.name])
         one = played[condition.name]
-        one.seeds.append(episode.seed)
-        one.episodes.append(section.read(episode))
-        one.metrics.append(episode.metrics)
+        one.add(episode, section.read)
         one.said.append([(m["round"], m["text"]) for m in episode.messages if m["text"].strip()])
         one.excerpt = one.excerpt or excerpt(episode)
         answers.add(episode)
     for name, one in played.items():
-        if answers.scripted_condition(name):
-            one.who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS)
+        one.end(one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who)
         one.invalid = answers.invalid.get(name, "")
     return [section for section in sections.values() if section.conditions], answers if answers.rows else None
 

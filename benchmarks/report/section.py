@@ -5,18 +5,19 @@ from __future__ import annotations
 import base64
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.benchmarks.report.page_parts import Excerpt, ReportTable, TableRow, episodes_text, interval_cell
-from llm_coop_envs.benchmarks.run.tables import EpisodeTables
+from llm_coop_envs.benchmarks.run.tables import EpisodeTables, without_flagged
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.scenario import Row, Scenario
+from llm_coop_envs.core.scenario import Row, Scenario, load
+from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
 from llm_coop_envs.render.charts.curves import Curve, Panel
 from llm_coop_envs.render.charts.style import picture
@@ -59,12 +60,14 @@ class Drawing:
         caption: what can be seen, with the sources of published values; some sentences.
         alt: what kind of picture it is and where its numbers are, for those who cannot see it.
         figure: the figure.
+        published: whether values that were published of language models are drawn in it.
     """
 
     name: str
     caption: str
     alt: str
     figure: Figure
+    published: bool = False
 
     @functools.cached_property
     def png(self) -> bytes:
@@ -110,6 +113,9 @@ class PlayedCondition(Generic[E]):
         metrics: the measures of each.
         said: round and text of the messages of each that are not empty.
         excerpt: a piece of the first conversation, if anybody spoke.
+        choices: how many choices counted.
+        flagged: how many of them were flagged: illegal or missing, and replaced by the environment's own.
+        unflagged: the same without the flagged ones, as far as anything is left; `None` without any.
         invalid: why it is no result of its models; empty if it is one.
     """
 
@@ -122,6 +128,35 @@ class PlayedCondition(Generic[E]):
     said: list[list[tuple[int, str]]] = field(default_factory=list)
     excerpt: Excerpt | None = None
     invalid: str = ""
+    choices: int = 0
+    flagged: int = 0
+    unflagged: PlayedCondition[E] | None = None
+
+    def add(self, episode: EpisodeTables, read: Callable[[EpisodeTables], E]) -> None:
+        """Keep what is needed of an episode, of which `read` gives the section's part."""
+        self._keep(episode, read(episode))
+        flags = [event["flags"] for event in episode.events if event["type"] == "choice"]
+        self.choices += len(flags)
+        self.flagged += sum(map(bool, flags))
+        if self.unflagged is None:
+            condition = replace(self.condition, title=f"{self.condition.title}, without flagged choices")
+            self.unflagged = PlayedCondition(condition=condition, who=self.who, color=self.color)
+        rest = without_flagged(episode)
+        if rest is not None:
+            self.unflagged._keep(rest, self.episodes[-1] if rest is episode else read(rest))
+
+    def end(self, who: str) -> None:
+        """All episodes are there, and `who` played them."""
+        self.who = who
+        if self.unflagged is not None:
+            self.unflagged.who = who
+            if not self.flagged or not self.unflagged.seeds:
+                self.unflagged = None
+
+    def _keep(self, episode: EpisodeTables, kept: E) -> None:
+        self.seeds.append(episode.seed)
+        self.episodes.append(kept)
+        self.metrics.append(episode.metrics)
 
     @property
     def label(self) -> str:
@@ -140,8 +175,9 @@ class PlayedCondition(Generic[E]):
 
     @property
     def below(self) -> str:
-        """What stands below the condition's title in tables: who played, and how many episodes."""
-        return f"{self.who}, n = {len(self.seeds)}"
+        """What stands below the condition's title in tables: who played, how many episodes, and flagged choices."""
+        flagged = f", {self.flagged:,} of {self.choices:,} choices flagged" if self.flagged else ""
+        return f"{self.who}, n = {len(self.seeds)}{flagged}"
 
     @property
     def talk(self) -> bool:
@@ -153,7 +189,7 @@ class ScenarioSection(ABC, Generic[E]):
     """What reports and figures show of one scenario; a scenario's descriptor names its class as `report`.
 
     Attributes:
-        papers: where published values come from.
+        papers: the papers that its texts may name.
         episode_caption: what the panels of single episodes show, in a sentence.
         overview_caption: what the panels of conditions show, without a full stop.
         episode_source: where the dashed curves in panels of episodes are from.
@@ -209,34 +245,86 @@ class ScenarioSection(ABC, Generic[E]):
                 found += kind.draw()
         return found
 
+    @property
+    def rows(self) -> Iterator[PlayedCondition[E]]:
+        """The conditions as rows of tables: each that has flagged choices is followed by itself without them."""
+        return with_unflagged(self.conditions)
+
     def excerpts(self) -> list[Excerpt]:
         """Pieces of the conversations of the first conditions with talk."""
         return [one.excerpt for one in self.conditions if one.excerpt is not None][:EXCERPTS]
 
-    def measures(self, first: Sequence[str]) -> ReportTable | None:
-        """All numeric measures with their definitions, conditions side by side; those of `first` come first."""
-        shown = self.conditions
+    def measures(self, chosen: Sequence[str]) -> ReportTable | None:
+        """Numeric measures with their definitions, conditions side by side: those that the study names, or all."""
+        shown = list(self.rows)
         names = dict.fromkeys(name for one in shown for row in one.metrics for name in row if name not in _NO_MEASURE)
         numeric = [n for n in names if any(value is not None for one in shown for value in values_of(one.metrics, n))]
-        ordered = [*(n for n in first if n in numeric), *(n for n in numeric if n not in first)]
+        ordered = [name for name in chosen if name in numeric] if chosen else numeric
         if not ordered:
             return None
         return ReportTable(
-            title="All measures",
+            title="Measures that the study names" if chosen else "All measures",
             head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
             rows=[
                 TableRow(
                     name=n,
-                    below=self.scenario.measured.define(n) or _ABOUT.get(n, ""),
-                    cells=[interval_cell(bootstrap_mean(values_of(one.metrics, n))) for one in shown],
+                    below=self.define(n),
+                    cells=[
+                        interval_cell(bootstrap_mean(values_of(one.metrics, n)), of=len(one.seeds)) for one in shown
+                    ],
                 )
                 for n in ordered
             ],
             notes=[
                 "Means over episodes with 95 % bootstrap intervals. Yes/no measures are shares; episodes without a "
-                "value are left out."
+                "value are left out, and 'k of n' says how many have one.",
+                *(["All others are in episodes.parquet."] if chosen else []),
+                *self.flag_notes(),
             ],
         )
+
+    def define(self, name: str) -> str:
+        """What a measure means."""
+        after = getattr(load(self.scenario.after), "about", {})
+        return self.scenario.measured.define(name) or after.get(name) or _ABOUT.get(name, "")
+
+    def flag_notes(self) -> list[str]:
+        """What is left out of the rows and columns without flagged choices; nothing if there are none."""
+        flagged = [one for one in self.conditions if one.flagged]
+        if not flagged:
+            return []
+        none = [one.condition.title for one in flagged if one.unflagged is None]
+        left = f" Nothing is left without them in: {', '.join(none)}." if none else ""
+        return [
+            "Flagged choices were illegal or missing, and the environment's own stood in, which may lie on an "
+            f"equilibrium. Without them: {self.scenario.measured.left_out}{left}"
+        ]
+
+
+def with_unflagged(conditions: Sequence[PlayedCondition[E]]) -> Iterator[PlayedCondition[E]]:
+    """The conditions, each that has flagged choices followed by itself without them."""
+    for one in conditions:
+        yield one
+        if one.unflagged is not None:
+            yield one.unflagged
+
+
+def comparable(condition: Condition, *published: Mapping[str, Any]) -> bool:
+    """Whether published values can stand beside a condition.
+
+    Each of `published.json`'s entries may say under `comparable` what it takes: all settings of a `preset` but those in
+    `except`, and the values in `settings`.
+    """
+    return all(_fits(condition, entry.get("comparable", {})) for entry in published)
+
+
+def _fits(condition: Condition, rule: Mapping[str, Any]) -> bool:
+    wanted = dict(rule.get("settings", {}))
+    if "preset" in rule:
+        like = condition.spec.settings_type.build(rule["preset"]).to_json()
+        wanted = {**{name: value for name, value in like.items() if name not in rule["except"]}, **wanted}
+    # A setting that is younger than the run had its default there.
+    return all(plain(condition.settings.get(name, value)) == plain(value) for name, value in wanted.items())
 
 
 def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look: Any) -> Curve:
@@ -260,6 +348,7 @@ _ABOUT = {
     "players": "Seats that were played, a count from 1.",
     "submissions": "Choices and messages that counted, a count from 0.",
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
+    "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
 }
 
 

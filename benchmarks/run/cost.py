@@ -7,7 +7,6 @@ holds only where `max_tokens` limits them.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.study.study import Condition, Study
 from llm_coop_envs.core.settings import check_int, check_number
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import MILLION, Price
@@ -180,7 +180,7 @@ def estimate_cost(
         seeds = condition.seeds[:episodes]
         for seed in seeds:
             watch(condition.name, seed)
-            asyncio.run(play_episode(study.seed, condition, seed, chat))
+            run_coroutine(play_episode(study.seed, condition, seed, chat))
         # With what is played on after an episode, under names that begin with the episode's.
         names = [f"{condition.name}/{seed}" for seed in seeds]
         asked = [one for key, one in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]

@@ -54,7 +54,7 @@ async def play_episode(
         policy_seed: where the policies' generators come from; by default from the other three.
     """
     env = condition.spec.environment(record=True, **condition.settings)
-    seating, deciding = episode_randomness(study_seed, condition.name, seed).spawn(2)
+    seating, deciding = episode_randomness(study_seed, condition.streams, seed).spawn(2)
     deciding = policy_seed or deciding
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
     made: dict[int, tuple[str, Policy]] = {}
@@ -83,11 +83,16 @@ async def play_episode(
     return played
 
 
-def episode_randomness(study_seed: int, condition: str, seed: int) -> np.random.SeedSequence:
+def episode_randomness(study_seed: int, streams: str, seed: int) -> np.random.SeedSequence:
     """Where an episode's policies get their randomness.
 
     It depends on these three values only: not on the process, the order of episodes, or Python's hash seed.
+
+    Args:
+        study_seed: the study's seed.
+        streams: the condition's `streams`: arms of one comparison have the same.
+        seed: the environment's seed.
     """
-    digest = hashlib.sha256(condition.encode()).digest()
+    digest = hashlib.sha256(streams.encode()).digest()
     words = np.frombuffer(digest[:16], dtype="<u4").tolist()
     return np.random.SeedSequence([study_seed, *words, seed])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from llm_coop_envs.benchmarks.study.study import EVERYONE, Condition, make_playe
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.statistics import Interval, bootstrap_mean
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.folder import versions
 
@@ -92,7 +92,7 @@ class Contest:
             for seed in seeds:
                 # Both policies draw the same numbers.
                 same = np.random.SeedSequence([seed, 1])
-                played = asyncio.run(play_episode(0, condition, seed, policy_seed=same))
+                played = run_coroutine(play_episode(0, condition, seed, policy_seed=same))
                 total = float(np.mean(list(played.returns.values())))
                 measures = {**condition.spec.episode_metrics(played.events), **played.measures}
                 rows.append({"seed": seed, "return_mean": total, **measures})

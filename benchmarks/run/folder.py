@@ -8,7 +8,10 @@ episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the ev
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,16 +19,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from llm_coop_envs.benchmarks.run.episode import Played
-from llm_coop_envs.benchmarks.study.players import describe_model, label
+from llm_coop_envs.benchmarks.run.program import merged, named, program_of
+from llm_coop_envs.benchmarks.study.players import asks_a_model, describe_model, label
 from llm_coop_envs.benchmarks.study.study import Condition, Study
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import pack_lines, read_lines, write_whole
-from llm_coop_envs.storage.folder import RunFolder
+from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder, locked
 
-EPISODE_FORMAT = 1
+EPISODE_FORMAT = 2
 EPISODE = "episode"
+STUDY = "study.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +39,11 @@ class Run(RunFolder):
 
     kind: ClassVar[str] = "study"
     begun_with: ClassVar[str] = "the study, --policy, --seat and --seed"
+    cure: ClassVar[str] = (
+        f"to rebuild it from what was played, give 'llm-coop run' the study ({STUDY} in the folder is a copy), -o and "
+        "the options that it was begun with"
+    )
+    growing: ClassVar[str | None] = "journal/"
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
@@ -46,7 +56,7 @@ class Run(RunFolder):
         return f"a run of '{self.manifest['study']}'"
 
     def _check(self) -> None:
-        _ = self.manifest["study"], self.total
+        _ = self.manifest["study"], self.total, dict(self.manifest["program"])
 
     @property
     def total(self) -> int:
@@ -57,40 +67,107 @@ class Run(RunFolder):
         """Where an episode's events are, or will be."""
         return self.folder / "events" / condition / f"{seed}.jsonl.gz"
 
+    @property
+    def study_text(self) -> str:
+        """The study file as it was given.
+
+        Raises:
+            RunError: the copy is not there, or no text.
+        """
+        path = self.folder / STUDY
+        try:
+            return path.read_bytes().decode()
+        except OSError as error:
+            raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+        except UnicodeDecodeError as error:
+            raise RunError(f"{path}: is no UTF-8 text ({error.reason} at byte {error.start}); restore it") from error
+
+    def begin(self, **record: Any) -> int:
+        """See `RunFolder.begin`; which program plays is noted, too."""
+        for condition in self.conditions:
+            self.manifest["program"] = merged(self.manifest["program"], program_of(condition))
+        return super().begin(**record)
+
+    def mixed(self) -> list[str]:
+        """A sentence on everything that changed in the program between sessions that played."""
+        return [
+            f"{named(name)[0].upper()}{named(name)[1:]} changed while the run was being played; episodes before and "
+            "after may not be comparable"
+            for name, found in self.manifest["program"].items()
+            if len(found) > 1
+        ]
+
     def finished(self) -> set[tuple[str, int]]:
         """The episodes whose events are there, as (condition, seed)."""
         return {(c.name, seed) for c in self.conditions for seed in c.seeds if self.events_path(c.name, seed).is_file()}
+
+    def unrecorded(self) -> dict[str, str]:
+        """What the manifest is to record of the episodes that are there and not in it."""
+        paths = [self.events_path(*episode) for episode in self.finished()]
+        return self.recorded(*(path for path in paths if self.file_name(path) not in self.manifest["files"]))
 
     def read_events(self, condition: str, seed: int) -> tuple[dict[str, Any], list[Event]]:
         """An episode's header and its events.
 
         Raises:
-            RunError: they are missing or damaged.
+            RunError: they are missing or damaged, or not what this run wrote there.
         """
         path = self.events_path(condition, seed)
         header, *events = read_lines(path) or [None]
         if not is_episode(header, events):
             raise RunError(f"{path}: is no whole episode; delete it and run the study again to replace it")
+        why = self._foreign(path, header, condition, seed)
+        if why:
+            raise RunError(f"{path}: {why}; restore it, or run the study again with -o to replace it")
         return header, events
 
-    def write_events(self, condition: str, seed: int, played: Played) -> None:
-        """Keep an episode: a header that says what was played, then the environment's events.
+    def _foreign(self, path: Path, header: Mapping[str, Any], condition: str, seed: int) -> str:
+        """Why a file cannot be this run's episode; empty if it can."""
+        if header.get("format") != EPISODE_FORMAT:
+            return f"has format {header.get('format')!r}, this version of llm-coop-envs reads format {EPISODE_FORMAT}"
+        held = header.get("condition"), header.get("seed")
+        if held != (condition, seed):
+            return f"holds another episode (condition '{held[0]}', seed {held[1]})"
+        if header.get("study") != self.manifest["digest"]:
+            return "was played in another study, or with other settings"
+        for name, one in header.get("program", {}).items():
+            if one not in self.manifest["program"].get(name, ()):
+                return f"was played by another version of {named(name)} than this run"
+        if self.changed(self.file_name(path)):
+            return "is not what this run wrote (an episode of another run of the same study, or changed since)"
+        return ""
 
-        Raises:
-            RunError: they cannot be written.
-        """
+    def episode_records(self, condition: str, seed: int, played: Played) -> list[Any]:
+        """What is kept of an episode: a header that says what was played, then the environment's events."""
         header: dict[str, Any] = {"type": EPISODE, "format": EPISODE_FORMAT, "condition": condition, "seed": seed}
+        header["study"] = self.manifest["digest"]
+        header["program"] = program_of(next(one for one in self.conditions if one.name == condition))
         header["policies"] = played.policies
         if played.answers:
             header["answers"] = played.answers
         if played.measures:
             header["measures"] = played.measures
-        write_whole(self.events_path(condition, seed), pack_lines([header, *played.events]))
+        return [header, *played.events]
+
+    def write_events(self, condition: str, seed: int, played: Played) -> dict[str, str]:
+        """Keep an episode.
+
+        Returns:
+            What the manifest is to record of the file; see `RunFolder.recorded`.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        path = self.events_path(condition, seed)
+        write_whole(path, pack_lines(self.episode_records(condition, seed, played)))
+        return self.recorded(path)
 
 
 def is_episode(header: Any, events: list[Any]) -> bool:
     """Whether records are a whole episode."""
-    if not isinstance(header, dict) or not events or not isinstance(events[-1], dict):
+    if not isinstance(header, dict) or not events or not all(isinstance(event, dict) for event in events):
+        return False
+    if not isinstance(header.get("policies"), dict) or not isinstance(header.get("program", {}), dict):
         return False
     return (header.get("type"), events[-1].get("type")) == (EPISODE, "end")
 
@@ -100,29 +177,36 @@ def open_run(folder: Path) -> Run:
     return Run.open(folder)
 
 
-def study_of(run: Run) -> Study:
+def study_of(run: Run, *, reached: bool = True) -> Study:
     """The study that a run plays, its models reached as in the last session that asked them.
 
+    Args:
+        run: the run.
+        reached: insist that the run says where its models are; false if that is said elsewhere, or nobody is asked.
+
     Raises:
-        RunError: the copy of the study file is not there.
+        RunError: the copy of the study file is not there, or it is not known where a model is reached: prompts must
+            not go to whoever the default is.
     """
     manifest = run.manifest
-    path = run.folder / "study.yaml"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
     endpoints: dict[str, dict[str, Any]] = {}
     for session in manifest["sessions"]:
         for one in session.get("asking", {}).get("endpoints", []):
             endpoints[one["model"]] = {name: value for name, value in one.items() if name != "model"}
+    asked = {name for one in run.conditions for name in one.policies if asks_a_model(name)}
+    lost = {name.partition(":")[2] for name in asked} - endpoints.keys()
+    if lost and reached:
+        raise RunError(
+            f"{run.folder}: does not say where {min(lost)} is reached (its session could not be noted, or the manifest "
+            "was rebuilt); say it with --base-url, https://api.openai.com/v1 for OpenAI's own models"
+        )
     return Study(
         name=manifest["study"],
         description=manifest["description"],
         seed=manifest["seed"],
         conditions=tuple(_reached(condition, endpoints) for condition in run.conditions),
         measures=tuple(manifest["measures"]),
-        text=text,
+        text=run.study_text,
         given=tuple(manifest.get("given", ())),
     )
 
@@ -151,7 +235,7 @@ def described_models(study: Study) -> list[dict[str, Any]]:
 
 
 def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) -> Run:
-    """Begin a run in a folder, or continue the one that is there.
+    """Begin a run in a folder, or continue the one that is there; a lost or damaged manifest is rebuilt.
 
     Args:
         study: what is played.
@@ -161,23 +245,57 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) 
     Raises:
         RunError: the folder holds something else, or cannot be written.
     """
-    run = Run.make(
-        folder,
-        study.identity,
-        study=study.name,
-        description=study.description,
-        measures=list(study.measures),
-        given=list(study.given),
-        episodes=sum(len(c.seeds) for c in study.conditions),
-        finished=0,
-        policies={name: label(name) for c in study.conditions for name in c.policies},
-        models=list(models),
-        conditions=[c.to_json() for c in study.conditions],
-    )
+    about = {
+        "study": study.name,
+        "description": study.description,
+        "measures": list(study.measures),
+        "given": list(study.given),
+        "episodes": sum(len(c.seeds) for c in study.conditions),
+        "finished": 0,
+        "policies": {name: label(name) for c in study.conditions for name in c.policies},
+        "models": list(models),
+        "conditions": [c.to_json() for c in study.conditions],
+        "program": {},
+    }
+    lost = (folder / STUDY).is_file() and not (folder / MANIFEST).exists()
+    try:
+        run = _rebuilt(study, folder, about) if lost else Run.make(folder, study.identity, **about)
+    except DamagedManifest:
+        run = _rebuilt(study, folder, about)
     check_words(run, models)
-    if not (folder / "study.yaml").is_file():
-        write_whole(folder / "study.yaml", study.text.encode())
+    if not (folder / STUDY).is_file():
+        write_whole(folder / STUDY, study.text.encode())
+    if STUDY not in run.manifest["files"]:
+        run.write(files={**run.manifest["files"], **run.recorded(folder / STUDY)})
     return run
+
+
+def _rebuilt(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
+    """A new manifest for a folder that lost its own; what was played says whether it is this study's.
+
+    Raises:
+        RunError: it is another study's, or another process is writing there.
+    """
+    path, copy = folder / MANIFEST, folder / STUDY
+    program: dict[str, list[str]] = {}
+    others: list[Path] = []
+    with locked(folder):
+        for episode in sorted((folder / "events").glob("*/*.jsonl.gz")):
+            with contextlib.suppress(RunError):  # what is damaged is played again
+                header, *events = read_lines(episode) or [None]
+                if is_episode(header, events):
+                    program = merged(program, header.get("program", {}))
+                    others += [episode] if header.get("study") != study.digest else []
+        if not program and copy.is_file() and copy.read_bytes() != study.text.encode():
+            others.append(copy)
+        if others:
+            raise RunError(
+                f"{path}: is damaged or lost, and {others[0]} belongs to another study or to other settings; give "
+                f"{Run.begun_with} that the run was begun with"
+            )
+        if path.exists():
+            os.replace(path, path.with_name(f"{MANIFEST}.damaged-{time.time_ns()}"))
+        return Run.new(folder, study.identity, **{**about, "program": program, "rebuilt": True})
 
 
 def check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:

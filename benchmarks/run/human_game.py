@@ -145,14 +145,16 @@ async def play_game(
             raise RunError(f"{folder}: holds this game already; choose another folder with -o, or another --seed")
         number = run.begin(command=command, workers=1)
         status = INTERRUPTED
+        written: list[Path] = []
         try:
             async with access.open(folder, endpoints, notify) if endpoints else contextlib.nullcontext() as chat:
                 result = await _play(game, run, human, on_step, chat)
             if result.kept:
-                write_tables(run)
+                written += [*write_tables(run), run.events_path(game.condition.name, game.seed)]
                 status = COMPLETE
         finally:
-            run.end(number, status, finished=len(run.finished()))
+            written += access.journal(folder) if endpoints else []
+            run.end(number, status, files=run.recorded(*written), finished=len(run.finished()))
     if result.failure is not None:
         what = str(result.failure) or type(result.failure).__name__
         kept = "what was played is kept there" if result.kept else "no round was settled, so there is nothing to keep"
@@ -165,7 +167,7 @@ async def _play(
 ) -> Result:
     condition = game.condition
     env = condition.spec.environment(record=True, **condition.settings)
-    seating, deciding = episode_randomness(game.study.seed, condition.name, game.seed).spawn(2)
+    seating, deciding = episode_randomness(game.study.seed, condition.streams, game.seed).spawn(2)
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
     made: dict[int, tuple[str, Policy]] = {}
     for player in players.values():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study.study import Study
 from llm_coop_envs.core.settings import check_int, plain
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import RunError, SettingsError
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ class ModelAccess:
             raise SettingsError(
                 "sample", self.sample, "says which shared answer to take; it needs a cache, --cache DIR"
             )
+        if self.part is not None:
+            from llm_coop_envs.policies.llm.journal import check_part
+
+            check_part(self.part)
         if self.replay is not None and self.part is not None:
             raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
 
@@ -87,29 +91,42 @@ class ModelAccess:
         """
         from llm_coop_envs.policies.llm.asking.live import check_chat
         from llm_coop_envs.policies.llm.journal import journal_files
+        from llm_coop_envs.policies.llm.local.sharing import check_local
 
         if self.replay is None:
-            asyncio.run(check_chat(endpoints, self.budget, self.prices))
+            check_local(endpoints)
+            run_coroutine(check_chat(endpoints, self.budget, self.prices))
         elif not journal_files(self.replay):
             raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
 
-    def open(
+    @contextlib.asynccontextmanager
+    async def open(
         self, folder: Path, endpoints: list[Endpoint], notify: Callable[[str], None]
-    ) -> AbstractAsyncContextManager[OpenChat]:
-        """The chat of a run; see `open_chat`."""
+    ) -> AsyncIterator[OpenChat]:
+        """The chat of a run, with servers for its local models; see `open_chat`."""
         from llm_coop_envs.policies.llm.asking.live import open_chat
+        from llm_coop_envs.policies.llm.local.sharing import served
 
-        return open_chat(
-            folder,
-            endpoints,
-            budget=self.budget,
-            prices=self.prices,
-            part=self.part or MAIN,
-            replay=self.replay,
-            cache=self.cache,
-            sample=self.sample,
-            notify=notify,
-        )
+        with served(endpoints, folder, notify) as reached:
+            async with open_chat(
+                folder,
+                reached,
+                budget=self.budget,
+                prices=self.prices,
+                part=self.part or MAIN,
+                replay=self.replay,
+                cache=self.cache,
+                sample=self.sample,
+                notify=notify,
+            ) as chat:
+                yield chat
+
+    def journal(self, folder: Path) -> list[Path]:
+        """The files of a run's journal that this process writes."""
+        from llm_coop_envs.policies.llm.journal import journal_files
+
+        own = self.part or MAIN
+        return [path for path in journal_files(folder) if self.replay is None and path.name.split(".", 1)[0] == own]
 
     def describe(self, endpoints: list[Endpoint]) -> dict[str, Any]:
         """What a session's record says; no key."""

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.watcher import Watcher
+from llm_coop_envs.core.quoting import harmless
 
 QUIET_SECONDS = 15.0
 
@@ -96,12 +97,11 @@ class RichWatcher(Watcher):
 
     def say(self, sentence: str) -> None:
         """Say something above the bar."""
-        self._console.print(escape(sentence), highlight=False, soft_wrap=True)
+        self._console.print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
 
     def asked(self, line: str) -> None:
         """Show what models were asked, and what it cost."""
-        self._asked = line
-        self._progress.below = line
+        self._asked = self._progress.below = harmless(line)
         self._speak("")
 
     def _speak(self, remaining: str) -> None:

@@ -17,10 +17,11 @@ from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
-from llm_coop_envs.benchmarks.run.workers import Task, play_apart, play_here
+from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.study.study import Study
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
+from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def run_study(
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
     if (folder / MANIFEST).is_file():
-        open_run(folder).check_same(study.identity)
+        with contextlib.suppress(DamagedManifest):  # it will be rebuilt
+            open_run(folder).check_same(study.identity)
     session = _Runner(study, workers, command, watcher or Watcher(), access or ModelAccess())
     return session.play(folder)
 
@@ -108,6 +110,7 @@ class _Runner:
         self._table: SideBySide | None = None
         self._claims: Claims | None = None
         self._number = 0
+        self._files: dict[str, str] = {}
         if access.part is not None:
             need_locks()
             if not study.models:
@@ -127,7 +130,7 @@ class _Runner:
         claims = self._claims = None if part is None else Claims(run, part)
         with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
             missing = missing_episodes(run)
-            self._begin(run, len(missing))
+            self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
             count = Remaining(run, missing, self._workers, self._watcher)
             elsewhere = 0
@@ -161,11 +164,24 @@ class _Runner:
         """Keeps other parts from the manifest."""
         return contextlib.nullcontext() if self._access.part is None else alone(folder)
 
-    def _begin(self, run: Run, missing: int) -> None:
+    def _begin(self, run: Run, missing: Sequence[Task]) -> None:
+        names = {run.file_name(run.events_path(run.conditions[index].name, seed)): None for index, seed in missing}
+        replaced = [name for name in names if (run.folder / name).is_file()]
+        if replaced:
+            some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"
+            self._watcher.say(f"{some} are damaged or not what this run wrote there; they are played again")
         with self._guard(run.folder):
             run.reload()
-            run.manifest["finished"] = run.total - missing
+            if run.manifest.get("rebuilt") and not run.manifest["sessions"]:
+                self._watcher.say(f"{run.folder / MANIFEST}: was damaged or lost, and has been rebuilt")
+            run.manifest["files"] = {name: one for name, one in run.manifest["files"].items() if name not in names}
+            # Episodes of a session that was killed have not been recorded yet.
+            added = {name: one for name, one in run.unrecorded().items() if name not in replaced}
+            run.manifest["files"].update(added)
+            run.manifest["finished"] = run.total - len(missing)
             self._number = run.begin(**self._record)
+        for sentence in run.mixed():
+            self._watcher.say(sentence)
 
     def _complete(self, run: Run) -> bool:
         """Write the tables if all episodes are there; whether they are."""
@@ -176,12 +192,17 @@ class _Runner:
         # Another part may have been the last one, and have seen it.
         if complete and not (self._access.part is not None and run.complete):
             self._watcher.tables()
-            write_tables(run)
+            self._files.update({**run.recorded(*write_tables(run)), **run.unrecorded(), **self._files})
         return complete
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Remaining) -> None:
         """Play what is missing: what asks no model first, unless other processes write this run too."""
         asked = interrupts.asked
+
+        def finished(done: Finished) -> None:
+            self._files.update(done.files)
+            count.done(done)
+
         shared = self._claims is not None
         quiet = [] if shared else [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if shared or run.conditions[task[0]].asks_a_model]
@@ -190,16 +211,16 @@ class _Runner:
             episodes = play_here(run, quiet, asked) if alone else play_apart(run, quiet, asked, self._workers)
             with contextlib.closing(episodes):
                 for done in episodes:
-                    count.done(done)
+                    finished(done)
         if asking and not asked():
             # Only now: the module brings the chat with it, which studies of rules do not need.
             from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
-            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, count.done, self._claims)
+            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, finished, self._claims)
             self._table = table
             interrupts.listen(table.interrupt)
             try:
-                asyncio.run(table.play())
+                run_coroutine(table.play())
             except asyncio.CancelledError:
                 raise KeyboardInterrupt from None
             finally:
@@ -210,5 +231,9 @@ class _Runner:
         with self._guard(run.folder):
             finished = run.manifest["finished"]
             run.reload()
+            if self._study.models:
+                journal = run.recorded(*self._access.journal(run.folder))
+                # Who asked nobody did not write it, and does not vouch for it again.
+                self._files.update({**journal, **(run.manifest["files"] if self._table is None else {})})
             done = COMPLETE if run.complete and self._access.part is not None else status
-            run.end(self._number, done, asked, finished=max(finished, run.manifest["finished"]))
+            run.end(self._number, done, asked, self._files, finished=max(finished, run.manifest["finished"]))

@@ -129,7 +129,14 @@ class SideBySide:
             finally:
                 ticking.cancel()
                 self._leaving = True
-        self._watcher.asked(chat.counters.line())
+        counters = chat.counters
+        self._watcher.asked(counters.line())
+        if counters.filtered:
+            share = "every one" if counters.filtered == counters.answers else f"{counters.filtered}"
+            self._watcher.say(
+                f"The provider's content filter rejected {share} of {counters.answers} questions; fallbacks stand in "
+                "for their answers (llm-coop transcript shows them)"
+            )
 
     async def _all(self, chat: OpenChat) -> None:
         """All episodes, so many at a time."""
@@ -169,12 +176,12 @@ class SideBySide:
         started = time.perf_counter()
         try:
             played = await play_episode(run.manifest["seed"], condition, seed, chat)
-            run.write_events(condition.name, seed, played)
+            files = run.write_events(condition.name, seed, played)
         except LlmCoopError:
             raise
         except Exception as error:
             raise failure(run, condition, seed, error) from error
-        self._done(Finished(task=task, seconds=time.perf_counter() - started))
+        self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
 
     async def _tick(self, chat: OpenChat) -> None:
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 EPISODES, MESSAGES, ROUNDS, ANSWERS = "episodes", "messages", "rounds", "answers"
+UNFLAGGED = "episodes_without_flagged"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def read_episodes(run: Run) -> Iterator[EpisodeTables]:
     """Every finished episode, conditions in the study's order, seeds in the condition's.
 
     Raises:
-        RunError: an episode's file is damaged.
+        RunError: an episode's file is damaged, or not this run's.
     """
     there = run.finished()
     for condition in run.conditions:
@@ -126,26 +127,62 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:
-    """How many submissions were counted, and how many of them had to be corrected."""
-    flags = [event["flags"] for event in events if event["type"] in ("choice", "message")]
-    return {"submissions": len(flags), "corrected": sum(bool(f) for f in flags)}
+    """How many submissions were counted, how many of them had to be corrected, and how many of these were choices."""
+    flags = [(event["type"], event["flags"]) for event in events if event["type"] in ("choice", "message")]
+    corrected = [kind for kind, found in flags if found]
+    return {"submissions": len(flags), "corrected": len(corrected), "flagged_choices": corrected.count("choice")}
+
+
+def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
+    """The episode without the choices that were flagged; itself if there are none, `None` if nothing is left.
+
+    What was measured of learning, or by playing on, belongs to the whole episode and is left out.
+    """
+    if not any(event["type"] == "choice" and event["flags"] for event in episode.events):
+        return episode
+    scenario = episode.condition.spec
+    events = scenario.measured.without_flagged(episode.events)
+    if events is None:
+        return None
+    measured = scenario.episode_metrics(events)
+    told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
+    rounds = [{"condition": told["condition"], "seed": told["seed"], **row} for row in scenario.round_rows(events)]
+    return replace(episode, events=events, metrics={**told, **measured}, rounds=rounds)
 
 
 def write_tables(run: Run) -> list[Path]:
-    """Write the run's tables as Parquet.
-
-    Returns:
-        The files: `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, and
-        `answers.parquet` if a language model played.
+    """Write the run's tables as Parquet; their files.
 
     Raises:
         RunError: an episode is damaged or a table cannot be written.
         MissingExtra: pyarrow is not installed.
     """
     need_arrow()
+    tables = make_tables(run)
+    for path, table in tables.items():
+        write_table(path, table)
+    return list(tables)
+
+
+def make_tables(run: Run) -> dict[Path, pa.Table]:
+    """The run's tables, each by the file that it belongs in.
+
+    They are `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, `answers.parquet` if
+    a language model played, and `episodes_without_flagged.parquet`, all episodes measured without the choices that were
+    flagged, if any were.
+
+    Raises:
+        RunError: an episode is damaged.
+    """
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
+    unflagged = []
     for episode in read_episodes(run):
         parts[EPISODES].append(_table([episode.metrics]))
+        rest = without_flagged(episode)
+        if rest is not None:
+            unflagged.append(_table([rest.metrics]))
+        if rest is not episode:
+            parts[UNFLAGGED] = unflagged
         if episode.messages:
             parts[MESSAGES].append(_table(episode.messages))
         if episode.answers:
@@ -154,12 +191,11 @@ def write_tables(run: Run) -> list[Path]:
             parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
     import pyarrow as pa
 
-    written = []
-    for name, tables in parts.items():
-        if tables:
-            written.append(run.folder / f"{name}.parquet")
-            write_table(written[-1], pa.concat_tables(tables, promote_options="permissive"))
-    return written
+    return {
+        run.folder / f"{name}.parquet": pa.concat_tables(tables, promote_options="permissive")
+        for name, tables in parts.items()
+        if tables
+    }
 
 
 def _no_messages() -> pa.Table:

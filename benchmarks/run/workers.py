@@ -9,17 +9,20 @@ import multiprocessing.connection
 import os
 import pickle
 import signal
+import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.program import program_of
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.registry import register, registered
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import write_whole
 
@@ -34,10 +37,12 @@ class Finished:
     Attributes:
         task: which one.
         seconds: how long it took.
+        files: what the manifest is to record of it.
     """
 
     task: Task
     seconds: float
+    files: Mapping[str, str]
 
 
 def play_here(run: Run, tasks: Sequence[Task], stop: Callable[[], bool]) -> Generator[Finished, None, None]:
@@ -147,8 +152,11 @@ def _sigint_ignored() -> Iterator[None]:
 def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
     """A worker's life: play what is asked for until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     for scenario in pickle.loads(scenarios):
         register(scenario)
+    for condition in run.conditions:
+        program_of(condition)  # as it is now: what is loaded later may have been edited meanwhile
     loop = asyncio.new_event_loop()
     while True:
         try:
@@ -166,18 +174,26 @@ def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
             return
 
 
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has: an episode whose players learn first can take hours."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
+
+
 def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task) -> Finished:
     """Play and write one episode."""
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
-        played = loop.run_until_complete(play_episode(run.manifest["seed"], condition, seed))
-        run.write_events(condition.name, seed, played)
+        played = run_coroutine(play_episode(run.manifest["seed"], condition, seed), loop)
+        files = run.write_events(condition.name, seed, played)
     except RunError:
         raise
     except Exception as error:
         raise failure(run, condition, seed, error) from error
-    return Finished(task=task, seconds=time.perf_counter() - started)
+    return Finished(task=task, seconds=time.perf_counter() - started, files=files)
 
 
 def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:

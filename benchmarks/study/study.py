@@ -9,6 +9,9 @@ that is given on the command line.
 A condition may have `variants`: a list of mappings with a name each, whose fields are put over the condition's. Each
 makes a condition of its own, `<condition>-<variant>`, so that players x markets need not be written out. `after` asks
 for what the scenario measures by playing on from the end of each episode, with its options.
+
+Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
+show by how much they differ, seed by seed.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ MAX_EPISODES = 1_000_000
 EVERYONE = "all"
 
 _STUDY_FIELDS = ("name", "description", "seed", "conditions", "measures")
-_VARIANT_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
+_VARIANT_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after", "pair")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
 GIVEN, GIVEN_MODEL = "given", "given_model"
@@ -85,6 +88,7 @@ class Condition:
         seeds: the environment's seed of each episode.
         after: the options of what is measured after each episode (`Scenario.after`); `None` if nothing is.
         variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
+        pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
         awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
     """
 
@@ -98,7 +102,13 @@ class Condition:
     seeds: tuple[int, ...]
     after: Mapping[str, Any] | None = None
     variant: str = ""
+    pair: str = ""
     awaits: str = ""
+
+    @property
+    def streams(self) -> str:
+        """What the random numbers of its policies hang on, besides the two seeds: its pair, else its name."""
+        return self.pair or self.name
 
     @property
     def spec(self) -> Scenario:
@@ -132,7 +142,7 @@ class Condition:
 
     def to_json(self) -> dict[str, Any]:
         """The condition as plain data."""
-        optional = {"after": plain(self.after), "variant": self.variant}
+        optional = {"after": plain(self.after), "variant": self.variant, "pair": self.pair}
         return {
             **{name: value for name, value in optional.items() if value or value == {}},
             "name": self.name,
@@ -299,6 +309,7 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
         if key in names:
             item.mapping()["name"].fail(f"'{condition.name}' is already the condition on line {names[key]}")
         names[key] = item.line
+        _check_pair(condition, conditions, item)
         conditions.append(condition)
     measures = tuple(m.text() for m in fields["measures"].items()) if "measures" in fields else ()
     return Study(
@@ -310,6 +321,14 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
         text=text,
         optional=tuple(one for one in conditions if one.awaits),
     )
+
+
+def _check_pair(condition: Condition, before: Sequence[Condition], spot: Spot) -> None:
+    """Arms of one comparison play one scenario with the same seeds."""
+    first = next((one for one in before if one.pair and one.pair == condition.pair), condition)
+    for what in ("scenario", "seeds"):
+        if getattr(first, what) != getattr(condition, what):
+            spot.mapping()["pair"].fail(f"'{condition.pair}' is the pair of '{first.name}' too, which has other {what}")
 
 
 def _variants(spot: Spot) -> list[tuple[Spot, str]]:
@@ -328,6 +347,8 @@ def _variants(spot: Spot) -> list[tuple[Spot, str]]:
             merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
         merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
         merged["title"] = replace(own["name"], value=f"{title}, {variant}")
+        if "pair" in fields and "pair" not in own:
+            merged["pair"] = replace(fields["pair"], value=f"{fields['pair'].label()}-{own['name'].label()}")
         found.append((replace(spot, value={**fields, **own, **merged}), variant))
     return found
 
@@ -361,6 +382,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         seeds=_seeds(spot, fields, study_seed),
         after=after,
         variant=variant,
+        pair=fields["pair"].label() if "pair" in fields else "",
         awaits=next((one.policy for _, players in seats for one in players if one.policy in _GIVEN), ""),
     )
     try:

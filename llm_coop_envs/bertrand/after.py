@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,26 @@ class Deviations(Settings):
         everywhere: deviate from every round of the cycle that play ends in, not only from one.
     """
 
+    about: ClassVar[Mapping[str, str]] = {
+        "lasting_from": f"Round from which prices stay together to the end, for {WINDOW} rounds or more, from 1; "
+        "missing if they do not.",
+        "end_price": f"Mean price over the cycle that play ends in, or the last {LAST} rounds without one.",
+        "end_place": "Place of end_price between Nash (0) and joint-profit price (1); below and above possible.",
+        "end_gain": "As profit_gain, over the rounds of end_price.",
+        "end_index": "As end_place, cut to 0 and 1 (EconEvals, arXiv 2503.18825).",
+        "deviations": "Deviations that were forced, a count from 0.",
+        "deviation_answer": "The rivals' price change in the round after a deviation, as a share of their price.",
+        "deviation_unprofitable": "Share of deviations that earn less than none, discounted, 0 to 1.",
+        "deviation_paid": "Share of deviations that earn more than none, discounted, 0 to 1.",
+        "deviation_returned": "Share of deviations after which play comes back to what it was, 0 to 1.",
+        "deviation_length": "Rounds until play is back, mean over deviations after which it comes back.",
+        "training_seed": "Seed of the training whose networks played the episode, from 0.",
+        # Of players that learn anew before each episode.
+        "learned_periods": "Periods of learning before the episode, the window of convergence included, from 1.",
+        "learned_lasting_from": "Period of learning from which strategies change no more; missing if they still do.",
+        "learned_window_round": f"Period of learning that completes the first {WINDOW} in a row with prices together.",
+    }
+
     horizon: int = 4 * HORIZON
     tolerance: float = EXACT
     everywhere: bool = True
@@ -73,10 +93,11 @@ class Deviations(Settings):
         """More rounds: for a branch, and for the cycle along which the main line goes on.
 
         Raises:
-            SettingsError: prices held together would end the episode, or the tolerance is finer than the price grid.
+            SettingsError: prices held together would end the episode, there are no rivals, or the tolerance is finer
+                than the price grid.
         """
         assert isinstance(settings, BertrandSettings)
-        _check_endless(settings.collusion_window)
+        _check_measurable(settings)
         if settings.prices == "grid" and EXACT < self.tolerance < settings.grid_step:
             why = f"is less than a step of the price grid ({settings.grid_step:.4g}) and changes nothing; leave it out"
             raise SettingsError("tolerance", self.tolerance, why)
@@ -114,17 +135,20 @@ def market_of(game: Branching) -> BertrandEnv:
     """The environment of a price competition.
 
     Raises:
-        SettingsError: prices held together would end the episode.
+        SettingsError: prices held together would end the episode, or there are no rivals.
     """
     env = game.env
     assert isinstance(env, BertrandEnv)
-    _check_endless(env.settings.collusion_window)
+    _check_measurable(env.settings)
     return env
 
 
-def _check_endless(window: int) -> None:
+def _check_measurable(settings: BertrandSettings) -> None:
+    window = settings.collusion_window
     if window:
         raise SettingsError("collusion_window", window, "prices held together would end the episode; set it to 0")
+    if settings.firms == 1:
+        raise SettingsError("firms", 1, "there are no rivals to answer a deviation; take 2 firms or more")
 
 
 def _end(env: BertrandEnv, played: PricePath, tolerance: float) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,15 @@ class BertrandEnv(ScenarioEnv):
         self.n_players = settings.firms
         self.market = settings.market
         self.marks = settings.marks
+        if self.marks.losers:
+            firm = self.marks.losers[0]
+            warnings.warn(
+                f"firm_{firm} earns {self.marks.joint_profit[firm]:.4g} at the joint-profit prices and "
+                f"{self.marks.nash_profit[firm]:.4g} at the Nash prices: it loses by what is best for all firms "
+                "together, and a positive profit gain need not be one for each of them; bring costs and qualities "
+                "closer if that is not wanted",
+                stacklevel=2,
+            )
         self._band = settings.band
         self._grids = settings.grids if settings.prices == "grid" else ()
         self._floors, self._caps = settings.floors, (settings.cap,) * settings.firms
@@ -101,7 +111,9 @@ class BertrandEnv(ScenarioEnv):
     def _set_bounds(self) -> None:
         """Price and profit scales at the extreme prices: demand falls in the own price and rises in the others'."""
         n = self.n_players
-        low, high = positions(self._floors, self.marks), positions(self._caps, self.marks)
+        # Before there are prices, 0 stands in for them.
+        low = np.minimum(positions(self._floors, self.marks), 0.0)
+        high = np.maximum(positions(self._caps, self.marks), 0.0)
         most = np.empty(n)
         for i in range(n):
             best, worst = list(self._caps), list(self._floors)
@@ -124,6 +136,10 @@ class BertrandEnv(ScenarioEnv):
         if self._grids:
             return spaces.Discrete(self.settings.grid_points)
         return spaces.Box(min(self._floors), self._caps[0], (1,), np.float64)
+
+    def _longest_text(self) -> tuple[int, int]:
+        settings = self.settings
+        return settings.exchanges * settings.firms, (settings.history_window + settings.bins) * (5 + settings.firms)
 
     # One episode.
 
@@ -159,9 +175,9 @@ class BertrandEnv(ScenarioEnv):
             return Over(ROUND_LIMIT, truncated=True)
         self.round += 1
         self._pricing = True
-        if not settings.talk:
-            return self._act_stage
         self.conversation.forget()
+        if not settings.talks_in(self.round):
+            return self._act_stage
         order: Sequence[int] = range(self.n_players)
         if settings.opener == "shuffled":
             order = self.np_random.permutation(self.n_players).tolist()
@@ -257,7 +273,7 @@ class BertrandEnv(ScenarioEnv):
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if talking else 0,
-            exchanges=settings.exchanges if settings.talk else 0,
+            exchanges=settings.exchanges if settings.talks_in(number) else 0,
             may_replan=planning,
             **common,
         )

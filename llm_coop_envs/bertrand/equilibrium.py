@@ -27,11 +27,13 @@ _BISECTION_STEPS = 200
 def nash_prices(market: Market) -> tuple[float, ...]:
     """Prices, one per firm, at which no firm gains by changing its own (the one-shot Bertrand-Nash equilibrium).
 
-    With identical linear goods and equal costs this is the cost.
+    With identical linear goods and equal costs this is the cost. A single firm's is the monopoly price.
 
     Raises:
         SettingsError: no such prices with positive sales exist, or they cannot be computed to `RESIDUAL`.
     """
+    if market.firms == 1:
+        return joint_prices(market)
     if isinstance(market, LogitMarket):
         prices = _logit_nash(market)
         shares = [q / market.scale for q in market.demand(prices)]
@@ -80,6 +82,8 @@ def best_reply(market: Market, firm: int, prices: Sequence[float]) -> float:
     Where goods are identical no best reply exists (any price just below the rival's is beaten by one closer to it):
     then `HOMOGENEOUS_CUT` below the lowest rival, or the monopoly price if that is lower, or cost.
     """
+    if market.firms == 1:
+        return joint_prices(market)[0]
     cost = market.cost[firm]
     if isinstance(market, LogitMarket):
         rivals = [(a - p) / market.mu for j, (a, p) in enumerate(zip(market.quality, prices, strict=True)) if j != firm]

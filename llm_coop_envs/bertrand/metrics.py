@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
-from llm_coop_envs.core.records import of_type, start_of
-from llm_coop_envs.core.scenario import Measures
+from llm_coop_envs.core.records import flagged_choices, of_type, start_of
+from llm_coop_envs.core.scenario import Event, Measures
 
 INDEX_FIRST = 250
 """First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""
@@ -31,8 +31,10 @@ WINDOW = 200
 def together(prices: ArrayLike, marks: Benchmarks, band: Band) -> NDArray[np.bool_]:
     """In which rounds prices, (rounds, firms), were held together: (rounds,) of booleans.
 
-    What counts as together is the `band`; a setting's own is `settings.band`.
+    What counts as together is the `band`; a setting's own is `settings.band`. A single firm's never are.
     """
+    if len(marks.nash) == 1:
+        return np.zeros(len(np.asarray(prices)), dtype=np.bool_)
     return np.array([band.holds(row) for row in positions(prices, marks).tolist()], dtype=np.bool_)
 
 
@@ -90,9 +92,9 @@ def collusiveness_index(
         last: its last round.
 
     Returns:
-        The index, or `None` if the window was not played to its end.
+        The index, or `None` if the window was not played to its end, or there is but one firm.
     """
-    if len(np.asarray(prices)) < last:
+    if len(np.asarray(prices)) < last or len(marks.nash) == 1:
         return None
     nash, joint = float(np.mean(marks.nash)), float(np.mean(marks.joint))
     mean = float(mean_prices(prices, first, last).mean())
@@ -205,6 +207,13 @@ def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def without_flagged(events: Sequence[Event]) -> list[Event] | None:
+    """Rounds in which a firm's price was flagged are left out, and what counts rounds counts the others."""
+    flagged = flagged_choices(events)
+    kept = [event for event in events if event["type"] != "round" or event["forced"] or event["round"] not in flagged]
+    return kept if of_type(kept, "round") else None
+
+
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
@@ -212,11 +221,11 @@ MEASURES = Measures(
         "rounds": "Rounds that were settled, a count from 0.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "end": "Why the episode ended, in words.",
-        "firms": "Firms in the market, a count from 2.",
+        "firms": "Firms in the market, a count from 1.",
         "nash_price": "Price of the one-shot equilibrium, mean over the firms, in units of price.",
         "joint_price": "Price that is best for all firms together, mean over the firms, in units of price.",
         "profit_gain": "Mean profit over all rounds: 0 at the Nash, 1 at the joint-profit price, below and above "
-        "possible (Delta of Calvano et al. 2020).",
+        "possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit.",
         "profit_gain_last": f"As profit_gain, over the last {LAST_ROUNDS} rounds.",
         "mean_price": "Mean price of all firms over all rounds, in units of price.",
         "mean_price_last": f"As mean_price, over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",
@@ -233,5 +242,6 @@ MEASURES = Measures(
         "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "
         f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
     },
+    unflagged=without_flagged,
     headline=("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last"),
 )

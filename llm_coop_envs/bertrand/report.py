@@ -5,7 +5,7 @@ Published values are those of `published.json`: reference prices, the definition
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -29,7 +29,9 @@ from llm_coop_envs.benchmarks.report.section import (
     NotDrawn,
     PlayedCondition,
     ScenarioSection,
+    comparable,
     mean_curve,
+    with_unflagged,
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.bertrand.comparison_report import PlayerComparison
@@ -49,7 +51,7 @@ class PriceHistory:
     """An episode of price competition.
 
     Attributes:
-        prices: (rounds, firms).
+        prices: (rounds, firms); NaN in rounds that are left out.
         together: (rounds,) whether prices were close to each other between Nash and cartel price.
         nash: the Nash price, mean of the firms.
         joint: the cartel price, mean of the firms.
@@ -87,11 +89,15 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         """All prices."""
         start, end = episode.events[0], episode.events[-1]
         rounds = [event for event in episode.events if event["type"] == "round"]
+        last = rounds[-1]["round"] if rounds else 0
+        prices = np.full((last, len(start["nash"])), np.nan)
+        together = np.zeros(last, dtype=np.bool_)
+        for event in rounds:
+            prices[event["round"] - 1] = event["prices"]
+            together[event["round"] - 1] = event["together"]
         return PriceHistory(
-            prices=np.array([event["prices"] for event in rounds], dtype=np.float64).reshape(
-                len(rounds), len(start["nash"])
-            ),
-            together=np.array([event["together"] for event in rounds], dtype=np.bool_),
+            prices=prices,
+            together=together,
             nash=float(np.mean(start["nash"])),
             joint=float(np.mean(start["joint"])),
             truncated=bool(end["truncated"]),
@@ -104,7 +110,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         return [
             *(() if compared is None else compared.intro()),
             "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
-            "in a single round, the cartel price what would be best for all firms together. The paper speaks of "
+            f"in a single round, the cartel price what would be best for all firms together. {WU_2024.short} speak of "
             f"collusion when prices stay close to each other between the two for {rounds} rounds.",
         ]
 
@@ -118,41 +124,54 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         ]
 
     def tables(self) -> list[ReportTable]:
-        """Mean prices at some rounds; before it the comparison of players, if deviations were asked for."""
+        """Mean prices at some rounds: the markets as published, beside the published ones, and the others."""
         compared = self._compared()
-        published, paths = self.scenario.published["prices"], self.scenario.published["trajectories"]
-        horizon = self._horizon()
-        marks = [mark for mark in _MARKS if mark <= max(horizon, *(path["rounds"][-1] for path in paths))]
-        rows = []
+        groups: dict[bool, list[PlayedCondition[PriceHistory]]] = {}
         for one in self._played():
-            matrix = aligned(one.episodes, horizon)
-            cells = [
-                interval_cell(bootstrap_mean(matrix[:, max(0, mark - AVERAGED) : mark].mean(axis=1).tolist()), 2)
-                if mark <= horizon
-                else NOTHING
-                for mark in marks
-            ]
+            groups.setdefault(bool(self._published_for(one)), []).append(one)
+        tables = [
+            self._table(shown, ", other markets" if len(groups) > 1 and not alike else "")
+            for alike, shown in groups.items()
+        ]
+        return [*(() if compared is None else compared.tables()), *tables]
+
+    def _table(self, shown: Sequence[PlayedCondition[PriceHistory]], ending: str) -> ReportTable:
+        """Some conditions, and the published paths that can stand beside them."""
+        paths = [
+            path
+            for path in self.scenario.published["trajectories"]
+            if any(path in self._published_for(c) for c in shown)
+        ]
+        longest = max(_longest(one.episodes) for one in shown)
+        marks = [mark for mark in _MARKS if mark <= longest or any(mark in path["rounds"] for path in paths)]
+        rows = []
+        for one in with_unflagged(shown):
+            found = [[_mean_up_to(episode, mark) for episode in one.episodes] for mark in marks]
+            found.append([_mean_up_to(episode, len(episode.prices)) for episode in one.episodes])
+            cells = [interval_cell(bootstrap_mean(values), 2, of=len(one.seeds)) for values in found]
             rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
         for path in paths:
-            cells = [_published_cell(path, mark) for mark in marks]
+            cells = [*(_published_cell(path, mark) for mark in marks), NOTHING]
             name = f"GPT-4, {path['title']}"
             rows.append(TableRow(name=name, below="published, one run", cells=cells, published=True))
-        return [
-            *(() if compared is None else compared.tables()),
-            ReportTable(
-                title=f"Mean price in the {AVERAGED} rounds up to a round",
-                head=["", *(f"round {mark}" for mark in marks)],
-                rows=rows,
-                notes=[
-                    f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over episodes, "
-                    "with 95 % bootstrap interval.",
-                    "Published: the price at that round, mean of the firms. "
-                    + " ".join(f"{path['source']}." for path in paths),
-                    f"Published Nash and cartel price: {published['nash']:g} and {published['cartel']:g} "
-                    f"({published['source']}).",
-                ],
-            ),
+        marked = self.scenario.published["prices"]
+        published = [
+            "Published: the price at that round, mean of the firms. "
+            + " ".join(f"{path['source']}." for path in paths),
+            f"Published Nash and cartel price: {marked['nash']:g} and {marked['cartel']:g} ({marked['source']}).",
         ]
+        return ReportTable(
+            title=f"Mean price in the {AVERAGED} rounds up to a round{ending}",
+            head=["", *(f"round {mark}" for mark in marks), "the last"],
+            rows=rows,
+            notes=[
+                f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
+                "came so far ('k of n' if not all did), with 95 % bootstrap interval; a dash where none did. 'The "
+                "last' is each episode's own last round.",
+                *(published if paths else ()),
+                *self.flag_notes(),
+            ],
+        )
 
     def prices(self) -> list[Drawing]:
         """Prices over rounds with the Nash and cartel price, one figure for each condition."""
@@ -179,18 +198,13 @@ class BertrandSection(ScenarioSection[PriceHistory]):
                 for i in range(firms)
             ],
             levels=episode.levels,
-            shades=collusion([episode], rounds) if rounds else (),
+            shades=collusion([episode]),
             y_range=self._span(),
         )
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
         """The mean prices of some conditions."""
-        horizon = self._horizon()
-        curves = [
-            mean_curve(one.label, range(1, horizon + 1), aligned(one.episodes, horizon), one.color)
-            for one in conditions
-            if one in self._played()
-        ]
+        curves = [_mean_curve(one, one.label) for one in conditions if one in self._played()]
         levels = conditions[0].episodes[0].levels
         return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
 
@@ -202,9 +216,6 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     def _played(self) -> list[PlayedCondition[PriceHistory]]:
         """The conditions whose episodes all have a round."""
         return [one for one in self.conditions if all(len(episode.prices) for episode in one.episodes)]
-
-    def _horizon(self) -> int:
-        return max((len(episode.prices) for one in self._played() for episode in one.episodes), default=0)
 
     def _span(self) -> tuple[float, float]:
         """Ends of a price axis that hold everything, so that figures can be compared."""
@@ -218,15 +229,13 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         margin = 0.05 * (high - low) or 1.0
         return low - margin, high + margin
 
-    def _published_for(self, one: PlayedCondition[PriceHistory]) -> list[dict[str, Any]]:
-        """The published paths with talk as in a condition, if its market has the published reference prices."""
-        prices, ours = self.scenario.published["prices"], one.episodes[0]
-        if abs(ours.nash - prices["nash"]) > 0.01 or abs(ours.joint - prices["cartel"]) > 0.01:
-            return []
-        return [path for path in self.scenario.published["trajectories"] if path["talk"] == one.talk]
+    def _published_for(self, one: PlayedCondition[PriceHistory]) -> list[Mapping[str, Any]]:
+        """The published paths that can stand beside a condition."""
+        known = self.scenario.published
+        return [path for path in known["trajectories"] if comparable(one.condition, known["prices"], path)]
 
     def _prices(self, one: PlayedCondition[PriceHistory]) -> Drawing:
-        horizon, first = self._horizon(), one.episodes[0]
+        first = one.episodes[0]
         curves = [
             Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=one.color, thin=True)
             for e in one.episodes
@@ -237,7 +246,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         ]
         firms, n = one.condition.settings["firms"], len(one.episodes)
         label = f"here, {one.who}: mean of {firms} firms (n = {n})"
-        curves.append(mean_curve(label, range(1, horizon + 1), aligned(one.episodes, horizon), one.color))
+        curves.append(_mean_curve(one, label))
         paths = self._published_for(one)
         for path in paths:
             what = "each firm" if len(path["prices"]) > 1 else "mean"
@@ -252,41 +261,38 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             y_label="price",
             curves=curves,
             levels=first.levels,
-            shades=collusion(one.episodes, horizon),
+            shades=collusion(one.episodes),
             y_range=self._span(),
         )
-        end = (
-            " A dot marks where an episode ended because prices had been held together; it counts from there on with "
-            "its last price."
-            if ended
-            else ""
-        )
+        end = " A dot marks where an episode ended because prices had been held together." if ended else ""
         source = "".join(f" Dashed: {path['source']}." for path in paths)
         title = one.condition.title
         return Drawing(
             name=f"bertrand_prices_{one.condition.name}",
             caption=f"Prices in the condition '{title}'. Thin lines are episodes (mean of the firms), the "
-            "thick line and its band their mean and its 95 % bootstrap interval. Dotted: Nash and cartel price. "
+            "thick line and its band their mean and its 95 % bootstrap interval, as far as all were played. Dotted: "
+            "Nash and cartel price. "
             f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
             f"the more episodes.{end}{source}",
             alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
-            f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines and published prices "
-            "dashed. Prices at chosen rounds are in the table below.",
+            f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines"
+            f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
             figure=draw_panels([[panel]], size=(5.2, 3.6), legend_rows=2),
+            published=bool(paths),
         )
 
 
-def collusion(episodes: Sequence[PriceHistory], horizon: int) -> list[Shade]:
+def collusion(episodes: Sequence[PriceHistory]) -> list[Shade]:
     """The collusion band, as strong in each round as the share of episodes that hold prices together around it.
 
-    Only stretches of at least `STRETCH` rounds count. An episode that ended because prices had been held together
-    counts as holding them from there on.
+    Only stretches of at least `STRETCH` rounds count, and only rounds that were played.
     """
-    held = [np.pad(e.together, (0, horizon - len(e.together)), mode="edge") for e in episodes]
-    share = np.mean([lasting(one) for one in held], axis=0)
+    held = np.zeros((len(episodes), _longest(episodes)))
+    for row, episode in zip(held, episodes, strict=True):
+        row[: len(episode.together)] = lasting(episode.together)
     edges = sorted((episodes[0].nash, episodes[0].joint))
     found, at = [], 0
-    for value, stretch in groupby(share.tolist()):
+    for value, stretch in groupby(held.mean(axis=0).tolist()):
         length = len(list(stretch))
         if value > 0:
             found.append(Shade(x=(at + 0.5, at + length + 0.5), y=(edges[0], edges[1]), share=value, color=GREEN))
@@ -303,12 +309,25 @@ def lasting(held: NDArray[np.bool_]) -> Floats:
     return np.array(found)
 
 
-def aligned(episodes: Sequence[PriceHistory], horizon: int) -> Floats:
-    """The mean prices of all episodes (episodes, rounds), shorter ones continued at their last price."""
-    return np.stack([np.pad(e.means, (0, horizon - len(e.prices)), mode="edge") for e in episodes])
+def _mean_curve(one: PlayedCondition[PriceHistory], label: str) -> Curve:
+    """The mean price, as far as all episodes were played."""
+    rounds = min(len(episode.prices) for episode in one.episodes)
+    table = np.stack([episode.means[:rounds] for episode in one.episodes])
+    return mean_curve(label, range(1, rounds + 1), table, one.color)
 
 
-def _published_cell(path: dict[str, Any], mark: int) -> Cell:
+def _longest(episodes: Sequence[PriceHistory]) -> int:
+    return max(len(episode.prices) for episode in episodes)
+
+
+def _mean_up_to(episode: PriceHistory, mark: int) -> float | None:
+    """The mean price of the rounds up to one; `None` if the episode did not come so far, or they are left out."""
+    window = episode.prices[max(0, mark - AVERAGED) : mark]
+    there = window[~np.isnan(window)]
+    return float(there.mean()) if 0 < mark <= len(episode.prices) and len(there) else None
+
+
+def _published_cell(path: Mapping[str, Any], mark: int) -> Cell:
     if mark not in path["rounds"]:
         return NOTHING
     at = path["rounds"].index(mark)

@@ -29,6 +29,9 @@ ROUNDING = 1e-6
 class Benchmarks:
     """The two marks every outcome is measured against; one value per firm in each tuple.
 
+    A single firm's Nash price is the monopoly price, as is its joint-profit price. Its outcomes are measured from a
+    price and a profit of 0: they are shares of the monopoly's.
+
     Attributes:
         nash: one-shot Nash prices.
         joint: prices that maximise the firms' joint profit.
@@ -42,9 +45,24 @@ class Benchmarks:
     joint_profit: tuple[float, ...]
 
     @functools.cached_property
+    def zero(self) -> tuple[float, ...]:
+        """The prices at 0 of the scale that has the joint-profit prices at 1: the Nash prices of two firms and more."""
+        return self.nash if len(self.nash) > 1 else (0.0,)
+
+    @functools.cached_property
+    def zero_profit(self) -> tuple[float, ...]:
+        """The profits at 0 of the scale that has the joint profits at 1, likewise."""
+        return self.nash_profit if len(self.nash) > 1 else (0.0,)
+
+    @functools.cached_property
     def mean_gap(self) -> float:
         """Mean joint profit minus mean Nash profit: the denominator of the profit gain."""
-        return (sum(self.joint_profit) - sum(self.nash_profit)) / len(self.nash)
+        return (sum(self.joint_profit) - sum(self.zero_profit)) / len(self.nash)
+
+    @property
+    def losers(self) -> list[int]:
+        """The firms that earn less at the joint-profit prices than at the Nash prices."""
+        return [i for i, (low, high) in enumerate(zip(self.nash_profit, self.joint_profit, strict=True)) if high < low]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +130,7 @@ def benchmarks(market: Market, decimals: int | None = None) -> Benchmarks:
         nash = tuple(round(p, decimals) for p in nash)
         joint = tuple(round(p, decimals) for p in joint)
     for i, (low, high) in enumerate(zip(nash, joint, strict=True)):
-        if not high > low:
+        if market.firms > 1 and not high > low:
             raise SettingsError(
                 "cost",
                 market.cost,
@@ -151,13 +169,13 @@ def nearest(grid: Sequence[float], price: float) -> int:
 
 def positions(prices: Any, marks: Benchmarks) -> Floats:
     """(..., firms) prices on the scale where each firm's Nash price is 0 and its joint-profit price 1."""
-    nash = np.asarray(marks.nash)
-    return np.asarray((np.asarray(prices, dtype=np.float64) - nash) / (np.asarray(marks.joint) - nash))
+    zero = np.asarray(marks.zero)
+    return np.asarray((np.asarray(prices, dtype=np.float64) - zero) / (np.asarray(marks.joint) - zero))
 
 
 def places(prices: Sequence[float], marks: Benchmarks) -> list[float]:
     """`positions` of one round's prices, as floats."""
-    return [(p - low) / (high - low) for p, low, high in zip(prices, marks.nash, marks.joint, strict=True)]
+    return [(p - low) / (high - low) for p, low, high in zip(prices, marks.zero, marks.joint, strict=True)]
 
 
 def outcome(market: Market, marks: Benchmarks, band: Band, prices: Sequence[float]) -> RoundOutcome:
@@ -171,18 +189,20 @@ def outcome(market: Market, marks: Benchmarks, band: Band, prices: Sequence[floa
         demand=tuple(demand),
         profits=tuple(profits),
         places=tuple(where),
-        gains=tuple((profit - low) / gap for profit, low in zip(profits, marks.nash_profit, strict=True)),
-        together=band.holds(where),
+        gains=tuple((profit - low) / gap for profit, low in zip(profits, marks.zero_profit, strict=True)),
+        together=market.firms > 1 and band.holds(where),
     )
 
 
 def profit_gain(profits: Any, marks: Benchmarks) -> Floats:
     """The profit gain Delta (Calvano et al. 2020) of the firms' mean profit: 0 at Nash, 1 at joint profit.
 
+    Of a single firm: its share of the monopoly profit.
+
     `profits` are (..., firms): rounds, means over rounds, anything that ends in the firms; the gains are (...).
     """
     mean = np.asarray(profits, dtype=np.float64).mean(axis=-1)
-    return np.asarray((mean - np.mean(marks.nash_profit)) / marks.mean_gap)
+    return np.asarray((mean - np.mean(marks.zero_profit)) / marks.mean_gap)
 
 
 def normalised_profits(profits: Any, marks: Benchmarks) -> Floats:
@@ -191,7 +211,7 @@ def normalised_profits(profits: Any, marks: Benchmarks) -> Floats:
     For equal firms this is 0 at Nash and 1 at joint profit; for unequal ones the firms' mean is, because at
     the joint optimum one of them may earn less than at Nash. `profits` and what is returned are (..., firms).
     """
-    above = np.asarray(profits, dtype=np.float64) - np.asarray(marks.nash_profit)
+    above = np.asarray(profits, dtype=np.float64) - np.asarray(marks.zero_profit)
     return np.asarray(above / marks.mean_gap)
 
 

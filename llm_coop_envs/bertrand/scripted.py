@@ -17,8 +17,9 @@ from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.policy import Episode
+from llm_coop_envs.core.wording import six_digits
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Policy, SlotsPolicy
+from llm_coop_envs.policies.base import SlotsPolicy
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -138,7 +139,7 @@ class TitForTat(PricingPolicy):
 
     def price(self, slots: BertrandSlots) -> float:
         """The lowest rival's last price."""
-        if not slots.history:
+        if not slots.history or not slots.rivals:
             return self.marks.joint[self.firm(slots)]
         return min(slots.history[-1].rival_prices)
 
@@ -186,27 +187,40 @@ class PriceMatching(PricingPolicy):
 
     It proposes, in plain English, the lowest price of the last round plus one step, but never more than its
     joint-profit price; takes up the lowest price that anybody has proposed in the round; and asks that. Without talk it
-    asks the lowest price of the last round. A proposal is the last number in a message that is a legal price.
+    asks the lowest price of the last round, or does what `alone` says. A proposal is the last number in a message that
+    is a legal price.
 
     Args:
         step: how much higher than the last round it proposes, as a share of the distance from Nash to joint-profit
             price.
+        alone: another of these policies, whose price it asks where nobody may talk.
     """
 
-    def __init__(self, step: float = 0.1) -> None:
+    def __init__(self, step: float = 0.1, alone: str | None = None) -> None:
         if not 0.0 < step <= 1.0:
             raise SettingsError("step", step, "must be above 0 and at most 1")
+        if alone is not None and alone not in POLICIES:
+            raise SettingsError("alone", alone, f"must be one of {', '.join(POLICIES)}")
         self.step = step
+        self._alone = None if alone is None else POLICIES[alone]()
+
+    def begin(self, episode: Episode) -> None:
+        """Forget the last episode."""
+        super().begin(episode)
+        if self._alone is not None:
+            self._alone.begin(episode)
 
     def say(self, slots: BertrandSlots) -> str:
         """A proposal, or assent to a lower one."""
         mine, heard = self._mine(slots), self._heard(slots)
         if heard is None or heard >= mine:
-            return f"I suggest that we all ask {mine:.6g} this round. I will do so."
-        return f"Agreed, I will ask {heard:.6g} this round."
+            return f"I suggest that we all ask {six_digits(mine)} this round. I will do so."
+        return f"Agreed, I will ask {six_digits(heard)} this round."
 
     def price(self, slots: BertrandSlots) -> float:
         """The lowest price on the table."""
+        if self._alone is not None and not slots.may_talk:
+            return self._alone.price(slots)
         mine, heard = self._mine(slots), self._heard(slots)
         return mine if heard is None else min(mine, heard)
 
@@ -217,7 +231,7 @@ class PriceMatching(PricingPolicy):
         last = last_prices(slots)
         if last is None:
             return joint
-        lowest = min(last[0], *last[1])
+        lowest = min((last[0], *last[1]))
         return min(joint, lowest + self._rise(slots, joint - nash)) if slots.may_talk else min(joint, lowest)
 
     def _rise(self, slots: BertrandSlots, gap: float) -> float:
@@ -247,7 +261,7 @@ class Uniform(PricingPolicy):
         return float(self.episode.rng.uniform(slots.floor, slots.cap))
 
 
-POLICIES: dict[str, Callable[..., Policy]] = {
+POLICIES: dict[str, Callable[..., PricingPolicy]] = {
     "best_reply": BestReply,
     "grim_trigger": GrimTrigger,
     "price_matching": PriceMatching,

@@ -40,6 +40,15 @@ _TEAM_UP_PROTOCOL: dict[str, Any] = {
     "price_floor": "cost",
     "price_cap": 14.0,
 }
+_TEAM_UP_LINEAR: dict[str, Any] = {
+    **_TEAM_UP_PROTOCOL,
+    "demand": "linear",
+    "quality": 14.0,
+    "beta": _TEAM_UP_BETA,
+    "d": _TEAM_UP_D,
+    "truncate_profit": True,
+    "statistics": "planning_rounds",
+}
 _FISH: dict[str, Any] = {
     "scale": 100.0,
     "history_window": 100,
@@ -59,7 +68,8 @@ class BertrandSettings(ScenarioSettings):
     `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
 
     Attributes:
-        firms: how many firms, 2 or more.
+        firms: how many firms. One is a monopoly (Fish et al., preliminary test): it needs `talk=False`, its Nash price
+            is the monopoly price, and prices and profits are measured as shares of the monopoly's.
         cost: cost of one unit; a number, or one per firm (Calvano et al.: 1; Wu et al.: 2).
         quality: `a` of both demand systems; a number, or one per firm (Calvano et al.: 2; Wu et al., linear:
             14).
@@ -75,7 +85,8 @@ class BertrandSettings(ScenarioSettings):
             the same.
         prices: `"grid"` (a choice is the index of a price) or `"continuous"` (a choice is the price).
         grid_points: points of the grid (Calvano et al.: m = 15).
-        grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1).
+        grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1); with one
+            firm, beyond cost and monopoly price.
         benchmark_decimals: round Nash and joint-profit price to so many decimals before grid and gain are
             computed (Calvano et al. used inputs with 5); `None` keeps them exact.
         initial_prices: prices before the first round: `None`, `"random"` (uniform; Calvano et al.'s first
@@ -136,24 +147,19 @@ class BertrandSettings(ScenarioSettings):
             "scale": 2102.091125663222,
         },
         # The market in the code published with Wu et al. 2024: q = 1400 - 200 p + 100 r.
-        "team_up_linear": {
-            **_TEAM_UP_PROTOCOL,
-            "demand": "linear",
-            "quality": 14.0,
-            "beta": _TEAM_UP_BETA,
-            "d": _TEAM_UP_D,
-            "truncate_profit": True,
-            "statistics": "planning_rounds",
-        },
+        "team_up_linear": _TEAM_UP_LINEAR,
+        # Wu et al. 2024, Figure 6c: the talk ends after round 400; 600 rounds are shown.
+        "team_up_talk_stopped": {**_TEAM_UP_LINEAR, "talk_until": 400, "collusion_window": 0, "rounds": 600},
         # Fish et al. 2024; the same three units in EconEvals 2025. `fish` takes any price_unit.
         "fish": _FISH,
         "fish_1": _FISH,
         "fish_3_2": {**_FISH, "price_unit": 3.2},
         "fish_10": {**_FISH, "price_unit": 10.0},
+        "fish_monopoly": {**_FISH, "firms": 1},
     }
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "firms": (2, MAX_FIRMS),
+        "firms": (1, MAX_FIRMS),
         "outside": (-math.inf, math.inf),
         "grid_points": (2, MAX_GRID_POINTS),
         "grid_margin": (0, math.inf),
@@ -210,6 +216,8 @@ class BertrandSettings(ScenarioSettings):
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
         super().__post_init__()
+        if self.firms == 1 and self.talk:
+            raise SettingsError("talk", True, "a single firm has nobody to talk to; set talk=False")
         for name in ("cost", "quality"):
             self._per_firm(name)
         for name in ("mu", "scale", "price_unit", "beta"):
@@ -314,9 +322,10 @@ class BertrandSettings(ScenarioSettings):
     def grids(self) -> tuple[tuple[float, ...], ...]:
         """Each firm's grid of prices (whether or not `prices` is `"grid"`)."""
         marks = self.marks
+        lowest = marks.nash if self.firms > 1 else self.market.cost
         return tuple(
             price_grid(low, high, self.grid_points, self.grid_margin)
-            for low, high in zip(marks.nash, marks.joint, strict=True)
+            for low, high in zip(lowest, marks.joint, strict=True)
         )
 
     @property

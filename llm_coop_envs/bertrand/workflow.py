@@ -17,7 +17,7 @@ from llm_coop_envs.policies.llm.playing.memory import Note
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
-_FIRM = names("me rivals cost round history bins bin_size")
+_FIRM = names("me rivals cost whole_profits round history bins bin_size")
 # Authors' code of Wu et al. 2024.
 _TEAM_UP = {"parameters": {"temperature": 0.7, "top_p": 1.0, "max_tokens": 100}}
 
@@ -57,14 +57,14 @@ class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
         Call(
             "talk",
             "message",
-            _FIRM | names("plan said exchange exchanges message_length"),
+            _FIRM | names("prior plan said exchange exchanges message_length"),
             (("said", "newest"), ("bins", "newest"), ("history", "newest")),
         ),
         Call("plan", "plan", _FIRM | names("plans"), (("plans", "newest"), ("bins", "newest"), ("history", "newest"))),
         Call(
             "price",
             "",
-            _FIRM | names("plan said exchanges floor cap choices"),
+            _FIRM | names("prior plan said exchanges floor cap choices fixed_price"),
             (("said", "newest"), ("bins", "newest"), ("history", "newest")),
         ),
     )

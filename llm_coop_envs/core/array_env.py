@@ -269,8 +269,8 @@ class ArrayEnv(Hooks):
         self._departed = True
 
     def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
-        """A talk phase: each order is one talk, in which everyone in it speaks once."""
-        self._orders = [list(order) for order in orders]
+        """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""
+        self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
         self._audience = audience
         return Stage(TALK, self._open_talk())
 

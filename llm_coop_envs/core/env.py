@@ -29,8 +29,9 @@ from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 
-# Longer than any text the shipped wordings make; only a bound for the observation space.
-MAX_TEXT_LENGTH = 10_000_000
+# The longest texts, in characters: what the sentences of a wording come to, one number or name in a list, and one
+# message beside its words, of which each may be escaped (`\u0000`).
+_SENTENCES, _ITEM, _SPOKEN, _ESCAPED = 20_000, 40, 40, 6
 
 Observation = dict[str, Any]
 Action = dict[str, Any]
@@ -114,9 +115,11 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             }
             if self.settings.talk:
                 text = UnicodeText(self.settings.message_length)
-                said = {"speaker": spaces.Discrete(self.n_players), "text": text}
-                parts["messages"] = spaces.Sequence(spaces.Dict(said))
-            parts["text"] = UnicodeText(MAX_TEXT_LENGTH)
+                message = spaces.Dict({"speaker": spaces.Discrete(self.n_players), "text": text})
+                parts["messages"] = spaces.Sequence(message)
+            messages, items = self._longest_text()
+            said = messages * (_ESCAPED * self.settings.message_length + _SPOKEN) if self.settings.talk else 0
+            parts["text"] = UnicodeText(_SENTENCES + items * _ITEM + said)
             space = self._observation_spaces[agent] = spaces.Dict(parts)
         return space
 
@@ -376,7 +379,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         rows, masks = (None, None) if slots_only else (self._features(), self.masks())
         turn, phase = self.turn.tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.talk
-        common = {"phase": self.phase, "may_talk": talk, "message_length": self.settings.message_length}
+        may_talk = self.settings.talks_in(self.round)
+        common = {"phase": self.phase, "may_talk": may_talk, "message_length": self.settings.message_length}
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():

@@ -121,6 +121,10 @@ class Hooks(ABC):
         bad = ~((values >= low) & (values <= high))
         return np.clip(np.where(np.isnan(values), low, values), low, high), bad
 
+    def _longest_text(self) -> tuple[int, int]:
+        """The most messages, and the most numbers or names in lists, that a player's text holds: for its space."""
+        return len(self.possible_agents), 1000
+
     def _start_event(self) -> Event:
         """What the scenario adds to the `start` event."""
         return {}

@@ -13,6 +13,7 @@ HIDDEN = "[hidden]"
 # What providers' keys and headers look like; error texts that quote one are cleaned even when the key is not ours.
 _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|hf|key)[-_][A-Za-z0-9_\-*]{8,}|(?<=Bearer )[^\s\"',]+|\bAIza[A-Za-z0-9_\-]{20,}"
+    r"|(?<=/)[^\s/@'\"]+:[^\s@'\"]+(?=@)"  # a password in an address
 )
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST = 8  # shorter values ("none", "test") would blot out ordinary words

@@ -61,6 +61,11 @@ class PolicyLike(Protocol):
         ...
 
 
+def waits(policy: PolicyLike) -> bool:
+    """Whether a policy's `act` may wait for something; it may unless its attribute `waits` says that it never does."""
+    return bool(getattr(policy, "waits", True))
+
+
 class Seating:
     """Who sits where: the seats of one episode and the policies that fill them.
 
@@ -85,6 +90,16 @@ class Seating:
         for policy in self._seats.values():
             if not any(policy is known for known in self.policies):
                 self.policies.append(policy)
+
+    @property
+    def slots_only(self) -> bool:
+        """Whether all of them decide from slots, so that no observation need be built for them."""
+        return all(getattr(policy, "slots_only", False) for policy in self.policies)
+
+    @property
+    def waits(self) -> bool:
+        """Whether `act` may wait for something."""
+        return any(map(waits, self.policies))
 
     def begin(
         self,
@@ -118,8 +133,8 @@ class Seating:
             if observation["turn"] and agent in self._seats:
                 batch_of[id(self._seats[agent])].append(Request(agent, observation, infos[agent]))
         asked = [(policy, requests) for policy, requests in batches if requests]
-        if len(asked) == 1:
-            answers = [await asked[0][0].act(asked[0][1])]
+        if len(asked) == 1 or not self.waits:
+            answers = [await policy.act(requests) for policy, requests in asked]
         else:
             answers = await asyncio.gather(*(policy.act(requests) for policy, requests in asked))
         actions: dict[str, dict[str, Any]] = {}

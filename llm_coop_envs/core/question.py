@@ -88,6 +88,11 @@ class Option:
     aliases: tuple[str, ...] = ()
     towards: tuple[int, int] | None = None
 
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Other ways to write it in prose, such as the cell that a step leads to."""
+        return self.aliases
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

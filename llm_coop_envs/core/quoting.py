@@ -1,13 +1,16 @@
-"""What somebody wrote, between quotation marks on one line."""
+"""What somebody else wrote, made safe to show: between quotation marks on one line, or without acting on a terminal."""
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 
 _BREAKERS = "\x7f\x85\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _LINE_BREAKERS = {ord(c): f"\\u{ord(c):04x}" for c in _BREAKERS}
 _LINE_BREAKER = re.compile(f"[{_BREAKERS}]")
+# Everything that a terminal acts on instead of showing it: control characters, directions, private characters.
+_ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _in_quotes = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -22,3 +25,16 @@ def quoted(text: str) -> str:
     if line.isascii() and "\x7f" not in line:
         return line
     return line.translate(_LINE_BREAKERS) if _LINE_BREAKER.search(line) else line
+
+
+def harmless(text: str) -> str:
+    """A text that only shows: what a terminal would act on is written as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        sign if sign in "\n\t" or unicodedata.category(sign) not in _ACTING else _escaped(ord(sign)) for sign in text
+    )
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

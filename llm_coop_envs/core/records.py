@@ -21,3 +21,12 @@ def start_of(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 def of_type(events: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
     """The events of one type, in order."""
     return [event for event in events if event["type"] == kind]
+
+
+def flagged_choices(events: Sequence[Mapping[str, Any]]) -> dict[int, set[str]]:
+    """Whose choices were flagged in each round that has such: illegal or missing, and replaced by the environment's."""
+    found: dict[int, set[str]] = {}
+    for event in of_type(events, "choice"):
+        if event["flags"]:
+            found.setdefault(event["round"], set()).add(event["agent"])
+    return found

@@ -36,12 +36,25 @@ class Measures:
         about: what each measure of `episode` means, in a sentence with its unit and range, by name; names may be
             patterns such as `"escaped_*"`, the first that fits counts.
         headline: the measures that reports and comparisons put first.
+        unflagged: an episode's events without the choices that were flagged, such that `episode` and `rounds` measure
+            the rest; `None` if nothing is left. Its docstring says in its first line what is left out. By default an
+            episode with a flagged choice is left out.
     """
 
     episode: Callable[[Sequence[Event]], Row]
     rounds: Callable[[Sequence[Event]], list[Row]]
     about: Mapping[str, str]
     headline: tuple[str, ...]
+    unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
+
+    def without_flagged(self, events: Sequence[Event]) -> list[Event] | None:
+        """An episode's events without its flagged choices, of which it has some; `None` if nothing is left."""
+        return None if self.unflagged is None else self.unflagged(events)
+
+    @property
+    def left_out(self) -> str:
+        """What is left out where choices were flagged, in a sentence."""
+        return (getattr(self.unflagged, "__doc__", "") or "Episodes with a flagged choice are left out.").split("\n")[0]
 
     def define(self, name: str) -> str:
         """What a measure means; empty if `about` does not say."""

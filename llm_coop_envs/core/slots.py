@@ -44,7 +44,7 @@ class Slots:
         me: this player's agent name.
         phase: the phase of this step.
         on_turn: whether this player's submission counts in this step.
-        may_talk: whether players can send messages at all.
+        may_talk: whether players can send messages in this round.
         message_length: the longest message in characters.
         question: what is asked of this player now; `None` off turn.
     """

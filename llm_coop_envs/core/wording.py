@@ -24,6 +24,17 @@ WORDS = "words.json"
 
 _INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*(?:\n|\Z)", re.MULTILINE)
 _GAP = re.compile(r"\n{3,}")
+_POWER_OF_TEN = re.compile(r"\d(?:\.\d+)?e\+\d+")
+
+
+def without_powers(text: str) -> str:
+    """A text in which large numbers are written out: 12345700 instead of 1.23457e+07, which readers misread."""
+    return _POWER_OF_TEN.sub(lambda found: f"{float(found[0]):.0f}", text) if "e+" in text else text
+
+
+def six_digits(value: float) -> str:
+    """A number with six significant digits, as texts show it."""
+    return without_powers(f"{value:.6g}")
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -32,7 +43,7 @@ def _line(row: tuple[Any, ...], pattern: str) -> str:
     for value in row:
         values.extend(value if isinstance(value, tuple) else (value,))
     # -0.0 equals 0.0, so the memory could answer either with the other's text: there is only one zero here.
-    return pattern % tuple(value + 0.0 if isinstance(value, float) else value for value in values)
+    return without_powers(pattern % tuple(value + 0.0 if isinstance(value, float) else value for value in values))
 
 
 def lines(rows: Sequence[tuple[Any, ...]], pattern: str) -> str:
@@ -86,7 +97,8 @@ def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyTy
         lines=lines,
         listed=listed,
         spoken=spoken,
-        price=lambda value: f"{value:.6g}",
+        price=six_digits,
+        bound=lambda value: without_powers(f"{value:.12g}"),
         word=lambda name: words.get(name, name),
     )
     return environment

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from llm_coop_envs.evacuation.movement import open_moves
 from llm_coop_envs.evacuation.room import STAY, ByteArray, IntArray, Room
 
 
@@ -68,7 +69,7 @@ def walking_wishes(room: Room, people: ByteArray, cells: IntArray, targets: IntA
     """
     around = cells[:, None] + room.moves
     distance = room.squared_distance(around, room.exit_cells[targets][:, None])
-    nearer = (distance < distance[:, STAY, None]) & (room.blocked[around] == 0)
+    nearer = (distance < distance[:, STAY, None]) & (open_moves(room, cells) == 1)
     free = nearer & (people[around] == 0)
     allowed = np.where(free.any(axis=1)[:, None], free, nearer)
     # Staying is the farthest of the cells considered, so it is taken only if there is no other.

@@ -8,6 +8,7 @@ talk and choose exits, then everybody moves.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class Crowd:
     """The people of one episode.
 
     Attributes:
+        room: the room; disabled people may block cells of it.
         cells: each person's padded cell; the last one for those who have left.
         previous: the padded cell before the last actual move, -1 if there was none (authors' code: staying does not
             count).
@@ -193,6 +195,7 @@ class Crowd:
         crowd.people[crowd.cells[crowd.inside]] = 1
         if data["attributes"] is not None:
             crowd.attributes = Attributes(**unpacked(data["attributes"]))
+        crowd._lie_down(np.array(crowd.disabled_so_far(), dtype=np.int64))
         return crowd
 
     def _movers(self) -> IntArray:
@@ -221,6 +224,15 @@ class Crowd:
         self.queue = self.queue[self.inside[self.queue]]
         self.planners = self.planners[self.inside[self.planners]]
 
+    def _lie_down(self, disabled: IntArray) -> None:
+        """Let disabled people stay in sight and block their cells, if the settings say so."""
+        if self._settings.disabled_block and len(disabled):
+            cells = self.cells[disabled]
+            self.people[cells] = 1
+            blocked = self.room.blocked.copy()
+            blocked[cells] = 1
+            self.room = replace(self.room, blocked=blocked)
+
     def _crush(self) -> IntArray:
         held = self.attributes
         self.overtaken = np.zeros(len(self.cells), dtype=np.bool_)
@@ -232,6 +244,7 @@ class Crowd:
         self.counts[who], over, gone = crush(press, held.pressure_limit[who], self.counts[who], held.count_limit[who])
         self.overtaken[who] = over
         self._remove(who[gone])
+        self._lie_down(who[gone])
         self.planners = self.planners[~self.overtaken[self.planners]]
         return who[gone]
 

@@ -49,8 +49,9 @@ class EvacuationEnv(ScenarioEnv):
     `move` phase. With `control="exit"` there are the declarations alone. A choice that cannot be used is replaced by
     staying, or by the exit headed for so far (at first the nearest one), and flagged.
 
-    **Reward.** -1 for each round a person begins inside; settings can add a reward for getting out and one for being
-    lost.
+    **Reward.** -1 for each round a person begins inside, and for whoever is disabled or still inside at the end as much
+    again as for all rounds, so that getting out in the last round is better than not getting out. Wu et al. name no
+    reward; settings change all of them.
 
     **Features** (float32, in [-1, 1]): own cell, last step, direction of the target, per exit the mean distance, the
     mean number of people seen towards it and whether it is headed for, the nearest exit's distance, the number of
@@ -115,7 +116,8 @@ class EvacuationEnv(ScenarioEnv):
                 if over is not None:
                     return over
                 self._due = EXIT
-                if self.settings.talk:
+                self.conversation.forget()
+                if self.settings.talks_in(self.round):
                     return self._open_talks()
             if self._due == EXIT:
                 self._due = MOVE
@@ -143,7 +145,7 @@ class EvacuationEnv(ScenarioEnv):
                 self._record_departures()
             return Over("nobody is left inside")
         if played == settings.last_round:
-            self._rewards[crowd.queue] += settings.reward_lost
+            self._rewards[crowd.queue] += settings.lost
             if settings.removal_lag and not settings.extra_round:
                 self._record_departures()
             return Over("time is up")
@@ -151,7 +153,7 @@ class EvacuationEnv(ScenarioEnv):
         disabled = crowd.open_round(self.np_random, first=self.round == 1)
         self._disabled = disabled.tolist()
         if self._disabled:
-            self._rewards[disabled] += settings.reward_lost
+            self._rewards[disabled] += settings.lost
             self.leave(disabled)
         if self.record:
             self.emit(
@@ -167,7 +169,6 @@ class EvacuationEnv(ScenarioEnv):
         return {"planners": crowd.planners.tolist(), "overtaken": np.flatnonzero(crowd.overtaken).tolist()}
 
     def _open_talks(self) -> Stage:
-        self.conversation.forget()
         speakers = self._crowd.planners.tolist()
         where = self._room.where(self._crowd.cells)
         return self._talk_stage([speakers], within(where, self.settings.hearing_radius, speakers, speakers))
@@ -227,7 +228,7 @@ class EvacuationEnv(ScenarioEnv):
             return None if self._walks else self._declare_only
         legal = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
         crowd, together = self._crowd, self.settings.engine == "simultaneous"
-        moves = open_moves(self._room, crowd.cells) if together else free_moves(self._room, crowd.people, crowd.cells)
+        moves = open_moves(crowd.room, crowd.cells) if together else free_moves(crowd.room, crowd.people, crowd.cells)
         legal[:, self._exits :] = moves
         return legal
 

@@ -7,7 +7,7 @@ with the authors' code: whoever is counted out at the start of round r (counted 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,16 +69,22 @@ def listeners(start: Event, one: Round) -> set[int]:
     return heard
 
 
-def balance(counts: Sequence[int]) -> float | None:
-    """How evenly the exits were used: the entropy of their shares over the greatest possible one.
+def balance(counts: Sequence[int], widths: Sequence[int]) -> float | None:
+    """How evenly the exits were used for their widths: of the people per exit cell, entropy over the greatest possible.
 
-    1 means all alike, 0 that all went through one exit; `None` if nobody left or there is only one exit.
+    1 means that as many left by each cell of one exit as of any other, 0 that all went through one exit; `None` if
+    nobody left or there is only one exit.
+
+    Args:
+        counts: how many left by each exit.
+        widths: how many cells each exit has.
     """
-    total = sum(counts)
-    if not total or len(counts) < 2:
+    loads = [count / width for count, width in zip(counts, widths, strict=True)]
+    total = sum(loads)
+    if not total or len(loads) < 2:
         return None
-    shares = [count / total for count in counts if count]
-    return sum(-share * math.log(share) for share in shares) / math.log(len(counts))
+    shares = [load / total for load in loads if load]
+    return sum(-share * math.log(share) for share in shares) / math.log(len(loads))
 
 
 def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
@@ -130,7 +136,9 @@ def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, int]]:
-    """For everybody who got out: the round, the steps made, and the fewest steps (Chebyshev) to that exit cell."""
+    """For everybody who got out: the round, the steps made, and the fewest steps possible to that exit cell."""
+    # Records from before there was a choice have diagonal steps.
+    longest: Callable[[Iterator[int]], int] = max if start["settings"].get("diagonals", True) else sum
     cells = [[row, col] for _, row, col in start["room"]["exits"]]
     at = list(start["positions"])
     steps = [0] * len(at)
@@ -139,7 +147,7 @@ def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, in
             # Without the removal lag the last step is not among the positions: the person is gone before the round
             # ends.
             made = steps[i] + (at[i] != cells[cell])
-            fewest = max(abs(a - b) for a, b in zip(start["positions"][i], cells[cell], strict=True))
+            fewest = longest(abs(a - b) for a, b in zip(start["positions"][i], cells[cell], strict=True))
             yield one.number, made, fewest
         for i, cell in enumerate(one.settled["positions"]):
             if cell is not None and cell != at[i]:
@@ -164,18 +172,20 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     changes, changes_heard = (sum(row[key] for row in rows) for key in ("changed", "changed_after_message"))
     by_exit = [last[f"escaped_{name}"] if last else 0 for name in names]
     disabled = last["disabled"] if last else 0
+    exits = [name for name, _, _ in start["room"]["exits"]]
     return {
         "people": people,
         "rounds": min(len(rows), start["settings"]["rounds"]),
         "escaped": total,
         "disabled": disabled,
         "left_inside": people - total - disabled,
+        "never_left": people - total,
         **{
             f"escaped_round_{number}": None if number > start["settings"]["rounds"] else escaped_by.get(number, total)
             for number in TABLE_ROUNDS
         },
         **{f"escaped_{name}": count for name, count in zip(names, by_exit, strict=True)},
-        "balance": balance(by_exit),
+        "balance": balance(by_exit, [exits.count(name) for name in names]),
         "mean_round": sum(departures) / total if total else None,
         "last_round": max(departures, default=None),
         "waiting": stationary / people,
@@ -203,9 +213,11 @@ MEASURES = Measures(
         "escaped_*": "People who left by that exit, a count from 0.",
         "disabled": "People who were hurt and stayed, a count from 0.",
         "left_inside": "People who were neither out nor hurt at the end, a count from 0.",
-        "balance": "How evenly the exits were used: entropy of their shares over the greatest possible one, from 0 "
-        "(all by one exit) to 1 (all alike); missing if nobody left or there is one exit.",
-        "mean_round": "Round in which people left, mean over those who did, from 1.",
+        "never_left": "People who did not leave the room, hurt or not, a count from 0.",
+        "balance": "How evenly the exits were used for their widths: of the people per exit cell, entropy over the "
+        "greatest possible, from 0 (all by one exit) to 1 (all cells alike); missing if nobody left or there is one "
+        "exit.",
+        "mean_round": "Round in which people left, mean over those who did, from 1; never_left counts the others.",
         "last_round": "Round in which the last person left, from 1; missing if nobody did.",
         "waiting": "Rounds that a person spent inside without changing its cell, mean over all people, from 0.",
         "waiting_share": "Rounds as in waiting as a share of all rounds that people spent inside, 0 to 1.",
@@ -220,5 +232,5 @@ MEASURES = Measures(
         "change_rate_unheard": "Share of changes among later choices of people who had heard nobody, 0 to 1; missing "
         "without such choices.",
     },
-    headline=("mean_round", "last_round", "escaped", "balance", "waiting", "detour"),
+    headline=("mean_round", "never_left", "last_round", "escaped", "balance", "waiting", "detour"),
 )

@@ -30,15 +30,14 @@ def free_moves(room: Room, people: ByteArray, cells: IntArray) -> Moves:
 
     Here and below `people` is 1 where somebody stands, over padded cells.
     """
-    around = cells[:, None] + room.moves
-    free: Moves = ((room.blocked[around] | people[around]) == 0).astype(np.int8)
+    free: Moves = open_moves(room, cells) & (people[cells[:, None] + room.moves] == 0)
     free[:, STAY] = 1
     return free
 
 
 def open_moves(room: Room, cells: IntArray) -> Moves:
     """Which of the 9 moves lead to a cell on which somebody can stand at all; (n, 9) of 0 and 1."""
-    possible: Moves = (room.blocked[cells[:, None] + room.moves] == 0).astype(np.int8)
+    possible: Moves = (room.made * (room.blocked[cells[:, None] + room.moves] == 0)).astype(np.int8)
     return possible
 
 
@@ -92,7 +91,8 @@ def walk_one_by_one(room: Room, people: ByteArray, cells: IntArray, targets: Int
     """
     taken = bytearray((room.blocked | people).tobytes())
     width = room.width
-    steps = [(down, right, down * width + right) for _, down, right in MOVES]
+    made = [move for move, allowed in zip(MOVES, room.made.tolist(), strict=True) if allowed]
+    steps = [(down, right, down * width + right) for _, down, right in made]
     exits = [divmod(cell, width) for cell in room.exit_cells.tolist()]
     after: list[int] = []
     for cell, target in zip(cells.tolist(), targets.tolist(), strict=True):

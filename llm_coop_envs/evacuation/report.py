@@ -5,7 +5,8 @@ Published values are those of `published.json`: a table of escapes by round in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +21,19 @@ from llm_coop_envs.benchmarks.report.section import (
     Floats,
     PlayedCondition,
     ScenarioSection,
+    comparable,
     mean_curve,
+    with_unflagged,
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
-from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import bootstrap_mean
 from llm_coop_envs.evacuation.report_room import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
 SHOWN_ROUNDS = (0, 2, 4, 8)
+#: Columns of a table that has no published ones.
+MOST_ROUNDS = 10
 _TRAIL = 4
 _LOOKS = {"no_communication": ("#374151", "o"), "communication": ("#7b8492", "s")}
 
@@ -113,10 +117,15 @@ class EvacuationSection(ScenarioSection[Escape]):
 
     def intro(self) -> list[str]:
         """What is played."""
+        room = (
+            " In the published room (33 by 33 cells) two of three exits are three cells wide, the right one a single "
+            "cell."
+            if any(comparable(one.condition, self.published_table) for one in self.conditions)
+            else ""
+        )
         return [
-            "People leave a room by its exits; in the published room (33 by 33 cells) two of three are three cells "
-            "wide, the right one a single cell. Everybody wants out fast; whoever walks to the nearest exit finds "
-            "others there. Counted is how many have left by each round."
+            "People leave a room by its exits. Everybody wants out fast; whoever walks to the nearest exit finds "
+            f"others there.{room} Counted is how many have left by each round."
         ]
 
     def figures(self) -> list[FigureKind]:
@@ -127,58 +136,76 @@ class EvacuationSection(ScenarioSection[Escape]):
         ]
 
     def tables(self) -> list[ReportTable]:
-        """One table: how many have left by each round."""
-        table = self.published_table
-        rows = []
+        """How many have left by each round: a table for each number of people, published ones beside the same."""
+        return [self._table(*group) for group in self._groups()]
+
+    def _groups(self) -> Iterator[tuple[list[PlayedCondition[Escape]], list[Mapping[str, Any]]]]:
+        """Conditions that can stand beside each other, and the published arms for them."""
+        groups: dict[tuple[int, bool], list[PlayedCondition[Escape]]] = {}
         for one in self.conditions:
-            left = np.stack([escape.left_by(None) for escape in one.episodes])
-            cells = [
-                interval_cell(bootstrap_mean(left[:, r].tolist()) if r < left.shape[1] else None, 1)
-                for r in table["rounds"]
-            ]
-            people = one.condition.settings["people"]
-            other = "" if people == table["people"] else f", {people} {'person' if people == 1 else 'people'}"
-            rows.append(TableRow(name=one.condition.title, below=f"{one.below}{other}", cells=cells))
-        for arm in table["rows"]:
+            key = one.condition.settings["people"], comparable(one.condition, self.published_table)
+            groups.setdefault(key, []).append(one)
+        for (_, alike), shown in groups.items():
+            arms = self.published_table["rows"] if alike else []
+            yield shown, [arm for arm in arms if any(comparable(one.condition, arm) for one in shown)]
+
+    def _table(self, shown: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]]) -> ReportTable:
+        table = self.published_table
+        people = shown[0].condition.settings["people"]
+        longest = max(len(escape.out) for one in shown for escape in one.episodes) - 1
+        step = 1 if longest <= MOST_ROUNDS else 5 * math.ceil(longest / MOST_ROUNDS / 5)
+        marks = table["rounds"] if arms else range(step, longest + 1, step)
+        rows = []
+        for one in with_unflagged(shown):
+            left = [escape.left_by(None) for escape in one.episodes]
+            found = [[float(counts[r]) if r < len(counts) else None for counts in left] for r in marks]
+            cells = [interval_cell(bootstrap_mean(values), 1, of=len(one.seeds)) for values in found]
+            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+        for arm in arms:
             cells = [Cell(text=fixed(value)) for value in arm["escaped"]]
             below = f"published, {table['runs']} runs"
             rows.append(TableRow(name=f"GPT-4, {arm['title']}", below=below, cells=cells, published=True))
-        return [
-            ReportTable(
-                title=f"People who have left, of {table['people']}",
-                head=["by round", *map(str, table["rounds"])],
-                rows=rows,
-                notes=[
-                    "Here: mean over episodes with 95 % bootstrap interval.",
-                    f"Published: {table['source']}.",
-                ],
-            )
-        ]
+        return ReportTable(
+            title=f"People who have left, of {people}",
+            head=["by round", *map(str, marks)],
+            rows=rows,
+            notes=[
+                "Here: mean over episodes with 95 % bootstrap interval.",
+                *([f"Published: {table['source']}."] if arms else []),
+                *self.flag_notes(),
+            ],
+        )
 
     def escapes(self) -> list[Drawing]:
-        """How many have left by each round, in all and by exit."""
-        names = list(dict.fromkeys(name for one in self.conditions for e in one.episodes for name in e.exits))
-        published = any(as_published(one.condition) for one in self.conditions)
-        most = max([self._most(), *(counts[-1] for counts in self._reached().values() if published)])
-        panels = [self._panel(None, None, published), *(self._panel(name, 1.05 * most, published) for name in names)]
+        """How many have left by each round, in all and by exit; a figure for each number of people."""
+        groups = list(self._groups())
+        return [
+            self._escapes(shown, arms, f"_{i}" if len(groups) > 1 else "") for i, (shown, arms) in enumerate(groups, 1)
+        ]
+
+    def _escapes(
+        self, shown: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]], ending: str
+    ) -> Drawing:
+        names = list(dict.fromkeys(name for one in shown for e in one.episodes for name in e.exits))
+        run = any(comparable(one.condition, self.published_run) for one in shown)
+        most = max([_most(shown), *(counts[-1] for counts in self._reached().values() if run)])
+        panels = [_panel(shown, None, self._arm_curves(arms), None)]
+        panels += [_panel(shown, name, self._run_curves(name) if run else [], 1.05 * most) for name in names]
         # Two columns for the usual three exits, so that a page can hold it.
         across = 2 if len(panels) in (2, 4) else 3
         rows = [panels[i : i + across] for i in range(0, len(panels), across)]
-        sources = (
-            f" Dashed: published. {self.published_table['source']}; by exit: {self.published_run['source']}."
-            if published
-            else ""
+        by_exit = f"; by exit: {self.published_run['source']}" if run else ""
+        source = f" Dashed: published. {self.published_table['source']}{by_exit}." if arms else ""
+        people = shown[0].condition.settings["people"]
+        return Drawing(
+            name=f"evacuation_escapes{ending}",
+            caption=f"People who have left, of {people}, by each round, in all and by exit. Lines are means over "
+            f"episodes, bands their 95 % bootstrap intervals.{source}",
+            alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
+            f"conditions solid with bands{', published runs dashed' if arms else ''}. Numbers are in the table below.",
+            figure=draw_panels(rows, size=(3.7, 2.7)),
+            published=bool(arms),
         )
-        return [
-            Drawing(
-                name="evacuation_escapes",
-                caption="People who have left by each round, in all and by exit. Lines are means over episodes, bands "
-                f"their 95 % bootstrap intervals.{sources}",
-                alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
-                "conditions solid with bands, published runs dashed. Numbers are in the table below.",
-                figure=draw_panels(rows, size=(3.7, 2.7)),
-            )
-        ]
 
     def snapshots(self) -> list[Drawing]:
         """The room after rounds 0, 2, 4 and 8, one figure for each condition."""
@@ -202,24 +229,17 @@ class EvacuationSection(ScenarioSection[Escape]):
                 for i, name in enumerate(escape.exits)
                 if name in self._reached()
             ]
-        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, 1.05 * self._most()))
+        top = 1.05 * _most(self.conditions)
+        return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, top))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
         """How many have left by each round."""
         curves = [_mean_left(one, one.episodes, None) for one in conditions]
         return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, None))
 
-    def _most(self) -> int:
-        """The most who left by one exit in an episode; at least 1, so that axes have a length."""
-        return max(1, *(int(escape.out.max()) for one in self.conditions for escape in one.episodes))
-
     def _is_published_run(self, one: PlayedCondition[Escape], seed: int) -> bool:
         """Whether an episode has the protocol, talk and seed of the published run."""
-        return (
-            as_published(one.condition)
-            and one.talk == self.published_run["talk"]
-            and seed == self.published_run["seed"]
-        )
+        return comparable(one.condition, self.published_run) and seed == self.published_run["seed"]
 
     def _reached(self) -> dict[str, list[int]]:
         """How many had reached each exit in the published run, by step; they leave one step later."""
@@ -235,42 +255,38 @@ class EvacuationSection(ScenarioSection[Escape]):
             marker=marker,
         )
 
-    def _published_curves(self, name: str | None) -> list[Curve]:
-        """The published escapes, in all or by one exit, dashed."""
-        if name is None:
-            return [
-                Curve(
-                    label=f"published: GPT-4, {arm['title']} ({self.published_table['runs']} runs)",
-                    x=self.published_table["rounds"],
-                    y=arm["escaped"],
-                    color=_LOOKS[arm["arm"]][0],
-                    marker=_LOOKS[arm["arm"]][1],
-                    published=True,
-                )
-                for arm in self.published_table["rows"]
-                if arm["arm"] in _LOOKS
-            ]
+    def _arm_curves(self, arms: Sequence[Mapping[str, Any]]) -> list[Curve]:
+        """The published escapes in all, dashed."""
+        return [
+            Curve(
+                label=f"published: GPT-4, {arm['title']} ({self.published_table['runs']} runs)",
+                x=self.published_table["rounds"],
+                y=arm["escaped"],
+                color=_LOOKS[arm["arm"]][0],
+                marker=_LOOKS[arm["arm"]][1],
+                published=True,
+            )
+            for arm in arms
+            if arm["arm"] in _LOOKS
+        ]
+
+    def _run_curves(self, name: str) -> list[Curve]:
+        """The published escapes by one exit, dashed."""
         label = f"published: GPT-4, communication (one run, seed {self.published_run['seed']})"
         picked = slice(4, None, 5)
         return [self._reached_curve(label, name, *_LOOKS["communication"], picked)] if name in self._reached() else []
 
-    def _panel(self, name: str | None, top: float | None, published: bool) -> Panel:
-        curves = self._published_curves(name) if published else []
-        for one in self.conditions:
-            having = [escape for escape in one.episodes if name is None or name in escape.exits]
-            if having:
-                curves.append(_mean_left(one, having, name))
-        return Panel(
-            title="all exits" if name is None else f"{name} exit",
-            x_label="round",
-            y_label="people who have left",
-            curves=curves,
-            y_range=(0, top),
-        )
+    def _shown_seed(self, one: PlayedCondition[Escape]) -> int:
+        """The seed whose room is shown: the published run's if that is there, else one that all conditions have."""
+        if any(self._is_published_run(other, seed) for other in self.conditions for seed in other.seeds):
+            wanted = [self.published_run["seed"]]
+        else:
+            wanted = [seed for seed in one.seeds if all(seed in other.seeds for other in self.conditions)]
+        return next((seed for seed in wanted if seed in one.seeds), one.seeds[0])
 
     def _snapshots(self, one: PlayedCondition[Escape]) -> Drawing:
-        compared = any(self._is_published_run(one, seed) for seed in one.seeds)
-        seed = self.published_run["seed"] if compared else one.seeds[0]
+        seed = self._shown_seed(one)
+        compared = self._is_published_run(one, seed)
         escape = one.episodes[one.seeds.index(seed)]
         shown = [number for number in SHOWN_ROUNDS if number < len(escape.positions)]
         moments = []
@@ -291,15 +307,26 @@ class EvacuationSection(ScenarioSection[Escape]):
         )
 
 
-def as_published(condition: Condition) -> bool:
-    """Whether a condition plays in the published room with the published number of people."""
-    settings = condition.settings
-    return bool(
-        settings["people"] == 100
-        and settings["rows"] == settings["cols"] == 33
-        and list(settings["exit_widths"]) == [3, 3, 1]
-        and settings["exits"] is None
-        and settings["desks"] == "none"
+def _most(conditions: Sequence[PlayedCondition[Escape]]) -> int:
+    """The most who left by one exit in an episode; at least 1, so that axes have a length."""
+    return max(1, *(int(escape.out.max()) for one in conditions for escape in one.episodes))
+
+
+def _panel(
+    shown: Sequence[PlayedCondition[Escape]], name: str | None, published: Sequence[Curve], top: float | None
+) -> Panel:
+    """How many have left in all, or by one exit."""
+    curves = [*published]
+    for one in shown:
+        having = [escape for escape in one.episodes if name is None or name in escape.exits]
+        if having:
+            curves.append(_mean_left(one, having, name))
+    return Panel(
+        title="all exits" if name is None else f"{name} exit",
+        x_label="round",
+        y_label="people who have left",
+        curves=curves,
+        y_range=(0, top),
     )
 
 

@@ -70,7 +70,9 @@ def published_desks() -> tuple[Cell, ...]:
     return tuple((row, col) for row in DESK_ROWS for col in DESK_COLS)
 
 
-def cut_off(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...]) -> list[Cell]:
+def cut_off(
+    rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...], *, diagonals: bool = True
+) -> list[Cell]:
     """The cells inside from which no exit can be reached because of desks, row by row."""
     unseen = {(row, col) for row in range(1, rows - 1) for col in range(1, cols - 1)} - set(desks)
     edge = [(row, col) for _, row, col in exits]
@@ -78,7 +80,7 @@ def cut_off(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell
         row, col = edge.pop()
         for _, down, right in MOVES:
             cell = row + down, col + right
-            if cell in unseen:
+            if cell in unseen and (diagonals or not (down and right)):
                 unseen.remove(cell)
                 edge.append(cell)
     return sorted(unseen)
@@ -102,6 +104,7 @@ class Room:
         blocked: 1 where nobody can ever stand: wall, desk, outside.
         desks: 1 where a desk stands.
         moves: the 9 moves as differences of padded cells, in the published order.
+        made: 1 for each of these moves that people make, 0 for diagonal ones where there are none.
         start_cells: padded cells on which a person may start: inside, no desk, no exit.
         inside: room cells as rows * cols padded cells, row by row.
         mean_distance: (rows * cols, G) mean Euclidean distance to an exit's cells.
@@ -122,6 +125,7 @@ class Room:
     blocked: ByteArray
     desks: ByteArray
     moves: IntArray
+    made: ByteArray
     start_cells: IntArray
     inside: IntArray
     mean_distance: FloatArray
@@ -162,7 +166,9 @@ class Room:
 
 
 @lru_cache(maxsize=32)
-def build_room(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...]) -> Room:
+def build_room(
+    rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...], *, diagonals: bool = True
+) -> Room:
     """Compute the tables of a room of so many rows and columns, walls included. Cached: rooms are shared."""
     pad = VIEW_RADIUS
     height, width = rows + 2 * pad, cols + 2 * pad
@@ -212,6 +218,7 @@ def build_room(rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[C
         "start_cells": start_cells,
         "inside": (row + pad) * width + col + pad,
         "moves": np.array([down * width + right for _, down, right in MOVES], dtype=np.int64),
+        "made": np.array([diagonals or not (down and right) for _, down, right in MOVES], dtype=np.uint8),
     }
     for table in tables.values():
         table.setflags(write=False)

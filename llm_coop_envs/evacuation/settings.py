@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.settings import ScenarioSettings, check_choice
+from llm_coop_envs.core.settings import ScenarioSettings, check_choice, check_number
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
 
@@ -37,6 +37,7 @@ class EvacuationSettings(ScenarioSettings):
             own.
         start: `"random"` (published) or `"below_desks"`: one person below each desk (the authors' fixed-agent
             option).
+        diagonals: whether people can step diagonally (published; Wu et al. 2024 test a room without such steps too).
         engine: `"sequential"` (published: one after the other, at once visible, in the exact parallel form) or
             `"simultaneous"` (everybody at once; see `conflicts`).
         control: `"move"` (published: players choose every step) or `"exit"` (players choose exits, the environment
@@ -62,9 +63,14 @@ class EvacuationSettings(ScenarioSettings):
         persona_swap: the physical trait picks the mental words and the other way round (authors' code, by mistake).
         option_order: `"fixed"` (authors' code) or `"shuffled"` (the text): the order in which moves are listed.
         injury: `"inert"` (authors' code: a rule that never strikes), `"off"`, or `"active"`; see `injury`.
-        reward_inside: added for each round a person begins inside (-1).
+        disabled_block: whether disabled people (`injury="active"`) stay in sight and block their cell; else they are
+            gone.
+        reward_inside: added for each round a person begins inside (-1). Neither text nor code of Wu et al. rewards
+            anybody; people are told that whoever is not out in time dies.
         reward_out: added when a person has got out (0).
-        reward_lost: added when a person is disabled, or is still inside at the end (0).
+        reward_lost: added when a person is disabled, or is still inside at the end. `None`: once more what all rounds
+            inside bring, but never more than -1 a round (so -50), which makes leaving in the last round better than
+            not leaving. With 0 both bring the same.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -75,6 +81,8 @@ class EvacuationSettings(ScenarioSettings):
         # Authors' code: the options for obstacles and for fixed agents.
         "desks": {"desks": "published"},
         "desks_seated": {"desks": "published", "start": "below_desks", "people": 264},
+        # Robustness section: no diagonal steps.
+        "no_diagonals": {"diagonals": False},
         # Appendix C.
         "crowd_400": {"people": 400},
         # First version of the paper, Figure 8b: 47 people in 11 x 11; its exits are not published, these are ours.
@@ -98,7 +106,6 @@ class EvacuationSettings(ScenarioSettings):
         "hearing_radius": (0, math.inf),
         "reward_inside": (-math.inf, math.inf),
         "reward_out": (-math.inf, math.inf),
-        "reward_lost": (-math.inf, math.inf),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "start": ("random", "below_desks"),
@@ -117,6 +124,7 @@ class EvacuationSettings(ScenarioSettings):
     exits: tuple[ExitCell, ...] | None = None
     desks: str | tuple[Cell, ...] = "none"
     start: str = "random"
+    diagonals: bool = True
     engine: str = "sequential"
     control: str = "move"
     rounds: int = 50
@@ -133,13 +141,17 @@ class EvacuationSettings(ScenarioSettings):
     persona_swap: bool = True
     option_order: str = "fixed"
     injury: str = "inert"
+    disabled_block: bool = False
     reward_inside: float = -1.0
     reward_out: float = 0.0
-    reward_lost: float = 0.0
+    reward_lost: float | None = None
 
     def __post_init__(self) -> None:
         """Check every field, then whether the room can be built and holds everybody."""
         super().__post_init__()
+        check_number(self, "reward_lost", optional=True)
+        if self.disabled_block and self.injury != "active":
+            raise SettingsError("disabled_block", True, "has no effect unless people are disabled; set injury='active'")
         object.__setattr__(self, "exit_widths", self._checked_widths())
         object.__setattr__(self, "exits", self._checked_exits())
         object.__setattr__(self, "desks", self._checked_desks())
@@ -160,7 +172,12 @@ class EvacuationSettings(ScenarioSettings):
     @property
     def room(self) -> Room:
         """The room these settings describe; the same object for the same geometry."""
-        return build_room(self.rows, self.cols, self.exit_list, self.desk_list)
+        return build_room(self.rows, self.cols, self.exit_list, self.desk_list, diagonals=self.diagonals)
+
+    @property
+    def lost(self) -> float:
+        """What is added when a person is disabled, or is still inside at the end."""
+        return min(self.reward_inside, -1.0) * self.rounds if self.reward_lost is None else self.reward_lost
 
     @property
     def last_round(self) -> int:
@@ -204,6 +221,8 @@ class EvacuationSettings(ScenarioSettings):
             inside = 0 <= row < self.rows and 0 <= col < self.cols
             if not inside or not (row in (0, self.rows - 1) or col in (0, self.cols - 1)):
                 raise SettingsError("exits", item, f"must be a cell of the wall of the {self.rows} x {self.cols} room")
+            if not self.diagonals and row in (0, self.rows - 1) and col in (0, self.cols - 1):
+                raise SettingsError("exits", item, "is a corner, which nobody can enter without diagonal steps")
             checked.append((name, row, col))
         if len({cell[1:] for cell in checked}) < len(checked):
             raise SettingsError("exits", exits, "names a cell twice")
@@ -232,7 +251,7 @@ class EvacuationSettings(ScenarioSettings):
         if self.people > free:
             raise SettingsError("people", self.people, f"the room has only {free} free cells; make it larger")
         if self.desk_list:
-            closed = cut_off(self.rows, self.cols, self.exit_list, self.desk_list)
+            closed = cut_off(self.rows, self.cols, self.exit_list, self.desk_list, diagonals=self.diagonals)
             if closed:
                 some = f"such as row {closed[0][0]}, column {closed[0][1]}"
                 raise SettingsError("desks", self.desks, f"{len(closed)} cells have no way to an exit, {some}")

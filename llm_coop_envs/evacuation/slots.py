@@ -65,6 +65,11 @@ class MoveOption(Option):
     col: int
     taken: bool
 
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The aliases, and the cell as prompts write it."""
+        return (*self.aliases, f"({self.row}, {self.col})")
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvacuationSlots(Slots):
@@ -79,6 +84,7 @@ class EvacuationSlots(Slots):
         round: the round, from 1.
         walks: whether people walk to the chosen exit by themselves (nobody is asked for moves).
         together: whether all move at the same time.
+        diagonals: whether people can step diagonally.
         strong: the physical words of the persona: strong or not; `None` without personas.
         confident: the mental words of the persona: confident or afraid; `None` without personas.
         helpful: whether the persona is willing to help others (false in the third published arm only).
@@ -110,6 +116,7 @@ class EvacuationSlots(Slots):
     round: int
     walks: bool
     together: bool
+    diagonals: bool
     strong: bool | None
     confident: bool | None
     helpful: bool
@@ -175,6 +182,7 @@ class SlotMaker:
             "exit_names": names,
             "walks": settings.control == "exit",
             "together": settings.engine == "simultaneous",
+            "diagonals": settings.diagonals,
             "helpful": settings.personas != "selfish",
             "around_kind": settings.crowd_count,
             "counts_self": settings.count_self,
@@ -198,8 +206,8 @@ class SlotMaker:
         self._overtaken = crowd.overtaken.tolist()
         self._heading, self._target = crowd.heading.tolist(), crowd.target.tolist()
         self._planning = set(crowd.planners.tolist())
-        free = free_moves(room, crowd.people, crowd.cells)
-        allowed = open_moves(room, crowd.cells) if self._settings.engine == "simultaneous" else free
+        free = free_moves(crowd.room, crowd.people, crowd.cells)
+        allowed = open_moves(crowd.room, crowd.cells) if self._settings.engine == "simultaneous" else free
         bits = 1 << np.arange(len(MOVES))
         self._free, self._allowed = (free @ bits).tolist(), (allowed @ bits).tolist()
         self._orders = None if orders is None else [tuple(order) for order in orders.tolist()]

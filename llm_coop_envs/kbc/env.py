@@ -121,6 +121,11 @@ class KBCEnv(ScenarioEnv):
             return spaces.Discrete(int(settings.high - settings.low) + 1)
         return spaces.Box(float(settings.low), float(settings.high), (1,), np.float64)
 
+    def _longest_text(self) -> tuple[int, int]:
+        settings = self.settings
+        turns = sum(map(settings.turns_before, range(settings.decisions)))
+        return turns * settings.players, settings.history * (3 + len(settings.groups or ()))
+
     def _begin(self, options: Mapping[str, Any]) -> None:
         self._made = 0
         self.round = self.settings.first_round

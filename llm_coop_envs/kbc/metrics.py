@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.records import of_type, start_of
-from llm_coop_envs.core.scenario import Measures
+from llm_coop_envs.core.records import flagged_choices, of_type, start_of
+from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.kbc.reference import comparable, distances
 from llm_coop_envs.kbc.settings import KBCSettings
 
@@ -131,6 +131,27 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def without_flagged(events: Sequence[Event]) -> list[Event] | None:
+    """Flagged numbers are left out of their decisions, and decisions without any other.
+
+    Target and prize stay: they were made from all numbers.
+    """
+    flagged = flagged_choices(events)
+    agents = start_of(events)["agents"]
+    kept: list[Event] = []
+    for event in events:
+        if event["type"] == "round" and (bad := flagged.get(event["round"])):
+            rest = [i for i, agent in enumerate(agents) if agent not in bad]
+            if not rest:
+                continue
+            # Winners are known by their place.
+            places = {i: place for place, i in enumerate(rest)}
+            winners = [places[i] for i in event["winners"] if i in places]
+            event = {**event, "choices": [event["choices"][i] for i in rest], "winners": winners}
+        kept.append(event)
+    return kept if of_type(kept, "round") else None
+
+
 # Measures of a single decision, taken of the first and of the last one.
 _ENDS = {
     "mean": "Mean of the players' numbers, within the range of the settings",
@@ -187,5 +208,6 @@ MEASURES = Measures(
         "reward_mean": "What a player won in all, mean over the players, in points from 0.",
         **{f"{name}_{end}": f"{text}; {end} decision." for name, text in _ENDS.items() for end in ("first", "last")},
     },
-    headline=("mean_last", "mean_first", "unanimous_last"),
+    headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
+    unflagged=without_flagged,
 )

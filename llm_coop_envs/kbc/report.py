@@ -6,14 +6,13 @@ Published values are those of `published.json`: the variance of the numbers by k
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from llm_coop_envs.benchmarks.report.page_parts import (
-    DASH,
     NOTHING,
     Cell,
     ReportTable,
@@ -29,19 +28,23 @@ from llm_coop_envs.benchmarks.report.section import (
     NotDrawn,
     PlayedCondition,
     ScenarioSection,
+    comparable,
     mean_curve,
+    with_unflagged,
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
-from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import bootstrap_mean
-from llm_coop_envs.kbc.reference import comparable, histogram, nyt_density, smoothed
+from llm_coop_envs.kbc import reference
+from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
 
 MOST_NUMBERS = 1000
 _MOST_COLUMNS = 4
+# The longest title of a condition that a narrow panel holds, in characters.
+_NARROW = 18
 _MOST_DECISIONS = 12
 # The arms of the paper's main figure; the table holds all.
 _LOOKS = {
@@ -49,8 +52,6 @@ _LOOKS = {
     "gpt_4_cooperate": ("#6b7280", "s"),
     "gpt_4_uncooperative": ("#9aa3af", "^"),
 }
-#: GPT-4 arms of the published temperature figure, by temperature.
-_ARM_AT = {0.0: "gpt_4_t_0", 0.7: "gpt_4", 1.2: "gpt_4_t_1_2"}
 _HUMANS = (
     "readers of The New York Times, 2015 (61,140 answers; Leonhardt and Quealy), digitised "
     "from figure 5 of Wu et al. 2024"
@@ -101,10 +102,18 @@ class KbcSection(ScenarioSection[Guesses]):
 
     def intro(self) -> list[str]:
         """What is played."""
+        targets = list(dict.fromkeys(_target(one) for one in self.conditions))
+        nested = any(_step_name(one) == "k" for one in self.conditions)
+        near = all(one.condition.settings["winner_rule"] != "tolerance" for one in self.conditions)
         return [
-            "Players name a number; the nearest to a target made from the mean (two thirds of it) wins. In a nested "
-            "session they decide without talk at k = 0, then talk and decide again at k = 1, 2, 3. The smaller the "
-            "variance of the numbers, the more the players agree."
+            f"Players name a number; {'the nearest' if near else 'whoever is near enough'} to a target made from the "
+            f"mean ({' or '.join(targets)}) wins. "
+            + (
+                "In a nested session they decide at k = 0, then talk, if they may, before each later k. "
+                if nested
+                else ""
+            )
+            + "The smaller the variance of the numbers, the more the players agree."
         ]
 
     def figures(self) -> list[FigureKind]:
@@ -120,105 +129,69 @@ class KbcSection(ScenarioSection[Guesses]):
         ]
 
     def tables(self) -> list[ReportTable]:
-        """One table: the variance by k."""
-        published = self.published
-        ks = sorted({k for one in self.conditions for k in shared_rounds(one)} | set(published["k"]))
-        ks = ks[:_MOST_DECISIONS]
-        rows = []
-        for one in self.conditions:
-            variances = [episode.variances for episode in one.episodes]
-            cells = [interval_cell(bootstrap_mean([found.get(k) for found in variances]), 0) for k in ks]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
-        for arm in published["arms"]:
-            known = dict(zip(published["k"], map(_published_cell, arm["mean"], arm["band"]), strict=True))
-            cells = [known.get(k, NOTHING) for k in ks]
-            below = f"published, {published['runs']} runs"
-            rows.append(TableRow(name=arm["title"], below=below, cells=cells, published=True))
-        return [
-            ReportTable(
-                title="Variance by k",
-                head=["", *(f"k = {k}" for k in ks)],
-                rows=rows,
-                notes=[
-                    "Here: population variance, mean over episodes with 95 % bootstrap interval.",
-                    f"Published: 24 players, whole numbers from 0 to 100. {published['source']}.",
-                ],
-            )
-        ]
+        """The variance by k or decision: the contests as published, beside the published arms, and the others."""
+        return [self._table(*group) for group in self._groups()]
 
     def variance(self) -> list[Drawing]:
-        """The variance of the numbers by k."""
-        published = self.published if any(as_published(one.condition) for one in self.conditions) else None
-        curves = [] if published is None else [self._arm(name, *look) for name, look in _LOOKS.items()]
-        found = [
-            _variance_curve(one, 0.04 * i) for i, one in enumerate(self.conditions, 1) if len(shared_rounds(one)) > 0
-        ]
-        last = max((k for one in self.conditions for k in shared_rounds(one)), default=0)
-        if last == 0 and published is None:
+        """The variance of the numbers by k or decision, the contests as published in a panel of their own."""
+        panels, sources = [], ""
+        for shown, step, arms in self._groups():
+            curves = [self._arm(arm, *_LOOKS[arm["arm"]]) for arm in arms if arm["arm"] in _LOOKS]
+            sources = f" Dashed: published. {self.published['source']}." if curves else sources
+            found = [_variance_curve(one, 0.04 * i) for i, one in enumerate(shown, 1) if shared_rounds(one)]
+            ks = sorted({k for one in shown for k in shared_rounds(one)} | set(self.published["k"] if curves else ()))
+            if len(ks) > 1:
+                panels.append(
+                    Panel(
+                        title=f"Variance of the numbers by {step}",
+                        x_label="k (talks so far)" if step == "k" and any(one.talk for one in shown) else step,
+                        y_label="variance of the players' numbers",
+                        curves=[*curves, *found],
+                        x_ticks=ks if len(ks) <= 10 else None,
+                        y_range=(0, None),
+                    )
+                )
+        if not panels:
             raise NotDrawn("the beauty contests of the run have one decision each; a variance by k needs several")
-        ticks = range(max(last, 3 if published else 0) + 1) if last <= 10 else None
-        panel = Panel(
-            title="Variance of the numbers by k",
-            x_label="k (talks so far)",
-            y_label="variance of the players' numbers",
-            curves=[*curves, *found],
-            x_ticks=ticks,
-            y_range=(0, None),
-        )
-        source = f" Dashed: published. {published['source']}." if published else ""
         return [
             Drawing(
                 name="kbc_variance",
-                caption="Population variance of the players' numbers at each decision k. Points are means over "
-                f"episodes, whiskers their 95 % bootstrap intervals.{source}",
-                alt="Line chart: mean variance of the chosen numbers at each k, published GPT-4 arms dashed, the "
-                "conditions of this run solid with bootstrap intervals. The numbers are in the table below.",
-                figure=draw_panels([[panel]], size=(5.4, 3.8)),
+                caption="Population variance of the players' numbers at each decision. Points are means over "
+                f"episodes, whiskers their 95 % bootstrap intervals.{sources}",
+                alt="Line chart: mean variance of the chosen numbers at each decision, this run's conditions solid "
+                f"with bootstrap intervals{', published arms dashed' if sources else ''}. The numbers are in the table "
+                "below.",
+                figure=draw_panels([panels], size=(5.4, 3.8)),
+                published=bool(sources),
             )
         ]
 
     def distribution(self) -> list[Drawing]:
-        """The numbers of the first decision as a distribution, beside those of people."""
-        conditions = [one for one in self.conditions if all(episode.rounds for episode in one.episodes)]
-        if not conditions:
+        """The numbers of the first decision as distributions, beside those of people who were asked the same."""
+        groups: dict[tuple[tuple[float, float], bool], list[PlayedCondition[Guesses]]] = {}
+        for one in self.conditions:
+            if all(episode.rounds for episode in one.episodes):
+                alike = reference.comparable(KBCSettings.build(**one.condition.settings))
+                groups.setdefault((_span(one), alike), []).append(one)
+        if not groups:
             raise NotDrawn("no beauty contest of the run has come to a decision")
-        spans = {_span(one) for one in conditions}
-        low, high = max(spans, key=lambda span: (sum(_span(one) == span for one in conditions), span))
-        shown = [one for one in conditions if _span(one) == (low, high)]
-        bins = math.ceil(high - low) + 1
-        if bins > MOST_NUMBERS:
+        narrow = {key: shown for key, shown in groups.items() if _bins(*key[0]) <= MOST_NUMBERS}
+        if not narrow:
+            low, high = next(iter(groups))[0]
             raise NotDrawn(f"the numbers go from {low:g} to {high:g}; distributions are drawn for up to {MOST_NUMBERS}")
-        x = (np.arange(bins) + low).tolist()
-        curves = []
-        alike = any(comparable(KBCSettings.build(**one.condition.settings)) for one in shown)
-        if alike:
-            human = (100 * nyt_density()).tolist()
-            label = "published: people (New York Times, 61,140 answers)"
-            curves.append(Curve(label=label, x=x, y=human, low=[0.0] * bins, high=human, color=FAINT))
-        for one in shown:
-            numbers = np.concatenate([episode.choices[0] for episode in one.episodes])
-            label = f"here, {one.who}: {one.title} ({len(numbers)} numbers)"
-            shares = (100 * smoothed(histogram(numbers - low, bins))).tolist()
-            curves.append(Curve(label=label, x=x, y=shares, color=one.color))
-        left = [one.condition.title for one in conditions if one not in shown]
-        other = f" Not shown, because its numbers have another range: {', '.join(left)}." if left else ""
-        source = f" Grey: {_HUMANS}." if alike else ""
-        panel = Panel(
-            title="Numbers named in the first decision",
-            x_label="number",
-            y_label="share of the players, %",
-            curves=curves,
-            x_range=(low - 1, high + 1),
-            y_range=(0, None),
-        )
+        left = [one.condition.title for key, shown in groups.items() if key not in narrow for one in shown]
+        other = f" Not shown, because its numbers have too wide a range: {', '.join(left)}." if left else ""
+        people = any(alike for _, alike in narrow)
+        panels = [_distribution_panel(shown, span, alike) for (span, alike), shown in narrow.items()]
         return [
             Drawing(
                 name="kbc_distribution",
                 caption="Numbers of the first decision, all players of all episodes, as shares of the whole numbers, "
-                f"smoothed by a Gaussian kernel of bandwidth 1 as the published curve is.{source}{other}",
+                "smoothed by a Gaussian kernel of bandwidth 1"
+                f"{f' as the published curve is. Grey: {_HUMANS}.' if people else '.'}{other}",
                 alt="Line chart: how often each number was named in the first decision, one curve for each condition"
-                f"{', and a grey one for people' if alike else ''}.",
-                figure=draw_panels([[panel]], size=(5.6, 3.4)),
+                f"{', and a grey one for people' if people else ''}.",
+                figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(5.6, 3.4)),
             )
         ]
 
@@ -261,22 +234,62 @@ class KbcSection(ScenarioSection[Guesses]):
     def overview_panel(self, conditions: Sequence[PlayedCondition[Guesses]], temperature: float) -> Panel:
         """The variance by k, beside the published arm of that temperature."""
         curves = [_variance_curve(one) for one in conditions if shared_rounds(one)]
-        if temperature in _ARM_AT and any(as_published(one.condition) and one.talk for one in conditions):
-            curves.append(self._arm(_ARM_AT[temperature], PUBLISHED, "o"))
-        return Panel(title="", x_label="k", y_label="variance", curves=curves, y_range=(0, None))
+        if all(comparable(one.condition, self.published) for one in conditions):
+            arms = [arm for arm in self._arms_for(conditions) if arm.get("temperature") == temperature]
+            curves += [self._arm(arm, PUBLISHED, "o") for arm in arms]
+        steps = {_step_name(one) for one in conditions}
+        x_label = steps.pop() if len(steps) == 1 else "decision"
+        return Panel(title="", x_label=x_label, y_label="variance", curves=curves, y_range=(0, None))
 
-    def _arm(self, name: str, color: str, marker: str) -> Curve:
+    def _groups(self) -> Iterator[tuple[list[PlayedCondition[Guesses]], str, list[Mapping[str, Any]]]]:
+        """Conditions that can stand beside each other, what their decisions are called, and published arms for them."""
+        groups: dict[tuple[str, bool], list[PlayedCondition[Guesses]]] = {}
+        for one in self.conditions:
+            groups.setdefault((_step_name(one), comparable(one.condition, self.published)), []).append(one)
+        for (step, alike), shown in groups.items():
+            yield shown, step, self._arms_for(shown) if alike else []
+
+    def _arms_for(self, conditions: Sequence[PlayedCondition[Guesses]]) -> list[Mapping[str, Any]]:
+        """The published arms that were played as one of some conditions is, which are as published otherwise."""
+        return [arm for arm in self.published["arms"] if any(comparable(one.condition, arm) for one in conditions)]
+
+    def _table(
+        self, shown: Sequence[PlayedCondition[Guesses]], step: str, arms: Sequence[Mapping[str, Any]]
+    ) -> ReportTable:
+        published = self.published
+        ks = sorted({k for one in shown for e in one.episodes for k in e.rounds} | set(published["k"] if arms else ()))
+        left = f" {len(ks) - _MOST_DECISIONS} more decisions are not shown." if len(ks) > _MOST_DECISIONS else ""
+        ks = ks[:_MOST_DECISIONS]
+        rows = []
+        for one in with_unflagged(shown):
+            found = [[episode.variances.get(k) for episode in one.episodes] for k in ks]
+            cells = [interval_cell(bootstrap_mean(values), 0, of=len(one.seeds)) for values in found]
+            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+        for arm in arms:
+            known = dict(zip(published["k"], map(_published_cell, arm["mean"], arm["band"]), strict=True))
+            cells = [known.get(k, NOTHING) for k in ks]
+            below = f"published, {published['runs']} runs"
+            rows.append(TableRow(name=arm["title"], below=below, cells=cells, published=True))
+        return ReportTable(
+            title=f"Variance by {step}{'' if arms or not self._beside_others() else ', other contests'}",
+            head=["", *(f"{step} = {k}" if step == "k" else f"{step} {k}" for k in ks)],
+            rows=rows,
+            notes=[
+                f"Here: population variance, mean over episodes with 95 % bootstrap interval.{left}",
+                *([f"Published: the same contest. {published['source']}."] if arms else []),
+                *self.flag_notes(),
+            ],
+        )
+
+    def _beside_others(self) -> bool:
+        """Whether some contests stand beside published arms, so that the others need another title."""
+        return any(arms for _, _, arms in self._groups())
+
+    def _arm(self, arm: Mapping[str, Any], color: str, marker: str) -> Curve:
         """A published arm, dashed."""
         published = self.published
-        arm = next(arm for arm in published["arms"] if arm["arm"] == name)
         label = f"published: {arm['title']} ({published['runs']} runs)"
         return Curve(label=label, x=published["k"], y=arm["mean"], color=color, published=True, marker=marker)
-
-
-def as_published(condition: Condition) -> bool:
-    """Whether a condition's variances are on the published scale."""
-    settings = condition.settings
-    return (settings["low"], settings["high"], settings["session"]) == (0, 100, "nested")
 
 
 def shared_rounds(one: PlayedCondition[Guesses]) -> list[int]:
@@ -285,7 +298,7 @@ def shared_rounds(one: PlayedCondition[Guesses]) -> list[int]:
 
 
 def _published_cell(mean: float, band: Sequence[float] | None) -> Cell:
-    below = "" if band is None else f"{fixed(band[0], 0)}{DASH}{fixed(band[1], 0)}"
+    below = "" if band is None else f"{fixed(band[0], 0)} to {fixed(band[1], 0)}"
     return Cell(text=fixed(mean, 0), below=below)
 
 
@@ -293,6 +306,42 @@ def _variance_curve(one: PlayedCondition[Guesses], shift: float = 0.0) -> Curve:
     ks = shared_rounds(one)
     table = np.array([[episode.variances[k] for k in ks] for episode in one.episodes])
     return mean_curve(one.label, ks, table, one.color, marked=True, whiskers=True, shift=shift)
+
+
+def _distribution_panel(shown: Sequence[PlayedCondition[Guesses]], span: tuple[float, float], people: bool) -> Panel:
+    """The first numbers of some conditions; with those of people, if these were asked the same."""
+    low, high = span
+    bins = _bins(low, high)
+    x = (np.arange(bins) + low).tolist()
+    curves = []
+    if people:
+        human = (100 * nyt_density()).tolist()
+        label = "published: people (New York Times, 61,140 answers)"
+        curves.append(Curve(label=label, x=x, y=human, low=[0.0] * bins, high=human, color=FAINT))
+    for one in shown:
+        numbers = np.concatenate([episode.choices[0] for episode in one.episodes])
+        label = f"here, {one.who}: {one.title} ({len(numbers)} numbers)"
+        shares = (100 * smoothed(histogram(numbers - low, bins))).tolist()
+        curves.append(Curve(label=label, x=x, y=shares, color=one.color))
+    return Panel(
+        title="Numbers named in the first decision",
+        x_label="number",
+        y_label="share of the players, %",
+        curves=curves,
+        x_range=(low - 1, high + 1),
+        y_range=(0, None),
+    )
+
+
+def _bins(low: float, high: float) -> int:
+    return math.ceil(high - low) + 1
+
+
+def _target(one: PlayedCondition[Guesses]) -> str:
+    """What the target is made of the mean, in words."""
+    ratio, offset = (str(one.condition.settings[name]) for name in ("ratio", "offset"))
+    part = {"2/3": "two thirds of it", "1/2": "half of it", "1": "the mean itself"}.get(ratio, f"{ratio} of it")
+    return part if offset == "0" else f"{part} plus {offset}"
 
 
 def _span(one: PlayedCondition[Guesses]) -> tuple[float, float]:
@@ -330,7 +379,7 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int) -> Panel:
             y += [value] * count
     runs = len(one.episodes)
     return Panel(
-        title=f"{one.title}, {_step_name(one)} = {k}",
+        title=f"{one.cut_title(_NARROW)}, {_step_name(one)} = {k}",
         x_label="run",
         y_label="number",
         dots=[

@@ -198,7 +198,7 @@ class KBCSettings(ScenarioSettings):
 
     def turns_before(self, decision: int) -> int:
         """How many times everyone speaks before a decision, these counted from 0 in every session."""
-        if not self.talk:
+        if not self.talks_in(self.first_round + decision):
             return 0
         return min(decision, 1) if self.session == "nested" else self.talk_turns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -60,6 +61,20 @@ def cannot_write(path: Path, error: OSError) -> RunError:
         return RunError(f"{path}: cannot be written, the disk is full; free some space")
     why = error.strerror or str(error)
     return RunError(f"{path}: cannot be written ({why}); choose a folder you can write to with -o")
+
+
+def fingerprint(path: Path, size: int | None = None) -> str:
+    """A file's size in bytes and its SHA-256, as in `"12 9f86..."`; with `size`, of its first bytes alone.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    hashed, count = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20 if size is None else min(1 << 20, size - count)):
+            hashed.update(chunk)
+            count += len(chunk)
+    return f"{count} {hashed.hexdigest()}"
 
 
 def sweep(folder: Path) -> None:

@@ -1,9 +1,10 @@
 """A run is a folder: a manifest says what is run and how far it is, and a lock keeps a second writer out.
 
 `run.json`, the manifest, holds `format`, `kind`, `status`, `digest` (a hash of what is run), what describes the run,
-and `sessions`: one entry for each time somebody worked on it, with the versions of the libraries. Each kind of run
-derives from `RunFolder` and says what else its folder holds. Only the status `complete` says that everything is there;
-it is written last.
+`sessions`: one entry for each time somebody worked on it, with the versions of the libraries; `files`: size and SHA-256
+of what was written; and last `check`, a hash of all the rest, by which damage is told. Each kind of run derives from
+`RunFolder` and says what else its folder holds. Only the status `complete` says that everything is there; it is written
+last.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from typing_extensions import Self
 
 import llm_coop_envs
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import cannot_write, read_json, sweep, write_json
+from llm_coop_envs.storage.files import cannot_write, fingerprint, read_json, sweep, write_json
 from llm_coop_envs.storage.lock import FileLock
 
-FORMAT = 2
-MANIFEST = "run.json"
+FORMAT = 3
+MANIFEST, CHECK = "run.json", "check"
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 
 _LIBRARIES = (
@@ -37,15 +38,22 @@ _LIBRARIES = (
 )
 
 
+class DamagedManifest(RunError):
+    """The manifest of a run is not what was written."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunFolder:
     """A run as its folder tells it; each `kind` of run is a class of its own.
 
-    `begun_with` is what a user gives to begin or continue one, for errors; `manifest` the content of `run.json`.
+    `begun_with` is what a user gives to begin or continue one, `cure` what helps if the manifest is damaged, both for
+    errors; `growing` is a folder whose files only grow until the run is complete; `manifest` the content of `run.json`.
     """
 
     kind: ClassVar[str]
     begun_with: ClassVar[str] = "the settings and the seed"
+    cure: ClassVar[str] = "begin the run again in a new folder"
+    growing: ClassVar[str | None] = None
 
     folder: Path
     manifest: dict[str, Any]
@@ -55,27 +63,35 @@ class RunFolder:
         """Read a run's manifest.
 
         Raises:
-            RunError: there is no run of this kind in the folder, or it is damaged or of another format.
+            RunError: there is no run of this kind in the folder, or it is of another format.
+            DamagedManifest: it is damaged.
         """
         path = folder / MANIFEST
         if not path.is_file():
             raise RunError(f"{folder}: is no run folder (there is no {MANIFEST} in it); give the folder of a run")
-        again = "begin the run again in a new folder"
-        manifest = read_json(path, lambda why: f"{path}: cannot be read ({why}); {again}")
+        try:
+            manifest = read_json(path, lambda why: f"{path}: cannot be read ({why}); {cls.cure}")
+        except RunError as error:
+            raise error if isinstance(error.__cause__, OSError) else DamagedManifest(str(error)) from error
+        check = manifest.pop(CHECK, None)
+        if check is not None and check != digest_of(manifest):
+            raise DamagedManifest(f"{path}: is damaged (it is not what was written); {cls.cure}")
         if manifest.get("format") != FORMAT:
             raise RunError(
                 f"{path}: has format {manifest.get('format')!r}, this version of llm-coop-envs reads format {FORMAT}; "
-                f"use the version that wrote it, or {again}"
+                "use the version that wrote it, or begin the run again in a new folder"
             )
+        if check is None:
+            raise DamagedManifest(f"{path}: is damaged (KeyError({CHECK!r})); {cls.cure}")
         if manifest.get("kind") != cls.kind:
             found = manifest.get("kind")
             raise RunError(f"{folder}: holds a run of kind {found!r}, not {cls.kind!r}; give another folder")
         run = cls(folder=folder, manifest=manifest)
         try:
-            _ = str(manifest["digest"]), str(manifest["status"]), list(manifest["sessions"])
+            _ = str(manifest["digest"]), str(manifest["status"]), list(manifest["sessions"]), dict(manifest["files"])
             run._check()
         except (KeyError, TypeError, ValueError) as error:
-            raise RunError(f"{path}: is damaged ({error!r}); {again}") from error
+            raise RunError(f"{path}: is damaged ({error!r}); begin the run again in a new folder") from error
         return run
 
     @classmethod
@@ -101,8 +117,13 @@ class RunFolder:
             raise cannot_write(folder, error) from error
         if held:
             raise RunError(f"{folder}: is neither empty nor a run folder (it holds {held[0]}); choose another with -o")
+        return cls.new(folder, identity, **about)
+
+    @classmethod
+    def new(cls, folder: Path, identity: Mapping[str, Any], **about: Any) -> Self:
+        """Write the manifest of a run that is begun, whatever the folder holds; see `make`."""
         known = {"format": FORMAT, "kind": cls.kind, "status": RUNNING, "digest": digest_of(identity)}
-        run = cls(folder=folder, manifest={**known, **plain_json(identity), **about, "sessions": []})
+        run = cls(folder=folder, manifest={**known, **plain_json(identity), **about, "files": {}, "sessions": []})
         run.write()
         return run
 
@@ -126,7 +147,7 @@ class RunFolder:
             RunError: the results of the other would be others.
         """
         if self.manifest["digest"] != digest_of(identity):
-            how = _difference(self.manifest, plain_json(identity)) or "written by another version"
+            how = difference(self.manifest, plain_json(identity)) or "written by another version"
             raise RunError(
                 f"{self.folder}: holds {self.title} with other settings ({how}); choose another folder with -o, or "
                 f"continue it with {self.begun_with} that it was begun with"
@@ -138,8 +159,33 @@ class RunFolder:
         Raises:
             RunError: it cannot be written.
         """
-        write_json(self.folder / MANIFEST, {**self.manifest, **changes})
+        content = {**self.manifest, **changes}
+        write_json(self.folder / MANIFEST, {**content, CHECK: digest_of(content)})
         self.manifest.update(changes)
+
+    def recorded(self, *paths: Path) -> dict[str, str]:
+        """Files as the manifest records them under `files`: each one's path in the folder, size and SHA-256."""
+        return {self.file_name(path): fingerprint(path) for path in paths}
+
+    def file_name(self, path: Path) -> str:
+        """What the manifest calls a file of the folder."""
+        return path.relative_to(self.folder).as_posix()
+
+    def changed(self, under: str = "") -> list[str]:
+        """A sentence on each recorded file below a folder that is gone or not as it was written."""
+        files = {name: record for name, record in self.manifest["files"].items() if name.startswith(under)}
+        return [f"{self.folder / name}: {why}" for name, record in files.items() if (why := self._why(name, record))]
+
+    def _why(self, name: str, record: str) -> str:
+        """What is wrong with a recorded file; empty if nothing is."""
+        begun = self.growing is not None and name.startswith(self.growing) and not self.complete
+        try:
+            found = fingerprint(self.folder / name, int(record.split()[0]) if begun else None)
+        except OSError as error:
+            return f"was written, and cannot be read now ({error.strerror or error})"
+        sizes = record.split()[0], found.split()[0]
+        how = "its bytes are others" if sizes[0] == sizes[1] else f"it had {sizes[0]} bytes, now {sizes[1]}"
+        return "" if found == record else f"is not what this run wrote ({how})"
 
     def reload(self) -> None:
         """Take the manifest from disk again: others may have changed it.
@@ -169,11 +215,21 @@ class RunFolder:
         self.write(status=RUNNING, sessions=[*self.manifest["sessions"], session])
         return len(self.manifest["sessions"]) - 1
 
-    def end(self, number: int, status: str, record: Mapping[str, Any] | None = None, **changes: Any) -> None:
-        """Note the run's status after a session, what else is kept of that session, and changes of the manifest."""
+    def end(
+        self,
+        number: int,
+        status: str,
+        record: Mapping[str, Any] | None = None,
+        files: Mapping[str, str] | None = None,
+        **changes: Any,
+    ) -> None:
+        """Note the run's status after a session, what else is kept of that session, and changes of the manifest.
+
+        `files` are what the session wrote, as `recorded` gives them.
+        """
         sessions = list(self.manifest["sessions"])
         sessions[number] = {**sessions[number], **(record or {}), "ended": _now()}
-        self.write(status=status, sessions=sessions, **changes)
+        self.write(status=status, sessions=sessions, files={**self.manifest["files"], **(files or {})}, **changes)
 
     @contextlib.contextmanager
     def session(self, **record: Any) -> Iterator[dict[str, Any]]:
@@ -256,15 +312,18 @@ def plain_json(data: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _difference(there: Any, here: Any, where: str = "") -> str:
-    """The first place in which what is there differs from what is here, whose fields alone count."""
+def difference(there: Any, here: Any, where: str = "", *, every: bool = False) -> str:
+    """The first place in which what is there differs from what is here, in words; empty if there is none.
+
+    The fields of what is here alone count, with `every` those of what is there, too.
+    """
     if isinstance(there, dict) and isinstance(here, dict):
-        pairs = [(name, there.get(name), value) for name, value in here.items()]
+        pairs = [(name, there.get(name), here.get(name)) for name in ({**here, **there} if every else here)]
     elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
         pairs = [(str(k), *both) for k, both in enumerate(zip(there, here, strict=True))]
     else:
         return "" if there == here else f"{where} is {_short(there)} there and {_short(here)} here"
-    found = (_difference(old, new, f"{where}.{name}" if where else name) for name, old, new in pairs)
+    found = (difference(old, new, f"{where}.{name}" if where else name, every=every) for name, old, new in pairs)
     return next(filter(None, found), "")
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from pettingzoo.utils import BaseParallelWrapper
+from pettingzoo.utils import AECEnv, BaseParallelWrapper
+from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.env import ScenarioEnv
@@ -37,33 +39,46 @@ def numeric_rows(game: ArrayEnv) -> NDArray[np.float32]:
 
 
 class NumericView(BaseParallelWrapper[str, Any, Any]):
-    """Box observations, Discrete actions, constant numeric infos; no string is ever built.
+    """Box observations, Discrete or Box actions, constant numeric infos; no string is ever built.
 
     The observation holds the scenario's features (`feature_names`). Where an environment has more than one phase,
     `turn` and one column per phase (`phase_talk`, ...) follow. With talk on, the view says nothing: it sends no
-    message and hears none. The info is `{"action_mask": int8 array}`; off turn the mask leaves one choice.
+    message and hears none.
+
+    Listed choices are a Discrete action, and the info is `{"action_mask": int8 array}`; off turn the mask leaves one
+    choice. A number from a range (continuous prices, real numbers) is a Box action of shape (1,) and float32, from -1
+    for the lowest number to 1 for the highest; the info is empty.
 
     Args:
         env: the environment itself, not a wrapped one: this view talks to its array side.
         mask_in_obs: make observations `{"observation": Box, "action_mask": Box}` and infos empty, for libraries that
-            look for masks there.
+            look for masks there (MaskablePPO's buffers, PettingZoo's `TerminateIllegalWrapper`, RLlib's examples).
+        normalised: whether numbers from a range are shown as -1 to 1, as policy-gradient learners expect; else in the
+            scenario's own units, as float64.
 
     Raises:
-        SettingsError: the choices are continuous, or `env` is not one of this package's environments.
+        SettingsError: a mask is wanted of continuous choices, their range has no ends, or `env` is not one of this
+            package's environments.
     """
 
-    def __init__(self, env: ScenarioEnv, *, mask_in_obs: bool = False) -> None:
+    def __init__(self, env: ScenarioEnv, *, mask_in_obs: bool = False, normalised: bool = True) -> None:
         if not isinstance(env, ScenarioEnv):
             why = "NumericView goes directly around parallel_env(); put other wrappers around the view"
             raise SettingsError("env", type(env).__name__, why)
         space = env.choice_space
-        if not isinstance(space, spaces.Discrete):
-            why = "NumericView needs discrete choices; choose them in the settings (a price grid, whole numbers)"
-            raise SettingsError("env", env.metadata["name"], why)
+        self._range: tuple[float, float] | None = None
+        if isinstance(space, spaces.Box):
+            if mask_in_obs:
+                raise SettingsError("mask_in_obs", mask_in_obs, "continuous choices have no mask; leave it out")
+            if normalised:
+                if not space.is_bounded():
+                    raise SettingsError("normalised", normalised, "the numbers have no ends; say normalised=False")
+                self._range = float(space.low[0]), float(space.high[0])
+                space = spaces.Box(-1.0, 1.0, (1,), np.float32)
         super().__init__(env)
         self.mask_in_obs = mask_in_obs
         self._game = env
-        self._n_choices = int(space.n)
+        self._choice_space = space
         self.feature_names = numeric_names(env)
         width = len(env.feature_names)
         low, high = (np.broadcast_to(bound, (width,)) for bound in env.feature_bounds)
@@ -71,7 +86,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         self._low = np.concatenate([low, np.zeros(extra)]).astype(np.float32)
         self._high = np.concatenate([high, np.ones(extra)]).astype(np.float32)
         self._observation_spaces: dict[str, spaces.Space[Any]] = {}
-        self._action_spaces: dict[str, spaces.Discrete] = {}
+        self._action_spaces: dict[str, spaces.Discrete | spaces.Box] = {}
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """A Box, or a Dict of two Boxes with `mask_in_obs`; always the same object."""
@@ -79,18 +94,18 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         if space is None:
             self._game.action_space(agent)
             space = spaces.Box(self._low, self._high, dtype=np.float32)
-            if self.mask_in_obs:
-                mask = spaces.Box(0, 1, (self._n_choices,), np.int8)
+            if self.mask_in_obs and isinstance(self._choice_space, spaces.Discrete):
+                mask = spaces.Box(0, 1, (int(self._choice_space.n),), np.int8)
                 space = spaces.Dict({"observation": space, "action_mask": mask})
             self._observation_spaces[agent] = space
         return space
 
-    def action_space(self, agent: str) -> spaces.Discrete:
+    def action_space(self, agent: str) -> spaces.Discrete | spaces.Box:
         """The choices; always the same object."""
         space = self._action_spaces.get(agent)
         if space is None:
             self._game.action_space(agent)
-            space = self._action_spaces[agent] = spaces.Discrete(self._n_choices)
+            space = self._action_spaces[agent] = copy.deepcopy(self._choice_space)
         return space
 
     def reset(
@@ -101,9 +116,12 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         return self._views(self._game.possible_agents, None)
 
     def step(
-        self, actions: Mapping[str, int]
+        self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Numeric], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one step; `actions` holds a choice for every player on turn, else the scenario's fallback is played.
+        """Play one step.
+
+        Args:
+            actions: a choice for every player on turn; where there is none, the scenario's fallback is played.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -119,38 +137,63 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         present = game.live
         choices = self._read(actions, names)
         if not everyone:
-            values = np.full(game.n_players, -1, dtype=np.int64)
+            values = np.zeros(game.n_players, dtype=choices.dtype)
             values[present] = choices
             choices = values
         game.advance(choices)
         observations, infos = self._views(names, None if everyone else present)
         return observations, *game.outcomes(present), infos
 
-    def _read(self, actions: Mapping[str, int], names: list[str]) -> NDArray[np.int64]:
-        try:
-            given = np.array([actions[name] for name in names])
-        except (KeyError, TypeError, ValueError):
-            given = np.empty(0)
-        if given.dtype.kind in "iu" and given.ndim == 1 and len(actions) == len(names):
-            return given.astype(np.int64, copy=False)
+    def choice(self, action: Any) -> float | int:
+        """What the environment's own `step` takes for an action; no legal choice for what is none."""
+        choice = self._game.read_choice(action)
+        if self._range is None:
+            return choice
+        low, high = self._range
+        share = (choice + 1) / 2
+        return low * (1 - share) + high * share  # exactly the ends for -1 and 1
+
+    def aec(self) -> AECEnv[str, Any, Any]:
+        """The view agent by agent, in the form that PettingZoo's `TerminateIllegalWrapper` takes.
+
+        What `parallel_to_aec` makes looks the same, but that wrapper ends games in `unwrapped`, which would be the
+        parallel environment.
+        """
+        return _NumericAEC(self)
+
+    def _read(self, actions: Mapping[str, Any], names: list[str]) -> NDArray[Any]:
+        if isinstance(self._choice_space, spaces.Discrete):
+            try:
+                given = np.array([actions[name] for name in names])
+            except (KeyError, TypeError, ValueError):
+                given = np.empty(0)
+            if given.dtype.kind in "iu" and given.ndim == 1 and len(actions) == len(names):
+                return given.astype(np.int64, copy=False)
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to choice, not {type(actions).__name__}")
         for name in actions:
             self._game.action_space(name)
-        return np.array([self._game.read_choice(actions.get(name)) for name in names], dtype=np.int64)
+        return np.array([self.choice(actions.get(name)) for name in names])
 
     def _views(
         self, names: list[str], present: NDArray[np.intp] | None
     ) -> tuple[dict[str, Numeric], dict[str, dict[str, Any]]]:
         game = self._game
-        rows = numeric_rows(game)
-        masks = game.masks()
+        rows, masks = numeric_rows(game), game.masks()
+        if present is not None:
+            rows = rows[present]
         if masks is None:
-            raise AssertionError("the constructor made sure that choices are discrete")
+            return dict(zip(names, rows, strict=True)), {name: {} for name in names}
         # Fancy indexing copies; without it the masks' constant rows would be shared between steps.
-        rows, masks = (rows, masks.copy()) if present is None else (rows[present], masks[present])
+        masks = masks.copy() if present is None else masks[present]
         seen = zip(names, rows, masks, strict=True)
         if self.mask_in_obs:
             observations = {name: {"observation": row, "action_mask": mask} for name, row, mask in seen}
             return observations, {name: {} for name in names}
         return dict(zip(names, rows, strict=True)), {name: {"action_mask": mask} for name, _, mask in seen}
+
+
+class _NumericAEC(parallel_to_aec_wrapper[str, Any, Any]):
+    @property
+    def unwrapped(self) -> AECEnv[str, Any, Any]:
+        return self

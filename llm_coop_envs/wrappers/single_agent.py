@@ -9,10 +9,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
-from llm_coop_envs.errors import ResetNeeded, SettingsError
+from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.waiting import run_coroutine, run_through
+from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.wrappers.numeric import NumericView
 
 
@@ -26,13 +30,14 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         env: the environment itself, not a wrapped one.
         agent: the seat to leave free.
         others: a policy for each other seat, or one policy for all of them.
-        numeric: observe and act as in `NumericView` (Box and Discrete) instead of dictionaries with text.
+        numeric: observe and act as in `NumericView` (Box and Discrete or Box) instead of dictionaries with text.
+        **view: arguments of the `NumericView`: `mask_in_obs`, `normalised`.
 
     Raises:
         SettingsError: there is no such seat, or a seat is left without a policy.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"]}
+    metadata: dict[str, Any] = ScenarioEnv.metadata
 
     def __init__(
         self,
@@ -41,19 +46,23 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         others: Mapping[str, PolicyLike] | PolicyLike,
         *,
         numeric: bool = False,
+        **view: bool,
     ) -> None:
         if not isinstance(env, ScenarioEnv):
             raise SettingsError("env", type(env).__name__, "SingleAgentView goes directly around parallel_env()")
         if agent not in env.possible_agents:
             names = env.possible_agents
             raise SettingsError("agent", agent, f"is no seat; seats are {names[0]} to {names[-1]}")
+        if view and not numeric:
+            raise SettingsError(*next(iter(view.items())), "is of the numeric view; say numeric=True")
         self.env = env
+        self.metadata = env.metadata
         self.agent = agent
         self.render_mode = env.render_mode
         self._me = env.possible_agents.index(agent)
         rest = [name for name in env.possible_agents if name != agent]
         self._table = Seating(others if isinstance(others, Mapping) else dict.fromkeys(rest, others), rest)
-        self._numeric = NumericView(env) if numeric else None
+        self._numeric = NumericView(env, **view) if numeric else None
         face = env if self._numeric is None else self._numeric
         self.observation_space = face.observation_space(agent)
         self.action_space = face.action_space(agent)
@@ -68,7 +77,11 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             options: passed to the scenario.
         """
         super().reset(seed=seed)
-        self._views = self.env.reset(seed=seed, options=options)
+        if self._numeric is None:
+            self._views = self.env.reset(seed=seed, options=options)
+        else:
+            self._views = {}, {}
+            self.env.begin(seed, options)
         entropy = int(self.np_random.integers(2**63))
         self._table.begin(
             self.env.metadata["name"], self.env.settings, self.env.possible_agents, np.random.SeedSequence(entropy)
@@ -88,13 +101,25 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         """
         if self._views is None or self.agent not in self.env.agents:
             raise ResetNeeded("this player's episode is over or not begun; call reset() first")
-        submitted = {"choice": action, "message": ""} if self._numeric is not None else action
+        submitted = action if self._numeric is None else {"choice": self._numeric.choice(action), "message": ""}
         reward, terminated, truncated = self._one_step({self.agent: submitted})
         if not (terminated or truncated):
             more, terminated, truncated = self._play_others()
             reward += more
         observation, info = self._mine()
         return observation, reward, terminated, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which choices are legal now, as MaskablePPO of sb3-contrib asks for it.
+
+        Raises:
+            ActionError: choices are continuous and have no mask.
+        """
+        masks = self.env.masks()
+        if masks is None:
+            raise ActionError("these choices are continuous and have no mask; use an algorithm without masks")
+        mine: NDArray[np.bool_] = masks[self._me].astype(np.bool_)
+        return mine
 
     def render(self) -> Any:
         """The whole environment, as the render mode it was made with says."""
@@ -117,14 +142,27 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
     def _one_step(self, mine: dict[str, Any]) -> tuple[float, bool, bool]:
         if self._views is None:
             raise AssertionError("reset() has been called")
-        if self._loop is None:
-            # One loop for the view's lifetime: a model's client keeps its connections in it. It is closed with the
-            # view, or at the latest when the view is collected.
-            self._loop = asyncio.new_event_loop()
-            weakref.finalize(self, self._loop.close)
-        actions = self._loop.run_until_complete(self._table.act(*self._views))
-        observations, rewards, terminations, truncations, infos = self.env.step({**actions, **mine})
-        self._views = observations, infos
+        env, views = self.env, self._views
+        if self._numeric is not None:
+            # Nobody reads this player's text: none is built, nor for those who decide without one.
+            views = env.look(on_turn=True, slots_only=self._table.slots_only)
+        deciding = self._table.act(*views)
+        if not self._table.waits:
+            actions = run_through(deciding)
+        else:
+            if self._loop is None:
+                # One loop for the view's lifetime: a model's client keeps its connections in it. It is closed with the
+                # view, or at the latest when the view is collected.
+                self._loop = asyncio.new_event_loop()
+                weakref.finalize(self, self._loop.close)
+            actions = run_coroutine(deciding, self._loop)
+        present = env.live
+        if self._numeric is None:
+            observations, rewards, terminations, truncations, infos = env.step({**actions, **mine})
+            self._views = observations, infos
+        else:
+            env.submit({**actions, **mine})
+            rewards, terminations, truncations = env.outcomes(present)
         return rewards[self.agent], terminations[self.agent], truncations[self.agent]
 
     def _mine(self) -> tuple[Any, dict[str, Any]]:
@@ -135,3 +173,41 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             return observations[self.agent], infos[self.agent]
         observations, infos = self._views
         return observations[self.agent], infos[self.agent]
+
+
+def make_single_agent(
+    scenario: str,
+    *,
+    agent: str | None = None,
+    others: Mapping[str, PolicyLike] | PolicyLike | str | None = None,
+    numeric: bool = False,
+    mask_in_obs: bool = False,
+    normalised: bool = True,
+    **settings: Any,
+) -> SingleAgentView:
+    """What `gymnasium.make("llm_coop/SCENARIO-v0")` makes: the environment with one seat free.
+
+    Args:
+        scenario: its name.
+        agent: the free seat; the first by default.
+        others: a policy for each other seat, or one for all of them, or the name of a scripted policy; the scenario's
+            usual opponent by default.
+        numeric: see `SingleAgentView`.
+        mask_in_obs: see `NumericView`; for the numeric form only.
+        normalised: likewise.
+        **settings: what `parallel_env` takes.
+
+    Raises:
+        SettingsError: as `parallel_env` and `SingleAgentView` do, or there is no such scripted policy.
+    """
+    known = find_scenario(scenario)
+    env = known.environment(**settings)
+    if others is None or isinstance(others, str):
+        name = (others or known.opponent).removeprefix(f"{scenario}/")
+        if name not in known.policies:
+            raise SettingsError("others", others, f"is no scripted policy; {suggestion(name, known.policies)}")
+        seated: Mapping[str, PolicyLike] | PolicyLike = known.policies[name]()
+    else:
+        seated = others
+    view = {"mask_in_obs": mask_in_obs, "normalised": normalised} if numeric else {}
+    return SingleAgentView(env, agent or env.possible_agents[0], seated, numeric=numeric, **view)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pettingzoo.utils import BaseParallelWrapper
 
-from llm_coop_envs.core.env import MAX_TEXT_LENGTH, ScenarioEnv
+from llm_coop_envs.core.array_env import ILLEGAL_CHOICE, MISSING_ACTION
+from llm_coop_envs.core.channels import MESSAGE_CLEANED, MESSAGE_CUT
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.question import Options, Question, Words
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.errors import ActionError, SettingsError
 
+FLAGS = (MISSING_ACTION, ILLEGAL_CHOICE, MESSAGE_CUT, MESSAGE_CLEANED)
 _LONGEST_NUMBER = 32
 
 
@@ -23,6 +26,10 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
     the message itself, in an act phase nothing but the number asked for. A string that is not exactly one number is an
     illegal choice: the scenario's fallback is played and flagged in the info. (Understanding what language models
     send around a number is the work of an LLM policy, not of this view.)
+
+    The info is plain numbers under the same names in every step, which other libraries can keep in arrays: `round`,
+    `step`, `turn` (whether this player is asked), and one per flag, 1 where the player's last action was so:
+    `missing_action`, `illegal_choice`, `message_cut`, `message_cleaned`.
 
     Args:
         env: the environment itself, not a wrapped one.
@@ -38,22 +45,20 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
             )
         super().__init__(env)
         self._game = env
-        self._observation_spaces: dict[str, UnicodeText] = {}
         self._action_spaces: dict[str, UnicodeText] = {}
         self._questions: dict[str, Question | None] = {}
 
     def observation_space(self, agent: str) -> UnicodeText:
-        """Any text; always the same object."""
-        if agent not in self._observation_spaces:
-            self._game.action_space(agent)
-            self._observation_spaces[agent] = UnicodeText(MAX_TEXT_LENGTH)
-        return self._observation_spaces[agent]
+        """A text; always the same object."""
+        return cast("UnicodeText", self._game.observation_space(agent)["text"])
 
     def action_space(self, agent: str) -> UnicodeText:
         """Any text as long as a message or a number may be; always the same object."""
         if agent not in self._action_spaces:
             self._game.action_space(agent)
-            self._action_spaces[agent] = UnicodeText(max(_LONGEST_NUMBER, self._game.settings.message_length))
+            settings = self._game.settings
+            longest = max(_LONGEST_NUMBER, settings.message_length if settings.talk else 0)
+            self._action_spaces[agent] = UnicodeText(longest)
         return self._action_spaces[agent]
 
     def reset(
@@ -62,7 +67,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         """Start a new episode, see the environment's `reset`."""
         observations, infos = self._game.reset(seed=seed, options=options)
         self._remember(infos)
-        return _texts(observations), _without_masks(infos)
+        return _texts(observations), _numbers(infos)
 
     def _remember(self, infos: Mapping[str, Mapping[str, Any]]) -> None:
         self._questions = {name: info["slots"].question for name, info in infos.items()}
@@ -76,7 +81,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         dicts = {name: _action(self._questions.get(name), said) for name, said in actions.items()}
         observations, rewards, terminations, truncations, infos = self._game.step(dicts)
         self._remember(infos)
-        return _texts(observations), rewards, terminations, truncations, _without_masks(infos)
+        return _texts(observations), rewards, terminations, truncations, _numbers(infos)
 
 
 def _action(question: Question | None, said: object) -> dict[str, object]:
@@ -106,6 +111,9 @@ def _texts(observations: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return {name: observation["text"] for name, observation in observations.items()}
 
 
-def _without_masks(infos: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Infos without `action_mask`, which PettingZoo's tests would apply to the text space."""
-    return {name: {k: v for k, v in info.items() if k != "action_mask"} for name, info in infos.items()}
+def _numbers(infos: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    return {
+        name: {"round": info["round"], "step": info["step"], "turn": int(info["slots"].on_turn)}
+        | {flag: int(flag in info["flags"]) for flag in FLAGS}
+        for name, info in infos.items()
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from llm_coop_envs.core.question import ILLEGAL, Number, Options, Question, Words
+from llm_coop_envs.core.wording import six_digits
 from llm_coop_envs.policies.base import Action
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
@@ -24,7 +25,7 @@ def hint(question: Question) -> str:
         return f"your {question.name}"
     every = question.integer and len(question.listed) == question.high - question.low + 1
     listed = f"one of the {len(question.listed)} listed, " if question.listed and not every else ""
-    return f"your {question.name}, {listed}{question.low:.6g} to {question.high:.6g}"
+    return f"your {question.name}, {listed}{six_digits(question.low)} to {six_digits(question.high)}"
 
 
 def read_answer(question: Question, typed: str) -> Action:
@@ -56,8 +57,8 @@ def list_options(question: Options) -> list[str]:
 
 
 def _number(question: Number, typed: str) -> int | float:
-    low, high = f"{question.low:.6g}", f"{question.high:.6g}"
-    example = f"{question.listed[0][1] if question.listed else (question.low + question.high) / 2:.6g}"
+    low, high = six_digits(question.low), six_digits(question.high)
+    example = six_digits(question.listed[0][1] if question.listed else (question.low + question.high) / 2)
     text = typed.strip()
     if not text:
         raise Unusable(f"Nothing was typed; type a number such as {example}.")
@@ -70,7 +71,7 @@ def _number(question: Number, typed: str) -> int | float:
     if choice != ILLEGAL if question.discrete else inside:
         return choice
     if not inside:
-        raise Unusable(f"{value:.6g} is out of range; type a number from {low} to {high}.")
-    numbers = [f"{number:.6g}" for _, number in question.listed]
+        raise Unusable(f"{six_digits(value)} is out of range; type a number from {low} to {high}.")
+    numbers = [six_digits(number) for _, number in question.listed]
     known = ", ".join(numbers if len(numbers) <= _NAMED else [*numbers[: _NAMED - 1], "...", numbers[-1]])
     raise Unusable(f"There is no {question.name} {text[:40]}; type one of {known}.")

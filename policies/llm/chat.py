@@ -28,11 +28,12 @@ ErrorKind = Literal[
     "quota",
     "not_found",
     "bad_request",
+    "form",
     "content_filter",
     "context_too_long",
 ]
 
-RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply"})
+RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply", "form"})
 
 # Hashes of request settings, begun; with `seed` set anew for every request there could be any number of them.
 _known_settings: dict[tuple[Any, ...], Any] = {}
@@ -166,7 +167,8 @@ class Usage:
         completion_tokens: tokens of the answer, hidden reasoning included.
         reasoning_tokens: the hidden part.
         cached_tokens: tokens of the question that the provider had cached.
-        estimated: whether the provider sent no usage and these are our estimate (`tokens.estimate_tokens`).
+        estimated: whether these are our estimate, because the provider sent no usage (`tokens.estimate_tokens`), or
+            tokens or a cost that cannot be (then they are the most that there can be).
     """
 
     prompt_tokens: int
@@ -174,6 +176,9 @@ class Usage:
     reasoning_tokens: int = 0
     cached_tokens: int = 0
     estimated: bool = False
+
+
+UNREAD = Usage(0, 0)  # what is rejected unread is not billed
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +255,8 @@ class ChatError(LlmCoopError):
 
     Args:
         message: one sentence; never holds a key or a header.
-        kind: what failed; `RETRYABLE` holds the kinds after which a later attempt may succeed.
+        kind: what failed; `RETRYABLE` holds the kinds after which a later attempt may succeed. `"form"` says that the
+            endpoint does not take constrained answers in this form; the next attempt is made with another.
         status: the HTTP status, if there was one.
         retry_after: seconds the provider asked to wait.
         maybe_paid: whether the provider may have worked on the request, and bill it, although no answer arrived.

@@ -28,11 +28,14 @@ def loads(raw: bytes) -> Any:
     """Data from JSON.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: it is no JSON, or nested deeper than Python reads.
     """
     if orjson is not None:
         try:
             return orjson.loads(raw)
         except ValueError:
             pass  # orjson refuses the escape of a lone surrogate, which servers do send
-    return json.loads(raw)
+    try:
+        return json.loads(raw)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -19,6 +19,7 @@ class AnswerTotals:
         cost: US dollars of the answers whose price is known.
         unpriced: answers whose price is not known.
         models: answers by the model that the provider reports.
+        filtered: questions and answers that the provider's content filter rejected.
     """
 
     answers: int = 0
@@ -28,6 +29,7 @@ class AnswerTotals:
     cost: float = 0.0
     unpriced: int = 0
     models: Counter[str] = field(default_factory=Counter)
+    filtered: int = 0
 
     def add(self, reply: ChatReply) -> None:
         """Count an answer."""
@@ -37,6 +39,7 @@ class AnswerTotals:
         self.completion_tokens += usage.completion_tokens
         self.estimated += usage.estimated
         self.models[reply.model] += 1
+        self.filtered += reply.finish_reason == "content_filter"
         if reply.cost is None:
             self.unpriced += 1
         else:

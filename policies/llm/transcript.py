@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.policies.llm.chat import ChatReply, RequestKey
 from llm_coop_envs.policies.llm.journal import JournalError, journal_files, read_questions
 
-# Everything that a terminal acts on instead of showing it: control characters, directions, private characters.
-_ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -27,12 +24,13 @@ class Exchange:
     error: str = ""
 
 
-def read_episode(folder: Path, episode: str) -> list[Exchange]:
+def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> list[Exchange]:
     """An episode's questions and answers: step by step, in a step player by player, each player's own in order.
 
     Args:
         folder: the run's folder.
         episode: the episode's name, `"condition/seed"`.
+        gaps: gets a sentence on everything in the journal that cannot be read.
 
     Raises:
         JournalError: there is no journal, or the episode is not in it.
@@ -41,9 +39,9 @@ def read_episode(folder: Path, episode: str) -> list[Exchange]:
         raise JournalError(f"{folder}: holds no journal; give the folder of a run that asked a model")
     found: dict[RequestKey, Exchange] = {}
     names: set[str] = set()
-    for key, line in read_questions(folder):
+    for key, line in read_questions(folder, gaps):
         names.add(key.episode)
-        if key.episode == episode and key not in found:
+        if key.episode == episode and (key not in found or found[key].reply is None):
             found[key] = Exchange(
                 key=key,
                 messages=tuple((role, text) for role, text in line["request"]["messages"]),
@@ -56,19 +54,6 @@ def read_episode(folder: Path, episode: str) -> list[Exchange]:
         raise JournalError(f"{folder}: its journal has no episode '{episode}'; {suggestion(episode, sorted(names))}")
     order = {key: number for number, key in enumerate(found)}  # a player's own questions arrive in order
     return sorted(found.values(), key=lambda one: (one.key.step, _natural(one.key.agent), order[one.key]))
-
-
-def harmless(text: str) -> str:
-    """A text that only shows: what a terminal would act on is written as an escape."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        sign if sign in "\n\t" or unicodedata.category(sign) not in _ACTING else _escaped(ord(sign)) for sign in text
-    )
-
-
-def _escaped(code: int) -> str:
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _natural(name: str) -> tuple[Any, ...]:

@@ -96,7 +96,7 @@ def titled(axes: Axes, title: str, note: str) -> None:
             xycoords="axes fraction",
             xytext=(0, 4),
             textcoords="offset points",
-            fontsize=8.5,
+            fontsize=9.5,
             color=FAINT,
         )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0
-from llm_coop_envs.bertrand.after import PricePath, deviation_choice, deviations
+from llm_coop_envs.bertrand.after import Deviations, PricePath, deviation_choice, deviations
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.scripted import PricingPolicy
@@ -231,3 +231,12 @@ def test_targets_on_a_grid_are_its_points():
     assert chosen == {"nash": 1, "joint": 13, "lowest": 0, "highest": 14, 1.6: 4}
     earned = [env.market.profits([price, grid[12]])[0] for price in grid]
     assert deviation_choice(env, prices, 0, "best_reply") == int(np.argmax(earned))
+
+
+@pytest.mark.parametrize(("rounds", "lasting"), [(199, None), (200, 1)])
+def test_prices_stay_together_from_two_hundred_rounds_on(rounds, lasting):
+    game = branching(scripted.make("bertrand/grim_trigger"), played=rounds, collusion_window=0)
+    found = asyncio.run(Deviations(horizon=20, everywhere=False).measure(game))
+    assert found["lasting_from"] == lasting
+    # Whatever is measured says what it is.
+    assert {name for name, value in found.items() if not isinstance(value, str | list)} <= Deviations.about.keys()

@@ -257,7 +257,8 @@ def test_bad_indices_become_the_price_nearest_to_cost(given):
 
 
 def test_the_stand_in_on_a_grid_is_each_firms_own():
-    env = make(prices="grid", talk=False, record=True, cost=(1.4, 0.0), grid_margin=0.5)
+    with pytest.warns(UserWarning, match="firm_0 earns 0.00491 at the joint-profit prices and 0.04455 at the Nash"):
+        env = make(prices="grid", talk=False, record=True, cost=(1.4, 0.0), grid_margin=0.5)
     env.reset(seed=0)
     env.step({})
     grids = env.settings.grids

@@ -13,7 +13,7 @@ def test_the_price_paths_and_levels():
     assert published["runs"]["count"] == 5
     silent, talking = published["trajectories"]
     assert all("Wu et al. 2024" in path["source"] for path in (silent, talking))
-    assert (silent["talk"], talking["talk"]) == (False, True)
+    assert [path["comparable"]["settings"]["talk"] for path in (silent, talking)] == [False, True]
     assert [len(path["prices"]) for path in (silent, talking)] == [2, 1]
     assert dict(zip(silent["rounds"], zip(*silent["prices"], strict=True), strict=True))[340] == (8.10, 7.82)
     assert [series[-1] for series in silent["prices"]] == [7.05, 7.10]

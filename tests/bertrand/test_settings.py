@@ -13,6 +13,7 @@ build = BertrandSettings.build
 
 DEFAULTS = {
     "talk": True,
+    "talk_until": None,
     "talk_mode": "sequential",
     "message_length": 1000,
     "wording": "en-a",
@@ -64,6 +65,15 @@ FISH = {
     "collusion_window": 0,
     "talk": False,
 }
+LINEAR = {
+    **TEAM_UP,
+    "demand": "linear",
+    "quality": 14.0,
+    "beta": 0.00666666666666,
+    "d": 0.00333333333333,
+    "truncate_profit": True,
+    "statistics": "planning_rounds",
+}
 PRESETS = {
     None: {},
     "calvano": {
@@ -79,19 +89,13 @@ PRESETS = {
         "mu": 2.477706336831434,
         "scale": 2102.091125663222,
     },
-    "team_up_linear": {
-        **TEAM_UP,
-        "demand": "linear",
-        "quality": 14.0,
-        "beta": 0.00666666666666,
-        "d": 0.00333333333333,
-        "truncate_profit": True,
-        "statistics": "planning_rounds",
-    },
+    "team_up_linear": LINEAR,
+    "team_up_talk_stopped": {**LINEAR, "talk_until": 400, "collusion_window": 0, "rounds": 600},
     "fish": FISH,
     "fish_1": FISH,
     "fish_3_2": {**FISH, "price_unit": 3.2},
     "fish_10": {**FISH, "price_unit": 10.0},
+    "fish_monopoly": {**FISH, "firms": 1},
 }
 
 
@@ -214,8 +218,9 @@ def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
     ("given", "sentence"),
     [
         ({"firm": 2}, "did you mean 'firms'"),
-        ({"firms": 1}, "firms=1: must be between 2 and 1000"),
-        ({"firms": 1001}, "between 2 and 1000"),
+        ({"firms": 0}, "firms=0: must be between 1 and 1000"),
+        ({"firms": 1}, "talk=True: a single firm has nobody to talk to"),
+        ({"firms": 1001}, "between 1 and 1000"),
         ({"cost": -1.0}, "cost=-1.0: must not be negative"),
         ({"cost": float("nan")}, "cost=nan: must be a finite number"),
         ({"cost": True}, "must be a finite number"),
@@ -281,6 +286,7 @@ def test_impossible_settings_are_refused_in_a_sentence(given, sentence):
     "given",
     [
         {"firms": 1000},
+        {"firms": 1, "talk": False},
         {"cost": 0.0},
         {"demand": "linear", "d": 1.0},
         {"grid_points": 2, "prices": "grid"},

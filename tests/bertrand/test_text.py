@@ -26,7 +26,7 @@ def advance(env, number, phase, spoken=0, lines=()):
             text = next(said, "Good morning.") if env.round == number else ""
             actions = {env.possible_agents[i]: {"message": text} for i in env.on_turn.tolist()}
         else:
-            for i, price in enumerate(path_of_prices(env.round) + (6.0,) * (env.n_players - 2)):
+            for i, price in enumerate((path_of_prices(env.round) + (6.0,) * env.n_players)[: env.n_players]):
                 choice = (env.round * (i + 3)) % 15 if env.settings.prices == "grid" else price
                 actions[env.possible_agents[i]] = {"choice": choice}
         observations, *_ = env.step(actions)
@@ -52,6 +52,8 @@ SCENES = {
         (8, "talk", 2, LINES),
         "firm_2",
     ),
+    "alone": ({"preset": "fish_monopoly", "price_unit": 1e8}, (3, "act"), "firm_0"),
+    "after_the_talk": ({"preset": "team_up", **TALK, "talk_until": 3}, (4, "act"), "firm_0"),
     "plain_first_round": ({**TALK, "talk": False}, (1, "act"), "firm_0"),
 }
 

@@ -154,12 +154,13 @@ def test_the_talk_is_of_this_round_only():
         assert prompt.count("I think of 7.25.") == 6
 
 
-def test_the_forced_first_price_is_asked_for_like_any_other():
-    env = market(1, talk=False)
-    policy, chat = run(env, Canned(price=["9", "9"]))
-    assert [event["prices"] for event in env.events if event["type"] == "round"] == [[2, 2]]
+def test_the_forced_first_price_is_asked_for_and_named():
+    env = market(2, talk=False)
+    policy, chat = run(env, Canned(price=["9", "9", "9", "9"]))
+    assert [event["prices"] for event in env.events if event["type"] == "round"] == [[2, 2], [9, 9]]
     assert policy.counters.total().fallbacks == 0
-    assert "laid down" not in chat.prompts("price")[0][1]
+    told = ["have been laid down in advance; yours is 2." in prompt for _, prompt in chat.prompts("price")]
+    assert told == [True, True, False, False]
     assert "from 2 to 14" in chat.prompts("price")[0][1]
 
 
@@ -196,3 +197,20 @@ def test_prices_reach_the_environment(prices):
     [event] = [event for event in env.events if event["type"] == "round"]
     assert event["prices"] == pytest.approx(wanted, rel=1e-5)
     assert policy.counters.of("price").answered == 2
+
+
+def test_the_prompts_say_what_the_environments_text_says():
+    # Profits are cut, prices before round 1 are known, and the answer must fit its length.
+    _, chat = run(market(1), parameters={"default": {"max_tokens": 100}})
+    for call in ("talk", "price"):
+        for _, prompt in chat.prompts(call):
+            assert "cut to a whole number: the fraction is dropped" in prompt
+            assert prompt.endswith("There is room for about 50 words; what comes after them is cut off.")
+    _, chat = run(bertrand_v0.parallel_env(preset="calvano", rounds=2))
+    assert ["Prices before round 1: yours" in prompt for _, prompt in chat.prompts("price")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert not any("whole number" in prompt or "cut off" in prompt for _, prompt in chat.prompts("price"))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from configurations import CHANCE, CONFIGURATIONS
+from gymnasium.spaces.utils import flatten, flatten_space, unflatten
 from rollout import digest, plain, play, sampled, seed_actions
 
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError, SnapshotError
@@ -36,6 +37,33 @@ def check_views(env, agents, observations, infos):
             assert mask.sum() >= 1
             if not observations[agent]["turn"]:
                 assert mask.sum() == 1
+
+
+def test_no_text_is_longer_than_its_space_says(make):
+    env = make(message_length=300)
+    said = {"message": "\u2028" * 300, "choice": 1}  # escaped, each character is six
+    longest = 0
+    env.reset(seed=3)
+    while env.agents:
+        for agent, observation in env.look(on_turn=True)[0].items():
+            assert env.observation_space(agent).contains(observation)
+            longest = max(longest, len(observation["text"]))
+        env.submit(dict.fromkeys(env.agents, said))
+    most = env.observation_space(env.possible_agents[0])["text"].max_length
+    assert longest <= most <= 70_000 + (3000 * 5 * env.n_players if env.settings.talk else 0)
+
+
+def test_every_observation_can_be_flattened_and_sampled(make):
+    env = make()
+    observations, _ = env.reset(seed=3)
+    agent = env.agents[0]
+    space = env.observation_space(agent)
+    space.seed(0)
+    assert space.contains(space.sample())
+    text = observations[agent]["text"]
+    assert unflatten(space["text"], flatten(space["text"], text)) == text
+    flat = flatten(space, observations[agent])
+    assert flatten_space(space).contains(flat)
 
 
 @pytest.mark.parametrize("masked", [True, False])

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from configurations import CONFIGURATIONS
 from gymnasium import spaces
+from pettingzoo.utils import parallel_to_aec
 from rollout import digest
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from pettingzoo.test import parallel_api_test
+    from pettingzoo.test import api_test, parallel_api_test
     from pettingzoo.test.seed_test import parallel_seed_test
 
 from llm_coop_envs.policies.scripted import make as make_policy
@@ -52,6 +53,24 @@ def test_numeric_view(name, mask_in_obs):
         assert all(type(reward) is float for reward in rewards.values())
 
 
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("name", [name for name in sorted(CONFIGURATIONS) if name not in DISCRETE])
+@pytest.mark.filterwarnings("ignore:Agent's maximum and minimum:UserWarning")  # a feature may be a constant
+def test_numeric_view_of_continuous_choices(name, normalised):
+    def make():
+        return NumericView(build(name), normalised=normalised)
+
+    parallel_api_test(make(), num_cycles=40)
+    parallel_seed_test(make, num_cycles=40)
+    api_test(parallel_to_aec(make()), num_cycles=40)
+    view = make()
+    observations, _ = view.reset(seed=2)
+    while view.agents:
+        assert all(view.observation_space(agent).contains(observations[agent]) for agent in view.agents)
+        observations, *_ = view.step({agent: view.action_space(agent).sample() for agent in view.agents})
+        assert not view.unwrapped._flags
+
+
 @pytest.mark.parametrize("name", sorted(CONFIGURATIONS))
 def test_text_view(name):
     view = TextView(build(name))
@@ -66,7 +85,7 @@ def test_text_view(name):
 def test_single_agent_view(name):
     def episode(seed):
         env = build(name)
-        view = SingleAgentView(env, env.possible_agents[1], make_policy(RANDOM[env.metadata["name"]]))
+        view = SingleAgentView(env, env.possible_agents[-1], make_policy(RANDOM[env.metadata["name"]]))
         view.action_space.seed(3)
         observation, info = view.reset(seed=seed)
         seen, over = [digest(observation, info)], False

@@ -20,6 +20,14 @@ class Short(Policy):
         return []
 
 
+class Slow(Chooser):
+    """Thinks before it chooses."""
+
+    async def act(self, requests):
+        await asyncio.sleep(0.001)
+        return await super().act(requests)
+
+
 def test_an_episode_is_played_to_its_end_and_repeats():
     env = ToyEnv(record=True)
     totals = play(env, Chooser(), seed=3)
@@ -70,3 +78,21 @@ def test_steps_can_be_watched():
     env = ToyEnv(talk=False, rounds=4)
     play(env, Chooser(), seed=0, on_step=lambda e: seen.append(e.round))
     assert seen == [1, 2, 3, 4, 4]
+
+
+@pytest.mark.parametrize("policies", [(Chooser, Chooser), (Slow, Slow), (Chooser, Slow)])
+def test_episodes_are_played_where_an_event_loop_runs_already(policies):
+    def play_one():
+        one, two = (policy() for policy in policies)
+        return play(ToyEnv(), {"player_0": one, "player_1": two, "player_2": one}, seed=3)
+
+    async def notebook():
+        return play_one()
+
+    assert asyncio.run(notebook()) == play_one()
+
+
+def test_rules_are_played_without_an_event_loop(monkeypatch):
+    monkeypatch.setattr(asyncio, "new_event_loop", lambda: pytest.fail("an event loop was made"))
+    play(ToyEnv(), {"player_0": Chooser(), "player_1": Chooser(), "player_2": Chooser()}, seed=3)
+    assert (Policy.waits, ScriptedPolicy.waits, Chooser.waits, Slow.waits) == (True, False, False, True)

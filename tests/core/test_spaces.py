@@ -2,10 +2,13 @@ import copy
 import pickle
 import string
 
+import gymnasium
+import numpy as np
+from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_coop_envs.core.spaces import SAMPLE_CHARACTERS, UnicodeText
+from llm_coop_envs.core.spaces import LONGEST_SAMPLE, SAMPLE_CHARACTERS, UnicodeText
 
 
 @given(st.text())
@@ -35,3 +38,29 @@ def test_copies_are_equal():
     assert pickle.loads(pickle.dumps(space)) == space == copy.deepcopy(space)
     assert space != UnicodeText(8)
     assert repr(space) == "UnicodeText(9)"
+
+
+@given(st.text(max_size=40))
+def test_flattened_and_back(text):
+    space = UnicodeText(40)
+    flat = flatten(space, text)
+    assert flatten_space(space).contains(flat)
+    assert flat.shape == (flatdim(space),) == (40,)
+    assert flat[: len(text)].tolist() == [ord(one) for one in text]
+    assert unflatten(space, flat) == text
+
+
+def test_inside_other_spaces_it_is_flattened_too():
+    space = gymnasium.spaces.Dict({"text": UnicodeText(5), "turn": gymnasium.spaces.Discrete(2)})
+    flat = flatten(space, {"text": "a_\u00fc", "turn": 1})
+    assert flat.tolist() == [97, 95, 252, 0x110000, 0x110000, 0, 1]
+    assert flatten_space(space).contains(flat)
+
+
+def test_samples_are_short_however_long_texts_may_be():
+    space = UnicodeText(10**9, seed=0)
+    assert max(len(space.sample()) for _ in range(50)) <= LONGEST_SAMPLE
+    assert len(space.sample(mask=(3, None))) == 3
+    letters = np.array([one == "x" for one in space.character_list], dtype=np.int8)
+    assert set(space.sample(mask=(None, letters))) == {"x"}
+    assert space.sample(probability=(2, letters.astype(np.float64))) == "xx"

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import ToyEnv
 
-from llm_coop_envs.core.wording import Wording, lines, load_wording, quoted
+from llm_coop_envs.core.wording import Wording, lines, load_wording, quoted, six_digits
 from llm_coop_envs.errors import WordingError
 
 
@@ -96,7 +96,7 @@ def test_messages_are_never_templates(tmp_path):
 
 def test_lines_puts_rows_into_words():
     rows = ((1, 2.5, (3.0, 0.123456789)), (2, -0.0, (4.0, 1e9)))
-    assert lines(rows, "%d: %.6g | %.6g | %.6g") == "1: 2.5 | 3 | 0.123457\n2: 0 | 4 | 1e+09"
+    assert lines(rows, "%d: %.6g | %.6g | %.6g") == "1: 2.5 | 3 | 0.123457\n2: 0 | 4 | 1000000000"
     assert lines((), "%d") == ""
 
 
@@ -107,3 +107,17 @@ def test_lines_knows_one_zero_whichever_it_saw_first():
 def test_lines_is_a_filter(tmp_path):
     (tmp_path / "observation.jinja").write_text('{{ rows | lines("%d = %.3g") }}')
     assert Wording(tmp_path, ["rows"]).render({"rows": ((0, 1.5), (1, 2.0))}) == "0 = 1.5\n1 = 2"
+
+
+@given(st.one_of(st.floats(-1e15, 1e15), st.integers(-(10**15), 10**15).map(float)))
+def test_large_numbers_are_written_out(value):
+    shown = lines([(value, (value,))], "%.6g | %.6g")
+    assert "e+" not in shown
+    assert [float(part) for part in shown.split(" | ")] == [float(f"{value + 0.0:.6g}")] * 2
+    assert six_digits(value) == six_digits(float(six_digits(value)))
+    assert "e+" not in six_digits(value)
+
+
+def test_numbers_of_a_million_and_more():
+    assert lines([(1, 12345678.9, -1e7, 999999.4)], "%d: %.6g | %.6g | %.6g") == "1: 12345700 | -10000000 | 999999"
+    assert six_digits(1234567) == "1234570"

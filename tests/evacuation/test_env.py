@@ -3,9 +3,11 @@ import json
 import numpy as np
 import pytest
 from episodes import DOOR, corridor, play_on, rounds
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.evacuation.scripted import NearestExit
+from llm_coop_envs.evacuation.scripted import NearestExit, RandomLegal
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
 
@@ -63,7 +65,7 @@ def test_who_reaches_the_exit_in_the_last_round_still_counts(more, numbers, out)
 
 def test_the_authors_51st_step_counts_for_nothing():
     # Three steps to the exit: reached in the extra round only.
-    env, totals, _ = corridor([(5, 4)], rounds=2, extra_round=True, reward_out=10.0)
+    env, totals, _ = corridor([(5, 4)], rounds=2, extra_round=True, reward_out=10.0, reward_lost=0)
     assert rounds(env)[-1]["positions"] == [[8, 4]]
     assert sum(len(event["escaped"]) for event in rounds(env)) == 0
     assert totals == {"evacuee_0": -3.0}
@@ -240,3 +242,57 @@ def test_the_picture():
     assert lines[10] == "inside 1; out: door 0"
     play_on(env)
     assert env.render().split("\n")[-1] == "inside 0; out: door 1"
+
+
+@given(
+    rounds_=st.integers(2, 6),
+    inside=st.sampled_from([-2.0, -1.0, 0.0, 0.5]),
+    far=st.integers(1, 5),
+    lag=st.booleans(),
+    out=st.sampled_from([0.0, 3.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_leaving_is_better_than_staying_by_default(rounds_, inside, far, lag, out):
+    # One person walks straight to the exit; another one, walled in by nobody, never moves.
+    more = {"rounds": rounds_, "reward_inside": inside, "reward_out": out, "removal_lag": lag}
+    env = parallel_env(**{**DOOR, "people": 2, **more})
+    env.reset(seed=0, options={"positions": [(8 - far, 4), (1, 1)]})
+    totals = np.zeros(2)
+    while env.agents:
+        actions = {"evacuee_0": {"choice": 2 if env.phase == "move" else 0}}
+        if env.phase == "exit":
+            actions["evacuee_1"] = {"choice": 0}
+        _, rewards, *_ = env.step(actions)
+        totals += [rewards.get(f"evacuee_{i}", 0.0) for i in range(2)]
+    left = far <= rounds_
+    assert left == any(event["escaped"] for event in rounds(env))
+    spent = inside * rounds_
+    assert totals[1] == spent + rounds_ * min(inside, -1.0)
+    assert not left or totals[0] > totals[1]
+    # Once nothing is said of it, staying and leaving in the last round were the same.
+    assert parallel_env(**{**DOOR, "people": 2, **more, "reward_lost": 0}).settings.lost == 0
+
+
+@given(crowds_seed=st.integers(0, 10_000), engine=st.sampled_from(["sequential", "simultaneous"]), walks=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_without_diagonals_nobody_steps_diagonally(crowds_seed, engine, walks):
+    env = parallel_env(
+        rows=9, cols=9, people=20, desks=[[3, 3], [5, 6]], diagonals=False, engine=engine, talk=False, record=True,
+        control="exit" if walks else "move", rounds=12,
+    )  # fmt: skip
+    play(env, RandomLegal() if crowds_seed % 2 else NearestExit(), seed=crowds_seed)
+    assert not [event for event in env.events if event.get("flags")]
+    before = env.events[0]["positions"]
+    for event in rounds(env):
+        for here, there in zip(before, event["positions"], strict=True):
+            assert there is None or abs(here[0] - there[0]) + abs(here[1] - there[1]) <= 1
+        before = event["positions"]
+
+
+def test_without_diagonals_four_moves_and_staying_are_offered():
+    env = parallel_env(**{**DOOR, "people": 1, "diagonals": False})
+    env.reset(seed=0, options={"positions": [(4, 4)]})
+    env.step({"evacuee_0": {"choice": 0}})
+    info = env.look()[1]["evacuee_0"]
+    assert [option.name for option in info["slots"].options] == ["right", "down", "left", "up", "stay"]
+    assert info["action_mask"]["choice"].tolist() == [0, 1, 1, 1, 1, 1, 0, 0, 0, 0]

@@ -2,6 +2,8 @@ import itertools
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from llm_coop_envs.evacuation.metrics import MEASURES, balance, episode_metrics, listeners, round_rows, rounds_of
 from llm_coop_envs.evacuation.scripted import NearestExit, SharingReports
@@ -70,12 +72,14 @@ def test_an_episode_worked_out_by_hand():
         "escaped": 2,
         "disabled": 0,
         "left_inside": 1,
+        "never_left": 1,
         "escaped_round_5": 1,
         "escaped_round_10": 2,
         **{f"escaped_round_{number}": None for number in range(15, 51, 5)},
         "escaped_bottom": 1,
         "escaped_left": 1,
-        "balance": pytest.approx(1.0),
+        # One person by two cells, one by one.
+        "balance": pytest.approx((1 / 3 * math.log(3) + 2 / 3 * math.log(3 / 2)) / math.log(2)),
         "mean_round": 4.0,
         "last_round": 6,
         # Person 1 stands still in round 3, person 2 in rounds 1, 2 and 5.
@@ -123,15 +127,37 @@ def test_later_speakers_count_as_heard_only_where_they_are():
 def test_the_disabled_are_neither_out_nor_inside():
     last = round_event(1, [], [[7, 4], None, [1, 1]], disabled=[1])
     found = episode_metrics([START, last])
-    assert (found["disabled"], found["escaped"], found["left_inside"]) == (1, 0, 2)
+    assert (found["disabled"], found["escaped"], found["left_inside"], found["never_left"]) == (1, 0, 2, 3)
 
 
 def test_balance():
-    assert balance([5, 5, 5]) == pytest.approx(1.0)
-    assert balance([9, 0, 0]) == 0.0
-    assert balance([1, 1, 0]) == pytest.approx(math.log(2) / math.log(3))
-    assert balance([0, 0]) is None
-    assert balance([7]) is None
+    assert balance([5, 5, 5], [1, 1, 1]) == pytest.approx(1.0)
+    assert balance([9, 0, 0], [3, 3, 1]) == 0.0
+    assert balance([1, 1, 0], [2, 2, 5]) == pytest.approx(math.log(2) / math.log(3))
+    assert balance([0, 0], [1, 1]) is None
+    assert balance([7], [2]) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 9)), min_size=2, max_size=5), st.integers(1, 50))
+def test_balance_is_one_where_exits_are_used_as_they_are_wide(exits, each):
+    counts, widths = zip(*exits, strict=True)
+    found = balance(counts, widths)
+    assert found is None or 0 <= found <= 1 + 1e-12
+    assert balance([each * width for width in widths], widths) == pytest.approx(1)
+    # 3, 3 and 1 cells: alike is not even there, and what counts is the shares.
+    assert balance([30, 30, 30], [3, 3, 1]) < 0.95
+    if found is not None:
+        assert balance([each * count for count in counts], widths) == pytest.approx(found)
+
+
+def test_the_fewest_steps_without_diagonal_ones():
+    # To (8, 4): 4 + 3 steps without diagonal ones, 4 with them.
+    places = ([[4, 1], [3, 4], [1, 1]], [None, [3, 4], [1, 1]])
+    told = [round_event(1, [], places[0]), round_event(2, [[0, 0]], places[1])]
+    for diagonals, fewest in ((True, 4), (False, 7)):
+        start = {**START, "positions": places[0], "settings": {**START["settings"], "diagonals": diagonals}}
+        # The record knows of one step only: the one onto the exit.
+        assert episode_metrics([start, *told])["detour"] == pytest.approx(1 / fewest)
 
 
 def test_an_episode_without_a_round_or_an_escape():

@@ -11,13 +11,14 @@ def test_the_evacuation_table():
         "communication": [9.8, 31.6, 48.8, 67.2, 80.6, 92.2, 97.2, 98.8, 99.8, 100.0],
         "communication_selfish": [9.4, 31.2, 48.2, 64.4, 77.0, 87.4, 95.0, 98.0, 99.0, 99.0],
     }
-    assert (TABLE["people"], TABLE["runs"], TABLE["rounds"]) == (100, 5, list(range(5, 51, 5)))
+    assert (TABLE["runs"], TABLE["rounds"]) == (5, list(range(5, 51, 5)))
     assert "Wu et al. 2024, Table 2" in TABLE["source"]
-    assert all(row["talk"] == row["arm"].startswith("communication") for row in TABLE["rows"])
+    for row in TABLE["rows"]:
+        assert row["comparable"]["settings"]["talk"] == row["arm"].startswith("communication")
 
 
 def escaped(step):
-    return RUN["people"] - RUN["in_room"][step]
+    return 100 - RUN["in_room"][step]
 
 
 def reached(step):
@@ -25,7 +26,8 @@ def reached(step):
 
 
 def test_the_published_evacuation_run():
-    assert (RUN["seed"], RUN["talk"], RUN["people"]) == (4, True, 100)
+    assert (RUN["seed"], RUN["comparable"]["preset"]) == (4, "team_up")
+    assert "talk" not in RUN["comparable"]["except"]
     assert [escaped(min(r, 47)) for r in range(5, 51, 5)] == [9, 31, 45, 60, 74, 89, 98, 99, 99, 100]
     assert reached(-1) == [37, 29, 34]
 

@@ -11,6 +11,7 @@ def test_the_defaults_are_the_published_ones():
     assert made == EvacuationSettings.build("team_up")
     expected = {
         "talk": True,
+        "talk_until": None,
         "talk_mode": "sequential",
         "people": 100,
         "rows": 33,
@@ -19,6 +20,7 @@ def test_the_defaults_are_the_published_ones():
         "exits": None,
         "desks": "none",
         "start": "random",
+        "diagonals": True,
         "engine": "sequential",
         "control": "move",
         "rounds": 50,
@@ -35,9 +37,10 @@ def test_the_defaults_are_the_published_ones():
         "persona_swap": True,
         "option_order": "fixed",
         "injury": "inert",
+        "disabled_block": False,
         "reward_inside": -1.0,
         "reward_out": 0.0,
-        "reward_lost": 0.0,
+        "reward_lost": None,
         "message_length": 1000,
         "wording": "en-a",
     }
@@ -54,6 +57,7 @@ def test_presets():
     assert (build("desks").desks, build("desks").people, len(build("desks").desk_list)) == ("published", 100, 264)
     seated = build("desks_seated")
     assert (seated.start, seated.people, seated.desks) == ("below_desks", 264, "published")
+    assert build("no_diagonals").diagonals is False
     assert build("crowd_400").people == 400
     small = build("small")
     assert (small.rows, small.cols, small.people) == (11, 11, 47)
@@ -66,6 +70,7 @@ def test_presets():
         "selfish",
         "desks",
         "desks_seated",
+        "no_diagonals",
         "crowd_400",
         "small",
         "single",
@@ -132,6 +137,12 @@ BAD = [
     ({"removal_lag": 1}, "removal_lag", "true or false"),
     ({"persona_swap": None}, "persona_swap", "true or false"),
     ({"reward_out": float("nan")}, "reward_out", "finite"),
+    ({"reward_lost": "none"}, "reward_lost", "finite"),
+    ({"disabled_block": True}, "disabled_block", "set injury='active'"),
+    ({"diagonals": False, "exits": [["a", 0, 0]]}, "exits", "is a corner"),
+    ({"diagonals": False, "desks": [[1, 2], [2, 1]]}, "desks", "1 cells have no way to an exit"),
+    ({"talk_until": 0}, "talk_until", "1 or more"),
+    ({"talk_until": 2.5}, "talk_until", "whole number"),
 ]
 
 

@@ -122,7 +122,8 @@ def test_active_injury_knocks_people_over_who_then_do_nothing():
         before = event["positions"]
 
 
-def test_active_injury_disables_who_is_knocked_over_too_often():
+def packed_room(**more):
+    """25 people in a full room, all standing still, and the one whom the others knock over until it is disabled."""
     # The weakest person of the most fragile group stands among the strongest, and nobody moves.
     held = ancestor_attributes(25)
     strongest = np.argsort(-held.level, kind="stable").tolist()
@@ -132,9 +133,14 @@ def test_active_injury_disables_who_is_knocked_over_too_often():
     rest = [(r, c) for r in range(1, 6) for c in range(1, 6) if (r, c) not in ring and (r, c) != (3, 3)]
     where = dict(zip(strongest, [*ring, *rest], strict=True)) | {weak: (3, 3)}
     env = parallel_env(
-        rows=7, cols=7, people=25, exit_widths=(1, 0, 0), injury="active", record=True, talk=False, reward_lost=-100.0
+        rows=7, cols=7, people=25, exit_widths=(1, 0, 0), injury="active", record=True, talk=False, **more
     )
     env.reset(seed=0, options={"positions": [where[i] for i in range(25)]})
+    return env, weak
+
+
+def test_active_injury_disables_who_is_knocked_over_too_often():
+    env, weak = packed_room(reward_lost=-100.0)
     total = 0.0
     while env.agents:
         _, rewards, _, _, _ = env.step({})
@@ -146,6 +152,32 @@ def test_active_injury_disables_who_is_knocked_over_too_often():
     assert told[22]["positions"][weak] is None
     # 25 people for 22 rounds, 24 for the other 28; then all are lost.
     assert total == -(25 * 22 + 24 * 28) - 100.0 * 25
+
+
+def wander(env, seed):
+    """Everybody takes any legal answer until the end."""
+    rng = np.random.default_rng(seed)
+    while not env.over:
+        env.advance((env.masks() * (1 + rng.random(env.masks().shape))).argmax(axis=1))
+    return env.events
+
+
+@pytest.mark.parametrize("engine", ["sequential", "simultaneous"])
+@pytest.mark.parametrize("block", [True, False])
+def test_disabled_people_block_their_cell_if_that_is_set(engine, block):
+    env, weak = packed_room(disabled_block=block, engine=engine)
+    while weak not in np.flatnonzero(~env.alive):
+        env.step({})
+    assert env.round == 23
+    twin = parallel_env(**env.settings.to_json(), record=True)
+    twin.set_state(env.get_state())
+    told = [event for event in wander(env, 0) if event["type"] == "round"][22:]
+    assert [event for event in wander(twin, 0) if event["type"] == "round"] == told
+    stood = [tuple(cell) for event in told for cell in event["positions"] if cell]
+    assert ((3, 3) in stood) != block
+    for event in told:
+        cells = [tuple(cell) for cell in event["positions"] if cell]
+        assert len(set(cells)) == len(cells)
 
 
 @pytest.mark.parametrize("injury", ["off", "inert"])

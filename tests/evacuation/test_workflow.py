@@ -170,3 +170,18 @@ def test_the_own_persona_follows_the_environments():
     words = load_pack("en-a").prompts("evacuation").personas["agreeable"].text("exit")
     assert all(f" {words}\n" in prompt for _, prompt in chat.prompts("exit"))
     assert not any(words in prompt for _, prompt in chat.prompts("move"))
+
+
+def test_the_prompts_say_who_is_counted():
+    for counted in (True, False):
+        env = evacuation_v0.parallel_env(
+            rows=11, cols=11, people=6, rounds=2, desks=[[5, 5]], crowd_count="visible",
+            count_self=counted, count_desks=counted,
+        )  # fmt: skip
+        _, chat = run(env)
+        for call in ("talk", "evaluate"):
+            for _, prompt in chat.prompts(call):
+                said = "People were counted when this round began"
+                more = ", yourself included; towards the exits, desks count as people." if counted else "."
+                assert said + more in prompt
+        assert all(("on all sides together, yourself included." in p) == counted for _, p in chat.prompts("panic"))

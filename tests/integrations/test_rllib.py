@@ -3,6 +3,7 @@
 `pip install 'llm-coop-envs[ray]' torch`, then `pytest -m rllib tests/integrations`.
 """
 
+import numpy as np
 import pytest
 from configurations import SMALL_ROOM
 
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.rllib, pytest.mark.slow, pytest.mark.filterwarnings("d
 MADE = {
     "kbc": lambda: kbc_v0.parallel_env(players=4),
     "bertrand": lambda: bertrand_v0.parallel_env(preset="calvano", rounds=20),
+    "bertrand-continuous": lambda: bertrand_v0.parallel_env(rounds=8),
     "evacuation": lambda: evacuation_v0.parallel_env(**{**SMALL_ROOM, "control": "exit", "talk": False}),
     "evacuation-move": lambda: evacuation_v0.parallel_env(**SMALL_ROOM, rounds=10),
 }
@@ -42,7 +44,7 @@ def test_stepping(name):
     assert set(observations) == set(expected)
     over = False
     while not over:
-        choices = dict.fromkeys(observations, 0)
+        choices = dict.fromkeys(observations, np.zeros(view.action_space(view.agents[0]).shape, dtype=int))
         observations, rewards, terminated, truncated, _ = env.step(choices)
         again, rewards_again, *_ = view.step(choices)
         assert rewards == rewards_again

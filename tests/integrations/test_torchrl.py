@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.torchrl, pytest.mark.slow, pytest.mark.filterwarnings(
 MADE = {
     "kbc": lambda: kbc_v0.parallel_env(players=4),
     "bertrand": lambda: bertrand_v0.parallel_env(preset="calvano", rounds=20),
+    "bertrand-continuous": lambda: bertrand_v0.parallel_env(rounds=8),
     "evacuation": lambda: evacuation_v0.parallel_env(**{**SMALL_ROOM, "control": "exit", "talk": False}),
     "evacuation-move": lambda: evacuation_v0.parallel_env(**SMALL_ROOM, rounds=10),
 }

@@ -2,7 +2,9 @@ import pytest
 from llm_chats import Canned, Recorder, run
 
 from llm_coop_envs import kbc_v0
+from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.workflow import reason_of
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 
 
 def numbers(env):
@@ -110,3 +112,45 @@ def test_repeated_sessions_show_what_was_announced():
     assert "Round 2: " in prompts[-1][1]
     assert {request.temperature for _, request, _ in chat.log} == {1.0}
     assert isinstance(chat, Recorder)
+
+
+def test_plan_and_number_may_be_two_calls():
+    chat = Canned(plan=[f"Plan {k} is mine alone." for k in range(6)], choose=["31", "32", "33", "34", "35", "36"])
+    env = kbc_v0.parallel_env(players=3, exchanges=1, record=True)
+    policy, _ = run(env, chat, separate_plan=True, personas="uncooperative")
+    assert numbers(env) == [[31, 32, 33], [34, 35, 36]]
+    order = [(key.agent, key.call) for key, _, _ in chat.log if key.call != "talk"]
+    assert sorted(order[:6]) == [(f"player_{i}", call) for i in range(3) for call in ("choose", "plan")]
+    # Each is shown its own plan of this decision, and nobody else's; both calls carry the persona of the decision.
+    for k, (_, prompt) in enumerate(chat.prompts("choose")):
+        assert [f"Plan {j} is" in prompt for j in range(6)] == [j == k for j in range(6)]
+        assert f'Your plan: "Plan {k} is mine alone."' in prompt
+        assert prompt.endswith("Answer with the number only.")
+    for call in ("plan", "choose"):
+        assert all("You dislike joining in" in prompt for _, prompt in chat.prompts(call))
+    assert not any("mine alone" in prompt for _, prompt in (*chat.prompts("plan"), *chat.prompts("talk")))
+    assert policy.counters.total().fallbacks == 0
+
+
+def test_an_own_plan_is_the_reason_that_is_remembered():
+    chat = Canned(plan=[f"Plan {k} is mine alone." for k in range(4)], choose=["30"] * 4)
+    run(kbc_v0.parallel_env(players=2, exchanges=1), chat, separate_plan=True, own_reasons=1)
+    last = chat.prompts("plan")[-2:]
+    assert ['- "Plan 0 is mine alone."' in last[0][1], '- "Plan 1 is mine alone."' in last[1][1]] == [True, True]
+
+
+def test_a_plan_that_is_not_given_leaves_a_question_for_the_number():
+    policy, chat = run(
+        kbc_v0.parallel_env(players=2, talk=False, exchanges=0), Canned(plan=[""] * 4), separate_plan=True
+    )
+    assert all("Your plan" not in prompt for _, prompt in chat.prompts("choose"))
+    assert policy.counters.of("plan").fallbacks == 2
+    assert policy.counters.of("choose").fallbacks == 0
+
+
+def test_the_papers_text_has_two_prompts_and_its_program_one():
+    for preset, calls in (("team_up", {"choose"}), ("team_up_text", {"plan", "choose"})):
+        _, chat = run(kbc_v0.parallel_env(players=2, talk=False, exchanges=0), preset=preset)
+        assert {key.call for key, _, _ in chat.log} == calls
+    with pytest.raises(SettingsError, match="number_first=True: has no effect with separate_plan"):
+        LLMSettings.build(model="m", number_first=True, separate_plan=True)

@@ -4,10 +4,10 @@ import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from small import write_manifest
 
 import llm_coop_envs
 from llm_coop_envs.errors import RunError
@@ -27,6 +27,9 @@ from llm_coop_envs.storage.folder import (
 PLAN = {"seed": 3, "settings": {"rates": (0.1, 0.2), "name": "x"}}
 
 
+EMPTY = {"format": FORMAT, "kind": "toys", "digest": "", "status": "", "sessions": [], "files": {}}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Toys(RunFolder):
     kind: ClassVar[str] = "toys"
@@ -37,11 +40,6 @@ class Toys(RunFolder):
 
 class Bricks(Toys):
     kind = "bricks"
-
-
-def changed(folder: Path, **changes: object) -> None:
-    path = folder / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def test_a_run_is_made_and_found_again(tmp_path):
@@ -82,7 +80,7 @@ def test_it_is_not_continued_as_another_kind(tmp_path):
 def test_an_older_format_is_refused(tmp_path):
     Toys.make(tmp_path, PLAN)
     for old in (FORMAT - 1, None):
-        changed(tmp_path, format=old)
+        write_manifest(tmp_path, format=old)
         with pytest.raises(RunError, match=f"has format {old}, this version of llm-coop-envs reads format {FORMAT}"):
             Toys.open(tmp_path)
         assert kind_of(tmp_path) is None
@@ -93,19 +91,18 @@ def test_an_older_format_is_refused(tmp_path):
     [
         ("", "damaged"),
         ("[]", "no JSON object"),
-        (json.dumps({"format": FORMAT, "kind": "toys"}), r"damaged \(KeyError"),
-        (
-            json.dumps({"format": FORMAT, "kind": "toys", "digest": "", "status": "", "sessions": 3}),
-            r"damaged \(TypeError",
-        ),
-        (
-            json.dumps({"format": FORMAT, "kind": "toys", "digest": "", "status": "", "sessions": []}),
-            r"damaged \(KeyError\('settings'",
-        ),
+        ({"format": FORMAT, "kind": "toys"}, r"damaged \(KeyError"),
+        ({**EMPTY, "sessions": 3}, r"damaged \(TypeError"),
+        (EMPTY, r"damaged \(KeyError\('settings'"),
+        (json.dumps({**EMPTY, "settings": {}}), r"damaged \(KeyError\('check'"),
+        (json.dumps({**EMPTY, "settings": {}, "check": "0"}), r"damaged \(it is not what was written\)"),
     ],
 )
 def test_a_damaged_manifest_is_named(tmp_path, content, words):
-    (tmp_path / "run.json").write_text(content)
+    if isinstance(content, str):
+        (tmp_path / "run.json").write_text(content)
+    else:
+        write_manifest(tmp_path, content)
     for use in (Toys.open, lambda folder: Toys.make(folder, PLAN)):
         with pytest.raises(RunError, match=rf"run\.json: .*{words}.*in a new folder"):
             use(tmp_path)
@@ -166,12 +163,49 @@ def test_a_second_writer_is_refused_until_the_first_one_is_gone(tmp_path):
             assert not left.exists()
 
 
+def test_every_flipped_bit_of_a_manifest_is_found(tmp_path):
+    Toys.make(tmp_path, PLAN, title="no talk")
+    path = tmp_path / "run.json"
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(RunError, match=r"run\.json"):
+            Toys.open(tmp_path)
+
+
+def test_files_are_known_again(tmp_path):
+    class Growing(Toys):
+        growing = "log/"
+
+    run = Growing.make(tmp_path, PLAN)
+    (tmp_path / "log").mkdir()
+    one, log = tmp_path / "one", tmp_path / "log" / "a"
+    one.write_bytes(b"12345")
+    log.write_bytes(b"first\n")
+    with run.locked():
+        run.end(run.begin(), INTERRUPTED, files=run.recorded(one, log))
+    run = Growing.open(tmp_path)
+    assert run.changed() == []
+    log.write_bytes(b"first\nand more")
+    assert run.changed() == []
+    log.write_bytes(b"First\nand more")
+    assert run.changed("log/") == [f"{log}: is not what this run wrote (its bytes are others)"]
+    log.write_bytes(b"fi")
+    assert run.changed() == [f"{log}: is not what this run wrote (it had 6 bytes, now 2)"]
+    log.write_bytes(b"first\nand more")
+    run.write(status=COMPLETE)
+    assert run.changed() == [f"{log}: is not what this run wrote (it had 6 bytes, now 14)"]
+    one.unlink()
+    (gone,) = run.changed("one")
+    assert "was written, and cannot be read now" in gone
+
+
 def test_whoever_waited_sees_what_the_other_did(tmp_path):
     one, other = Toys.make(tmp_path, PLAN), Toys.make(tmp_path, PLAN)
     one.write(done=7)
     with other.locked():
         assert other.manifest["done"] == 7
-    changed(tmp_path, digest=digest_of({}))
+    write_manifest(tmp_path, digest=digest_of({}))
     with pytest.raises(RunError, match="another process began another run there"), other.locked():
         pass
 

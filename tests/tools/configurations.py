@@ -11,6 +11,7 @@ SMALL_ROOM = {
 
 CONFIGURATIONS = {
     "kbc": (kbc_v0, {"players": 5}),
+    "kbc-talk-until": (kbc_v0, {"players": 5, "talk_until": 2}),
     "kbc-silent": (kbc_v0, {"players": 5, "talk": False}),
     "kbc-together": (kbc_v0, {"players": 5, "talk_mode": "simultaneous"}),
     "kbc-single": (kbc_v0, {"players": 4, "session": "single"}),
@@ -23,6 +24,9 @@ CONFIGURATIONS = {
         {"players": 6, "low": 10, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False},
     ),
     "bertrand": (bertrand_v0, {"rounds": 8}),
+    "bertrand-talk-until": (bertrand_v0, {"rounds": 4, "talk_until": 2}),
+    "bertrand-alone": (bertrand_v0, {"rounds": 8, "firms": 1, "talk": False}),
+    "bertrand-alone-grid": (bertrand_v0, {"rounds": 8, "firms": 1, "talk": False, "prices": "grid"}),
     "bertrand-silent": (bertrand_v0, {"rounds": 8, "talk": False}),
     "bertrand-grid": (bertrand_v0, {"rounds": 8, "prices": "grid", "talk": False}),
     "bertrand-grid-talk": (bertrand_v0, {"rounds": 5, "prices": "grid"}),
@@ -37,6 +41,9 @@ CONFIGURATIONS = {
         evacuation_v0,
         {**SMALL_ROOM, "control": "exit", "engine": "simultaneous", "talk": False},
     ),
+    "evacuation-talk-until": (evacuation_v0, {**SMALL_ROOM, "talk_until": 1}),
+    "evacuation-no-diagonals": (evacuation_v0, {**SMALL_ROOM, "diagonals": False}),
+    "evacuation-disabled-block": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "disabled_block": True}),
     "evacuation-injury": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "talk": False}),
 }
 

@@ -1,11 +1,14 @@
 """Small studies for tests, and ways to look at run folders."""
 
 import hashlib
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.study.study import parse_study
+from llm_coop_envs.storage.folder import CHECK, digest_of
 
 KBC = """\
 name: small
@@ -76,6 +79,22 @@ def contents(folder):
     """A hash of every result file; the manifest holds times, and reports and leftovers are no results."""
     files = [*folder.rglob("*.jsonl.gz"), *folder.glob("*.parquet"), folder / "study.yaml"]
     return {str(f.relative_to(folder)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+
+
+def write_manifest(folder, content=None, **changes):
+    """Change a manifest as if a run had written it so."""
+    path = Path(folder) / "run.json"
+    content = json.loads(path.read_text()) if content is None else content
+    content = {name: value for name, value in {**content, **changes}.items() if name != CHECK}
+    path.write_text(json.dumps({**content, CHECK: digest_of(content)}))
+
+
+def record_again(folder):
+    """Let a manifest say that the episodes that are there now are those that were written."""
+    run = open_run(folder)
+    episodes = {name: one for name, one in run.manifest["files"].items() if not name.startswith("events/")}
+    run.write(files=episodes)
+    run.write(files={**episodes, **run.unrecorded()})
 
 
 def llm_coop(*arguments, **options):

@@ -2,6 +2,8 @@ import warnings
 
 import numpy as np
 import pytest
+from gymnasium import spaces
+from pettingzoo.utils.wrappers import TerminateIllegalWrapper
 from toy import ToyEnv
 
 with warnings.catch_warnings():
@@ -63,9 +65,53 @@ def test_one_phase_needs_no_extra_columns():
     assert NumericView(ToyEnv()).feature_names == ("round", "last", "turn", "phase_talk", "phase_act")
 
 
+@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize("settings", [{}, {"talk": False}, {"departures": True}, {"levels": True}])
+def test_official_with_continuous_choices(settings, normalised):
+    def make():
+        return NumericView(ToyEnv(continuous=True, **settings), normalised=normalised)
+
+    parallel_api_test(make(), num_cycles=40)
+    parallel_seed_test(make, num_cycles=40)
+
+
+def test_continuous_choices_are_from_minus_one_to_one_or_in_their_own_units():
+    env = ToyEnv(continuous=True, talk=False)
+    low, high = float(env.choice_space.low[0]), float(env.choice_space.high[0])
+    shown, own = NumericView(env), NumericView(ToyEnv(continuous=True, talk=False), normalised=False)
+    assert shown.action_space("player_0") == spaces.Box(-1, 1, (1,), np.float32)
+    assert own.action_space("player_0") == env.choice_space
+    for action, number in ((-1.0, low), (1.0, high), (0.0, (low + high) / 2)):
+        shown.reset(seed=0)
+        own.reset(seed=0)
+        *rest, infos = shown.step(dict.fromkeys(shown.agents, np.array([action], np.float32)))
+        assert infos == {agent: {} for agent in shown.possible_agents}
+        again = own.step(dict.fromkeys(own.agents, np.array([number])))
+        assert rest[1:] == [again[1], again[2], again[3]]
+        assert env.last.tolist() == own.unwrapped.last.tolist() == [number] * 3
+        assert env._flags == {}
+    shown.reset(seed=0)
+    shown.step({"player_0": np.array([1.5])})
+    assert env._flags == {0: ("illegal_choice",), 1: ("illegal_choice",), 2: ("illegal_choice",)}
+
+
+def test_terminate_illegal_finds_the_mask_in_either_place():
+    for mask_in_obs in (True, False):
+        view = NumericView(ToyEnv(talk=False), mask_in_obs=mask_in_obs)
+        env = TerminateIllegalWrapper(view.aec(), illegal_reward=-5)
+        env.reset(seed=0)
+        env.step(1)
+        assert not any(env.terminations.values())
+        env.step(4)  # the mask of every player ends with 0
+        assert all(env.terminations.values())
+        assert env.rewards == {"player_0": 0, "player_1": -5.0, "player_2": 0}
+        while env.agents:
+            env.step(None)
+
+
 def test_bad_input():
-    with pytest.raises(SettingsError, match="discrete choices"):
-        NumericView(ToyEnv(continuous=True))
+    with pytest.raises(SettingsError, match="mask_in_obs=True: continuous choices have no mask"):
+        NumericView(ToyEnv(continuous=True), mask_in_obs=True)
     with pytest.raises(SettingsError, match="directly around"):
         NumericView(NumericView(ToyEnv()))
     view = NumericView(ToyEnv(talk=False))

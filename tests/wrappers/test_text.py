@@ -11,7 +11,7 @@ with warnings.catch_warnings():
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.wrappers import TextView
-from llm_coop_envs.wrappers.text import read_number
+from llm_coop_envs.wrappers.text import FLAGS, read_number
 
 
 def test_official():
@@ -23,16 +23,38 @@ def test_strings_in_and_out():
     view = TextView(ToyEnv(players=2, rounds=1))
     texts, infos = view.reset(seed=0)
     assert all(isinstance(text, str) for text in texts.values())
-    assert all("action_mask" not in info for info in infos.values())
+    assert infos["player_0"] == {
+        **{"round": 0, "step": 0, "turn": 1},
+        **dict.fromkeys(("missing_action", "illegal_choice", "message_cut", "message_cleaned"), 0),
+    }
     while view.unwrapped.phase == "talk":
         texts, *_ = view.step({agent: f"hello from {agent}" for agent in view.agents})
     assert '"hello from player_0"' in texts["player_1"]
     _, rewards, terminations, _, infos = view.step({"player_0": " 2 ", "player_1": "about 2"})
     assert view.unwrapped.last.tolist() == [2.0, 3.0]
-    assert infos["player_0"]["flags"] == ()
-    assert infos["player_1"]["flags"] == ("illegal_choice",)
+    assert infos["player_0"]["illegal_choice"] == 0
+    assert infos["player_1"]["illegal_choice"] == 1
+    assert all(type(value) is int for info in infos.values() for value in info.values())
     assert all(terminations.values())
     assert all(math.isfinite(r) for r in rewards.values())
+
+
+def test_every_flag_has_its_place():
+    view = TextView(ToyEnv(message_length=5, levels=True))
+    view.reset(seed=0)
+    found = set()
+    actions = {"player_0": "too long", "player_1": "\ud800"}
+    while view.agents:
+        *_, infos = view.step(actions)
+        found |= {name for info in infos.values() for name, value in info.items() if value}
+    assert found >= {"turn", *FLAGS}
+
+
+def test_spaces_are_as_long_as_what_is_written():
+    assert TextView(ToyEnv(message_length=50)).action_space("player_0").max_length == 50
+    assert TextView(ToyEnv(message_length=50, talk=False)).action_space("player_0").max_length == 32
+    game = ToyEnv()
+    assert TextView(game).observation_space("player_0") is game.observation_space("player_0")["text"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ class QLearningSettings(Settings):
         """Check every field, alone and with the others."""
         if not isinstance(self.market, BertrandSettings):
             raise SettingsError("market", self.market, "must be BertrandSettings")
-        if self.market.firms > MAX_FIRMS:
+        if not 2 <= self.market.firms <= MAX_FIRMS:
             raise SettingsError("firms", self.market.firms, f"Q-learning takes 2 to {MAX_FIRMS} firms")
         if self.market.prices != "grid":
             raise SettingsError("prices", self.market.prices, "Q-learning needs a grid of prices; set prices='grid'")

@@ -5,38 +5,28 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Ledger, Reserved
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import FOR_THE_POLICY, Clock, Job
-from llm_coop_envs.policies.llm.asking.prices import (
-    BYTES_PER_TOKEN,
-    Price,
-    likely_prompt_tokens,
-    most_answer_tokens,
-    most_prompt_tokens,
-)
+from llm_coop_envs.policies.llm.asking.prices import Price, most_prompt_tokens
+from llm_coop_envs.policies.llm.asking.settling import settle
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.journal import Journal
 
 Result = TypeVar("Result")
 
-# Tokenizers make a token of three to six bytes of ordinary text; where a server reports one for more than ten, in a
-# question of some length, it has not read all of it (Ollama before 2026 cuts questions so).
-CUT_RATIO = 10
-CUT_FROM = 8000
-
 
 @dataclass(kw_only=True)
 class Attempts:
     """Makes attempts at one endpoint; called by the dispatcher.
 
-    Without a `price` no money is counted. `notify` is told once if the provider counts more tokens than there can be,
-    or far too few. `stopped` says why nothing may be sent any more.
+    Without a `price` no money is counted. `notify` is told, once each, what is odd about the provider's counts.
+    `stopped` says why nothing may be sent any more. `heard` is told of each answer at once, before it is written down.
     """
 
     endpoint: Endpoint
@@ -48,6 +38,7 @@ class Attempts:
     clock: Clock
     notify: Callable[[str], None]
     stopped: Callable[[], RunStopped | None]
+    heard: Callable[[], None] = lambda: None
     _warned: set[str] = field(default_factory=set)
 
     async def __call__(self, job: Job) -> ChatReply:
@@ -90,12 +81,26 @@ class Attempts:
         except BaseException:
             ledger.forfeit(reserved)
             raise
-        reply, tokens, usd = self._settled(job.request, reply, reserved)
+        self.heard()
+        form = self._form(job.request)
+        settled = settle(job.request, reply, self.price, self.endpoint.where)
+        for what, sentence in settled.doubts.items():
+            self._warn(what, sentence)
+        tokens, usd = settled.tokens, settled.usd
         ledger.settle(reserved, tokens=tokens, usd=usd)
-        await self.journal.answered(job.key, job.request, job.digest, reply, tokens=tokens, usd=usd)
-        counters.add(reply)
+        await self.journal.answered(job.key, job.request, job.digest, settled.reply, tokens=tokens, usd=usd, form=form)
+        counters.add(settled.reply)
         counters.spent = ledger.usd
-        return reply
+        return settled.reply
+
+    def _form(self, request: ChatRequest) -> str | None:
+        """The form in which a constrained answer was found to be taken; the user is told if it is not the strictest."""
+        form: str | None = getattr(self.client, "form", None) if request.json_schema is not None else None
+        if form is not None and self.counters.forms.get(request.model) != form:
+            self.counters.forms[request.model] = form
+            if not form.startswith("json_schema"):
+                self.notify(f"{self.endpoint.where} does not take JSON schemas; answers are constrained by: {form}")
+        return form
 
     def _most(self, request: ChatRequest) -> tuple[int, int]:
         """The most tokens that question and answer can have."""
@@ -108,37 +113,6 @@ class Attempts:
                 "max_tokens", None, "a budget in dollars or tokens can only be kept if the longest answer is limited"
             )
         return most_prompt_tokens(request), answer or 0
-
-    def _settled(self, request: ChatRequest, reply: ChatReply, reserved: Reserved) -> tuple[ChatReply, int, float]:
-        """The reply with its cost, and the tokens and dollars that count against the budget."""
-        usage, price = reply.usage, self.price
-        cost = reply.cost if reply.cost is not None else price.cost(usage) if price is not None else None
-        # Rounded here, so that an answer and its replay are equal.
-        reply = replace(reply, latency=round(reply.latency, 6), cost=cost)
-        if usage.estimated:
-            # Without a count from the provider the budget is charged what there can be at most.
-            prompt = most_prompt_tokens(request)
-            answer = most_answer_tokens(reply.text) + most_answer_tokens(reply.reasoning or "")
-            return reply, prompt + answer, price.most(prompt, answer) if price is not None else 0.0
-        tokens = usage.prompt_tokens + usage.completion_tokens
-        self._doubt(request, usage.prompt_tokens, tokens, reserved)
-        return reply, tokens, cost or 0.0
-
-    def _doubt(self, request: ChatRequest, prompt: int, tokens: int, reserved: Reserved) -> None:
-        """Tell the user, once each, about counts that cannot be right."""
-        where, size = self.endpoint.where, likely_prompt_tokens(request) * BYTES_PER_TOKEN
-        if tokens > reserved.tokens and request.max_tokens is not None:
-            self._warn(
-                "more",
-                f"{where} counts {tokens} tokens where there can be {reserved.tokens} at most; a budget may be passed "
-                "by the difference",
-            )
-        if size > CUT_FROM and prompt and size > CUT_RATIO * prompt:
-            self._warn(
-                "less",
-                f"{where} counts {prompt} tokens for a question of {size} bytes: it has probably cut the question "
-                "short without saying so; give it a longer context (for Ollama: OLLAMA_CONTEXT_LENGTH)",
-            )
 
     def _warn(self, what: str, sentence: str) -> None:
         if what not in self._warned:

@@ -25,6 +25,7 @@ class RequestCounters(AnswerTotals):
         maybe_paid: how many such attempts there were, those of a killed session included.
         spent: US dollars counted against the budget, earlier sessions and `maybe_cost` included.
         errors: failed attempts by kind.
+        forms: by model, how answers of a JSON schema are asked for (`wire.FORMS`), once one was answered.
         paused: why nothing is being sent now, or `None`.
     """
 
@@ -39,6 +40,7 @@ class RequestCounters(AnswerTotals):
     maybe_paid: int = 0
     spent: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
+    forms: dict[str, str] = field(default_factory=dict)
     paused: str | None = None
 
     def line(self) -> str:

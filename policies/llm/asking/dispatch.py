@@ -7,6 +7,7 @@ that has to wait before its next attempt goes back into the queue and holds no w
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -17,11 +18,24 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.asking.breaker import Breaker
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.limits import Bucket, InFlight
-from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, EndpointStopped, RequestKey, RunStopped
+from llm_coop_envs.policies.llm.chat import (
+    BudgetReached,
+    ChatError,
+    ChatReply,
+    ChatRequest,
+    EndpointStopped,
+    RequestKey,
+    RunStopped,
+)
 from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
 
 # Kinds that a policy can do something about; every other failure ends the run.
 FOR_THE_POLICY = frozenset({"context_too_long"})
+# Kinds of failure behind which there need not be a server that works.
+_NO_SIGN = frozenset({"network", "timeout", "bad_reply"})
+_EACH = 1.0  # seconds between attempts at an endpoint that has not answered anything yet
+_GO_ON = "every answer so far is kept, run again to continue"
+_NOBODY = f"check the address, start the server, or give --wait SECONDS to start it later; {_GO_ON}"
 _ADVICE = {
     "auth": "check the key",
     "quota": "check the account's credit",
@@ -76,6 +90,8 @@ class Dispatcher:
         notify: is told in a sentence when the endpoint is paused and when it is back.
         stop: is called with the reason when no job of any endpoint shall be sent any more.
         generator: draws the pauses between attempts.
+        patience: seconds in which an endpoint that has not answered anything yet is tried; then the run stops.
+        is_there: whether anybody answers at its address; asked when it took a question and is silent for that long.
     """
 
     attempt: Callable[[Job], Awaitable[ChatReply]]
@@ -87,6 +103,8 @@ class Dispatcher:
     stop: Callable[[RunStopped], None]
     clock: Clock
     generator: random.Random
+    patience: float = math.inf
+    is_there: Callable[[], Awaitable[bool]] | None = None
 
     def __post_init__(self) -> None:
         """Start with nothing to do."""
@@ -103,6 +121,11 @@ class Dispatcher:
         self._resume_at = 0.0
         self._paused_total = 0.0
         self._timer: tuple[float, asyncio.TimerHandle] | None = None
+        self._began: float | None = None
+        self._heard = False
+        self._missed: ChatError | None = None  # the last failure, while nothing was answered after it
+        self._told = False
+        self._looking: asyncio.Task[None] | None = None
         self.counters.limit += self._in_flight.limit
 
     def submit(self, job: Job) -> None:
@@ -129,6 +152,8 @@ class Dispatcher:
 
     async def drain(self) -> None:
         """Wait until no attempt is under way."""
+        if self._looking is not None:
+            self._looking.cancel()
         while self._workers:
             await asyncio.wait(set(self._workers))
 
@@ -149,7 +174,8 @@ class Dispatcher:
         """Whether the next job may be sent now; sets an alarm if it may later."""
         if not self._ready:
             return False
-        limit = 1 if self._breaker.open else self._in_flight.limit
+        alone = self._breaker.open or (self._missed is not None and not self._heard)
+        limit = 1 if alone else self._in_flight.limit
         if self._active >= limit:
             return False
         now = self.clock.time()
@@ -188,6 +214,10 @@ class Dispatcher:
     async def _try(self, job: Job) -> None:
         """One attempt, and what follows from it."""
         counters, now = self.counters, self.clock.time()
+        if self._began is None:
+            self._began = now
+            if math.isfinite(self.patience):
+                self.clock.call_later(self.patience, self._look)
         if job.began is None:
             job.began, job.paused_before = now, self._paused_total
         if job.attempts:
@@ -202,7 +232,11 @@ class Dispatcher:
         except asyncio.CancelledError:
             job.done(self._stopped or RunStopped(f"{self.where}: the run was broken off; run it again to continue"))
             raise
-        except RunStopped as reason:
+        except RunStopped as stopped:
+            reason: RunStopped = stopped
+            if isinstance(stopped, BudgetReached) and self._missed is not None and self._dead:
+                # The budget is not what is in the way.
+                reason = EndpointStopped(f"{self._missed}; no further attempt fits into the budget; {_GO_ON}")
             job.done(reason)
             self.stop(reason)
         except LlmCoopError as error:  # the journal cannot be written, say
@@ -219,16 +253,29 @@ class Dispatcher:
 
     def _answered(self, job: Job, reply: ChatReply) -> None:
         now = self.clock.time()
-        self._in_order(now)
+        self.heard()
         self._tokens.take(reply.usage.prompt_tokens + reply.usage.completion_tokens - job.tokens, now)
         self._limit_changes(lambda: self._in_flight.answered(now))
         job.done(reply)
 
     def _failed(self, job: Job, error: ChatError) -> None:
         now = self.clock.time()
+        spent = now - (job.began or now) - (self._paused_total - job.paused_before)
+        self.counters.errors[error.kind] += 1
+        self._missed = error
+        if error.kind not in _NO_SIGN:
+            self._heard = True
+        elif not self._heard and math.isfinite(self.patience) and not _is_late(error):
+            if not self._told:
+                self._told = True
+                self.notify(f"{error}; tried again for {self.patience:.0f} s (--wait says how long)")
+            self._not_reached(job, error, now)
+            return
+        if error.kind == "form" and self._stopped is None:
+            self._again(job, 0.0)
+            return
         if not self._breaker.open:
             job.failures += 1
-        self.counters.errors[error.kind] += 1
         if error.kind in ("rate_limit", "timeout"):
             self._limit_changes(lambda: self._in_flight.refused(now, self._active))
         elif error.may_retry:
@@ -250,9 +297,11 @@ class Dispatcher:
         if error.kind in FOR_THE_POLICY:
             job.done(error)
             return
-        spent = now - (job.began or now) - (self._paused_total - job.paused_before)
         if not goes_on(self.retry, job.failures, spent, error):
-            if error.may_retry:
+            if error.may_retry and (error.retry_after or 0.0) > self.retry.total:
+                most = f"more than the {self.retry.total:.0f} s that are waited at most"
+                reason = EndpointStopped(f"{error}; it asks to wait {error.retry_after:.0f} s, {most}; {_GO_ON}")
+            elif error.may_retry:
                 tried = f"{job.failures} attempts over {spent:.0f} s"
                 reason = EndpointStopped(f"{job.key}: no answer in {tried} {_last(error)}")
             else:
@@ -264,6 +313,32 @@ class Dispatcher:
             job.done(self._stopped)
         else:
             self._again(job, pause_after(self.retry, job.failures, error, self.generator))
+
+    def _not_reached(self, job: Job, error: ChatError, now: float) -> None:
+        """An attempt failed at an endpoint that has not answered anything yet: it is tried, by one, for a while."""
+        waited = now - (self._began or now)
+        if self._stopped is not None:
+            job.done(self._stopped)
+        elif waited >= self.patience:
+            reason = EndpointStopped(f"{error}, and has not answered anything for {waited:.0f} s; {_NOBODY}")
+            job.done(reason)
+            self.stop(reason)
+        else:
+            self._pause(now + _EACH, str(error))
+            self._again(job, 0.0)
+
+    def _look(self) -> None:
+        """Look after an endpoint that took a question long ago and has not answered anything."""
+        if not self._heard and self._active and self._stopped is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look_after())
+
+    async def _look_after(self) -> None:
+        silent = f"{self.where} has not answered its first question for {self.patience:.0f} s"
+        if self.is_there is None or await self.is_there():
+            self.notify(f"{silent}; it is there, and may be loading its model: it is waited for (--timeout)")
+        elif not self._heard and self._stopped is None:
+            self.stop(EndpointStopped(f"{silent}, nor anything else; {_NOBODY}"))
+            self.abandon()
 
     def _again(self, job: Job, pause: float) -> None:
         """Queue a job for its next attempt, before those that have not been tried."""
@@ -277,6 +352,17 @@ class Dispatcher:
                 self._pump()
 
         self.clock.call_later(pause, now_ready)
+
+    @property
+    def _dead(self) -> bool:
+        return self._breaker.open or not self._heard
+
+    def heard(self) -> None:
+        """The endpoint has answered, whatever becomes of the answer."""
+        if not self._heard and self._told:
+            self.notify(f"{self.where} answers now")
+        self._heard, self._missed = True, None
+        self._in_order(self.clock.time())
 
     def _in_order(self, now: float) -> None:
         """The endpoint works."""
@@ -323,7 +409,12 @@ def pause_after(retry: Retry, failures: int, error: ChatError, generator: random
 
 
 def _last(error: ChatError) -> str:
-    return f"(the last failure: {error}); every answer so far is kept, run again to continue"
+    return f"(the last failure: {error}); {_GO_ON}"
+
+
+def _is_late(error: ChatError) -> bool:
+    """Whether an attempt arrived and was not answered in time."""
+    return error.kind == "timeout" and error.maybe_paid
 
 
 def goes_on(retry: Retry, failures: int, spent: float, error: ChatError) -> bool:

@@ -6,23 +6,27 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import functools
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
 from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger
 from llm_coop_envs.policies.llm.asking.cache import Cache
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import Clock, Dispatcher, Job
-from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, likely_prompt_tokens
+from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, how_to_price, likely_prompt_tokens
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, NotInJournal, RequestKey, RunStopped
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
+from llm_coop_envs.policies.llm.clients.address import is_there
+from llm_coop_envs.policies.llm.clients.client import Client
 from llm_coop_envs.policies.llm.journal import Journal
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
@@ -50,7 +54,8 @@ async def open_chat(
         folder: the run's folder; its journal is made, or continued.
         endpoints: where the run's models are; a request goes to the one with its `model`.
         budget: what may be used.
-        prices: a file of prices, see `PriceList.load`; without it litellm's table, where that is installed.
+        prices: a file of prices, see `PriceList.load`; what it leaves out is looked up in litellm's table, where that
+            is installed, and in the one shipped here.
         part: which part of the run this process writes; the budget covers this part.
         replay: a run's folder to answer from; then nothing is asked, and `folder` is not touched.
         cache: a folder of answers shared between runs, see `Cache`.
@@ -132,6 +137,8 @@ class LiveChat:
         self, endpoint: Endpoint, client: ChatClient, price: Price | None, clock: Clock, generator: random.Random
     ) -> None:
         """Send the questions of a model to an endpoint."""
+        if isinstance(client, Client):
+            client.form = self._journal.report.forms.get(endpoint.model, client.form)
         attempts = Attempts(
             endpoint=endpoint,
             client=client,
@@ -153,7 +160,10 @@ class LiveChat:
             stop=self.stop,
             clock=clock,
             generator=generator,
+            patience=endpoint.wait,
+            is_there=functools.partial(is_there, endpoint),
         )
+        attempts.heard = dispatcher.heard
         self._routes[endpoint.model] = endpoint, dispatcher
         if price is None:
             self.notes.append(f"the price of {endpoint.model} is not known; tokens are counted, money is not")
@@ -271,7 +281,7 @@ def _check(endpoints: Sequence[Endpoint], budget: Budget, prices: dict[str, Pric
     if budget.usd is not None:
         for model, price in prices.items():
             if price is None:
-                why = f"the price of {model} is not known, so dollars cannot be counted; give its price with --prices, "
+                why = f"the price of {model} is not known, so dollars cannot be counted; {how_to_price(model)}, "
                 raise SettingsError("budget", budget.usd, f"{why}or use --max-calls or --max-tokens instead")
 
 
@@ -293,4 +303,4 @@ def _within(limits: Limits, most: int) -> Limits:
 
 
 def _to_stderr(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    print(harmless(sentence), file=sys.stderr, flush=True)

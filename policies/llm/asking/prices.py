@@ -17,6 +17,7 @@ import yaml
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatRequest, Usage
+from llm_coop_envs.policies.llm.clients.endpoint import LOCAL
 
 MILLION = 1_000_000
 _EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"
@@ -70,7 +71,7 @@ class Price:
 
 @dataclass(frozen=True)
 class PriceList:
-    """Prices by model: those of the user's file (`own`) first, then those that come with litellm."""
+    """Prices by model: those of the user's file (`own`), then litellm's if installed, then those shipped here."""
 
     own: Mapping[str, Price]
 
@@ -103,14 +104,35 @@ class PriceList:
         """
         if model in self.own:
             return self.own[model]
+        if model.startswith(LOCAL):
+            return Price(0.0, 0.0, 0.0, "this machine")
         if own_server:
             return None
-        table = _bundled_table()
-        for name in (model, model.removeprefix("openai/")):
-            entry = table.get(name)
-            if isinstance(entry, dict) and _is_price(entry.get("input_cost_per_token")):
-                return _bundled_price(entry)
+        for source, table in (("litellm's table", _bundled_table()), _shipped_table()):
+            entry = _entry(table, model)
+            if entry is not None:
+                return _bundled_price(entry, source)
         return None
+
+
+def how_to_price(model: str) -> str:
+    """What to do about a price that is not known, as the rest of a sentence."""
+    return (
+        f"write a file with the line '{model}: {{input: 0.15, output: 0.60}}' (your prices in US dollars per million "
+        "tokens; 0 for a server of your own) and give it with --prices FILE"
+    )
+
+
+def _entry(table: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
+    """A model's entry with a price; the provider may stand before its name or not, as in `anthropic/claude-opus-5`."""
+    provider, _, rest = model.partition("/")
+    for name in (model, rest):
+        entry = table.get(name)
+        if isinstance(entry, dict) and _is_price(entry.get("input_cost_per_token")):
+            owner = entry.get("litellm_provider", "openai").removesuffix("_chat")
+            if name == model or provider.removesuffix("_chat") == owner:
+                return entry
+    return None
 
 
 def most_prompt_tokens(request: ChatRequest) -> int:
@@ -158,7 +180,7 @@ def _own_price(path: Path, model: str, entry: Any) -> Price:
     )
 
 
-def _bundled_price(entry: Mapping[str, Any]) -> Price:
+def _bundled_price(entry: Mapping[str, Any], source: str) -> Price:
     question = float(entry["input_cost_per_token"])
     answer = entry.get("output_cost_per_token")
     answer = float(answer) if _is_price(answer) else 0.0
@@ -174,7 +196,7 @@ def _bundled_price(entry: Mapping[str, Any]) -> Price:
         question=question,
         answer=answer,
         cached=float(cached) if _is_price(cached) else question,
-        source="litellm's table",
+        source=source,
         longest_answer=longest if isinstance(longest, int) and longest > 0 else None,
         above=tuple(sorted(above)),
     )
@@ -194,3 +216,10 @@ def _bundled_table() -> Mapping[str, Any]:
             table = json.loads(path.read_text(encoding="utf-8"))
             return table if isinstance(table, dict) else {}
     return {}
+
+
+@functools.lru_cache(maxsize=1)
+def _shipped_table() -> tuple[str, Mapping[str, Any]]:
+    """Well-known models from the day that the file names, and what to call it."""
+    told = json.loads(Path(__file__).with_name("prices.json").read_text(encoding="utf-8"))
+    return f"the table of {told['read']} in this package, from {told['source']}; prices change", told["models"]

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from typing import Any
 
-from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
+from llm_coop_envs.policies.llm.chat import UNREAD, ChatError, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 
 NO_KEY = "none"  # SDKs insist on a key; a server that wants none ignores this one
 CONNECT_SECONDS = 30.0
+_ABOUT_FORM = re.compile(r"response_?format|json_?schema|json_?object|schema|grammar|guided", re.IGNORECASE)
 
 
 class Client(ABC):
-    """Asks one endpoint, one attempt per call; an SDK's own retries are off."""
+    """Asks one endpoint, one attempt per call; an SDK's own retries are off.
+
+    Attributes:
+        form: the form (`wire.FORMS`) in which constrained answers are asked for; found by asking.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
+        # Hosted models are not asked for bounds, which most providers refuse.
+        self.form = wire.FORMS[1 if endpoint.base_url is None or endpoint.is_openai else 0]
         self._endpoint = endpoint
+        self._refused = set(wire.FORMS[: wire.FORMS.index(self.form)])
+        self._answered = False
 
     async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
         """Ask once; see `ChatClient.complete`."""
-        started = time.perf_counter()
+        started, form = time.perf_counter(), self.form
         try:
             found = await self._ask(request, {"Idempotency-Key": idempotency_key} if idempotency_key else None)
         except ChatError as error:
+            if error.kind == "bad_request" and request.json_schema is not None and self._other_form(form, str(error)):
+                raise ChatError(str(error), kind="form", status=error.status) from None
             if error.kind != "content_filter":
                 raise
             return ChatReply(
                 text="",
-                usage=Usage(0, 0),  # what is rejected unread is not billed
+                usage=UNREAD,
                 finish_reason="content_filter",
                 model=request.model,
                 latency=time.perf_counter() - started,
                 refusal=str(error),
             )
-        return wire.read_completion(found, request, where=self._endpoint.where, latency=time.perf_counter() - started)
+        latency = time.perf_counter() - started
+        self._answered |= request.json_schema is not None
+        try:
+            return wire.read_completion(found, request, where=self._endpoint.where, latency=latency)
+        except RecursionError:
+            raise wire.bad_reply(self._endpoint.where, "JSON that is nested too deeply") from None
 
     @abstractmethod
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
@@ -50,10 +67,23 @@ class Client(ABC):
         """Nothing that is secret."""
         return f"{type(self).__name__}({self._endpoint.where})"
 
+    def _other_form(self, form: str, said: str) -> bool:
+        """Whether a request that was refused is worth another attempt with another form."""
+        if form == self.form:  # else a question that was under way beside this one has found it out
+            if self._answered and not _ABOUT_FORM.search(said):
+                return False
+            self._refused.add(form)
+            self.form = next((one for one in wire.FORMS if one not in self._refused), form)
+        return self.form != form
+
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         endpoint = self._endpoint
         return wire.request_body(
-            request, model=endpoint.name, tokens_field=endpoint.sent_tokens_field, stream=endpoint.stream
+            request,
+            model=endpoint.name,
+            tokens_field=endpoint.sent_tokens_field,
+            stream=endpoint.stream,
+            form=self.form,
         )
 
     def _lost(self, error: BaseException, aiohttp: Any) -> ChatError:
@@ -63,11 +93,20 @@ class Client(ABC):
         "connect timeout" to one of them), so what aiohttp raised at the bottom decides.
         """
         where = self._endpoint.where
-        while error.__cause__ is not None and not isinstance(error, aiohttp.ClientError):
-            error = error.__cause__
+        error = root(error, aiohttp)
+        if isinstance(error, ChatError):  # ours, wrapped by an SDK
+            return error
         if isinstance(error, aiohttp.ServerTimeoutError):
             return ChatError(f"{where} took no connection for {CONNECT_SECONDS:g} s", kind="timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
             why = error.os_error.strerror or type(error.os_error).__name__
             return ChatError(f"{where} cannot be reached ({why})", kind="network")
         return ChatError(f"{where} broke off the connection ({type(error).__name__})", kind="network", maybe_paid=True)
+
+
+def root(error: BaseException, aiohttp: Any) -> BaseException:
+    """What stands behind an SDK's error: what aiohttp raised, or one of ours; else the error itself."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, aiohttp.ClientError | ChatError):
+        cause = cause.__cause__ or cause.__context__
+    return cause or error

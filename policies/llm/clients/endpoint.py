@@ -14,6 +14,7 @@ from llm_coop_envs.errors import SettingsError
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OTHER_KEY = "LLM_COOP_API_KEY"
+LOCAL = "local:"
 CLIENTS = ("auto", "lean", "openai", "litellm")
 
 
@@ -75,6 +76,7 @@ class Endpoint(Settings):
     Attributes:
         model: the model as requests name it. Without `base_url`: `"gpt-4o-mini"` or `"openai/gpt-4o-mini"` is
             OpenAI's; any other `"provider/name"` goes through litellm. With `base_url`, the name is sent as it is.
+            `"local:name"` runs on this machine: each run puts the `base_url` of its server here.
         base_url: an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`; without user, password, query.
         client: `"auto"`, `"openai"` (OpenAI's SDK), `"lean"` (aiohttp alone, cheapest per call) or `"litellm"`.
             `"auto"` is lean for a `base_url`, the SDK for OpenAI and litellm for the rest.
@@ -82,6 +84,7 @@ class Endpoint(Settings):
             `LLM_COOP_API_KEY` for a `base_url`, so that OpenAI's key is never sent elsewhere unasked; litellm
             finds each provider's own variables.
         timeout: seconds for one attempt, from sending to the whole answer.
+        wait: seconds in which a server that has not answered anything yet may still be started.
         stream: ask for answers in pieces; for gateways that cut silent connections. Not through litellm, which ends a
             stream that broke off as if it were complete.
         tokens_field: how the answer's longest length is sent: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
@@ -95,6 +98,7 @@ class Endpoint(Settings):
     client: str = "auto"
     key_env: str | None = None
     timeout: float = 300.0
+    wait: float = 20.0
     stream: bool = False
     tokens_field: str = "auto"
     limits: Limits = field(default_factory=Limits)
@@ -109,6 +113,7 @@ class Endpoint(Settings):
         check_choice(self, "client", CLIENTS)
         check_choice(self, "tokens_field", ("auto", "max_tokens", "max_completion_tokens"))
         check_number(self, "timeout", 0, above=True)
+        check_number(self, "wait", 0)
         check_bool(self, "stream")
         if self.stream and self.kind == "litellm":
             raise SettingsError("stream", True, "is not possible through litellm; use the client 'openai' or 'lean'")
@@ -123,7 +128,7 @@ class Endpoint(Settings):
         """The client that is meant: `"lean"`, `"openai"` or `"litellm"`."""
         if self.client != "auto":
             return self.client
-        if self.base_url is not None:
+        if self.base_url is not None or self.is_local:
             return "lean"
         return "openai" if self.is_openai else "litellm"
 
@@ -145,11 +150,16 @@ class Endpoint(Settings):
         return self.base_url.rstrip("/") if self.base_url is not None else self.model
 
     @property
+    def is_local(self) -> bool:
+        """Whether the model is one that this machine runs itself."""
+        return self.model.startswith(LOCAL)
+
+    @property
     def is_openai(self) -> bool:
         """Whether OpenAI's own servers are asked."""
         if self.base_url is not None:
             return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname
-        return "/" not in self.model or self.model.startswith("openai/")
+        return ("/" not in self.model and not self.is_local) or self.model.startswith("openai/")
 
     @property
     def key_variable(self) -> str:
@@ -190,7 +200,9 @@ def _check_url(url: object) -> None:
         sound = sound and (parts is None or parts.port is None or math.isfinite(parts.port))
     except ValueError:
         parts, sound = None, False
-    if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
+    secret = parts is not None and (parts.username or parts.password or parts.query or parts.fragment)
+    # What cannot be taken apart may hold one anywhere.
+    if secret or (not sound and any(sign in str(url) for sign in "@?#")):
         # The address is not shown, because what is wrong with it may be a secret.
         raise SettingsError(
             "base_url", "[hidden]", f"{why}, without user, password, '?' or '#'; keys come from key_env"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import email.utils
-import json
 import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from llm_coop_envs.core.keys import Key, scrub
+from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.policies.llm.chat import ChatError, ErrorKind
+from llm_coop_envs.policies.llm.fastjson import loads
 
 LONGEST_MESSAGE = 300
 LONGEST_WAIT = 24 * 3600.0
@@ -27,6 +28,14 @@ _FILTERED = re.compile(
     r"data_inspection_failed|moderation",
     re.IGNORECASE,
 )
+# How servers say that they do not take a field or its value; some with a status that means trouble (llama-cpp-python).
+_NOT_TAKEN = re.compile(
+    r"input should be|literal_error|extra_forbidden|extra inputs are not permitted|unexpected keyword argument|"
+    r"validation error|unrecognized (?:request )?argument|(?:unsupported|unknown|invalid) (?:parameter|field|value)|"
+    r"(?:parse|invalid|unsupported) (?:json )?(?:grammar|schema)|"
+    r"does not support (?:the )?(?:parameter|response_format)",
+    re.IGNORECASE,
+)
 _NO_QUOTA = re.compile(
     r"insufficient_quota|exceeded your current quota|billing|credit balance|payment required|out of credits",
     re.IGNORECASE,
@@ -40,9 +49,11 @@ def status_error(
     said, code = _what_was_said(body)
     kind = kind_of(status, f"{code} {said}")
     message = scrub(said, (key,)).strip()
+    if 300 <= status < 400:
+        message = f"it sends elsewhere, which is not followed: prompts and key would go there; {message}"
     if len(message) > LONGEST_MESSAGE:
         message = message[:LONGEST_MESSAGE] + "…"
-    sentence = f"{where} answered {status}" + (f": {message}" if message else "")
+    sentence = f"{where} answered {status}" + (f": {harmless(message)}" if message else "")
     return ChatError(sentence, kind=kind, status=status, retry_after=retry_after(headers or {}))
 
 
@@ -62,7 +73,9 @@ def kind_of(status: int, said: str) -> ErrorKind:
         return "context_too_long"
     if status in (409, 425) or status >= 500:
         # llama.cpp and some gateways report a question that is too long as 500.
-        return "context_too_long" if status == 500 and _TOO_LONG.search(said) else "server"
+        if status == 500 and _TOO_LONG.search(said):
+            return "context_too_long"
+        return "bad_request" if status in (500, 501) and _NOT_TAKEN.search(said) else "server"
     if _FILTERED.search(said):
         return "content_filter"
     if _TOO_LONG.search(said):
@@ -72,9 +85,7 @@ def kind_of(status: int, said: str) -> ErrorKind:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds a provider asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date."""
-    found = {
-        name.lower(): value for name, value in headers.items() if name.lower() in ("retry-after", "retry-after-ms")
-    }
+    found = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = found.get(name)
         if value is None:
@@ -85,7 +96,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             when = email.utils.parsedate_tz(value)
             if when is None:
                 continue
-            seconds = email.utils.mktime_tz(when) - time.time()
+            # Against the server's own clock, if it says what time it is: ours may be wrong.
+            now = email.utils.parsedate_tz(found.get("date", ""))
+            seconds = email.utils.mktime_tz(when) - (time.time() if now is None else email.utils.mktime_tz(now))
         if seconds == seconds:  # not NaN
             return min(max(seconds, 0.0), LONGEST_WAIT)
     return None
@@ -94,11 +107,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _what_was_said(body: str) -> tuple[str, str]:
     """The sentence and the code in an error's body, whatever its shape."""
     try:
-        data: Any = json.loads(body)
+        data: Any = loads(body.encode("utf-8", "replace"))
     except ValueError:
         return " ".join(re.sub(r"<[^>]*>", " ", body[:4000]).split()), ""
     error = data.get("error", data) if isinstance(data, dict) else data
-    if isinstance(error, dict):
-        said = error.get("message") or error.get("detail") or json.dumps(error)
-        return str(said), f"{error.get('code', '')} {error.get('type', '')}"
-    return str(error), ""
+    if not isinstance(error, dict):
+        return error if isinstance(error, str) else body, ""
+    words = [error.get(name) for name in ("message", "detail", "code", "type")]
+    message, detail, code, kind = (word if isinstance(word, str | int) else "" for word in words)
+    return str(message or detail or body), f"{code} {kind}"

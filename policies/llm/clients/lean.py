@@ -10,13 +10,13 @@ import aiohttp
 from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
+from llm_coop_envs.policies.llm.clients.address import proxy_for
 from llm_coop_envs.policies.llm.clients.client import CONNECT_SECONDS, Client
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
 from llm_coop_envs.policies.llm.fastjson import dumps
 
 KEEP_ALIVE_SECONDS = 15.0  # shorter than most servers', so that no request goes into a connection being closed
-LONGEST_ERROR = 64 * 1024
 
 
 class LeanClient(Client):
@@ -26,6 +26,7 @@ class LeanClient(Client):
         super().__init__(endpoint)
         self._key = read_key(endpoint.key_variable, required=endpoint.needs_key)
         self._url = f"{endpoint.url}/chat/completions"
+        self._proxy = proxy_for(endpoint.url)
         self._session: aiohttp.ClientSession | None = None
 
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
@@ -37,13 +38,16 @@ class LeanClient(Client):
                 data=dumps(self._body(request)),
                 headers=headers,
                 allow_redirects=False,
+                proxy=self._proxy,
             ) as response:
                 if response.status != 200:
-                    said = (await response.content.read(LONGEST_ERROR)).decode("utf-8", "replace")
+                    parts = wire.beginning(_parts(response, endpoint.where))
+                    said = b"".join([part async for part in parts]).decode("utf-8", "replace")
                     raise status_error(endpoint.where, response.status, said, response.headers, key=self._key)
                 if endpoint.stream and response.content_type == "text/event-stream":
                     return await self._streamed(response)
-                raw = await _read(response, endpoint.where)
+                parts = wire.limited(_parts(response, endpoint.where), endpoint.where)
+                raw = b"".join([part async for part in parts])
         except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error, aiohttp) from None
         return wire.load_body(raw, endpoint.where)
@@ -56,7 +60,7 @@ class LeanClient(Client):
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            headers = {"Content-Type": "application/json"}
+            headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
             if self._key is not None:
                 headers["Authorization"] = f"Bearer {self._key.reveal()}"
             self._session = aiohttp.ClientSession(
@@ -65,14 +69,14 @@ class LeanClient(Client):
                 # The dispatcher times the whole attempt.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=not is_loopback(self._endpoint.url),
+                auto_decompress=False,
             )
         return self._session
 
     async def _streamed(self, response: aiohttp.ClientResponse) -> Any:
         where = self._endpoint.where
         reply = wire.StreamedReply()
-        async for line in _lines(response):
+        async for line in _lines(_parts(response, where), where):
             try:
                 for piece in wire.stream_events([line]):
                     reply.add(piece, where)
@@ -81,26 +85,22 @@ class LeanClient(Client):
         return reply.completion(where)
 
 
-async def _read(response: aiohttp.ClientResponse, where: str) -> bytes:
-    """A complete body, unless it is longer than any answer."""
-    length = response.content_length
-    if length is not None and length <= wire.LONGEST_REPLY:
-        return await response.read()
-    parts, size = [], 0
-    async for part in response.content.iter_any():
-        parts.append(part)
-        size += len(part)
+def _parts(response: aiohttp.ClientResponse, where: str) -> AsyncIterator[bytes]:
+    """A body as it arrives, unpacked."""
+    return wire.unpacked(response.content.iter_any(), response.headers.get("Content-Encoding", ""), where)
+
+
+async def _lines(parts: AsyncIterator[bytes], where: str) -> AsyncIterator[bytes]:
+    """The lines of a body (aiohttp's own reader has a limit far below that of an answer)."""
+    begun: list[bytes] = []
+    size = 0
+    async for part in parts:
+        first, *others = part.split(b"\n")
+        begun.append(first)
+        size += len(first)
         if size > wire.LONGEST_REPLY:
             raise wire.too_long(where)
-    return b"".join(parts)
-
-
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The lines of a body, of any length (aiohttp's own reader has a limit)."""
-    rest = b""
-    async for part in response.content.iter_any():
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            yield line
-    if rest:
-        yield rest
+        for line in others:
+            yield b"".join(begun)
+            begun, size = [line], len(line)
+    yield b"".join(begun)

@@ -12,9 +12,10 @@ from llm_coop_envs.core.extras import need
 from llm_coop_envs.core.keys import read_key, scrub
 from llm_coop_envs.policies.llm.chat import ChatError, ChatRequest, ErrorKind
 from llm_coop_envs.policies.llm.clients import wire
-from llm_coop_envs.policies.llm.clients.client import NO_KEY, Client
+from llm_coop_envs.policies.llm.clients.client import NO_KEY, Client, root
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
+from llm_coop_envs.policies.llm.clients.openai_sdk import OpenAIClient
 
 # Tables litellm would otherwise fetch from the network when imported or first used; its bundled copies do.
 _LOCAL = (
@@ -67,21 +68,26 @@ class LitellmClient(Client):
         super().__init__(endpoint)
         self._litellm = import_litellm()
         self._openai = need("openai", "asking a model through litellm", "llm")
+        self._aiohttp = need("aiohttp", "asking a model through litellm", "llm")
         own_server = endpoint.base_url is not None
         named = endpoint.key_env is not None
         self._key = read_key(endpoint.key_variable, required=named) if own_server or named else None
         self._model = endpoint.model
+        self._own_server: OpenAIClient | None = None
         self._more: dict[str, Any] = {"num_retries": 0, "max_retries": 0, "timeout": endpoint.timeout}
         if own_server:
             self._model = f"openai/{endpoint.model}"
             self._more["api_base"] = endpoint.url
             self._more["api_key"] = NO_KEY
+            # litellm's own client follows redirects, with the prompts.
+            self._own_server = OpenAIClient(endpoint)
+            self._more["client"] = self._own_server.sdk
         if self._key is not None:
             self._more["api_key"] = self._key.reveal()
 
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
         # litellm itself translates `max_tokens` for models that want another field.
-        body = wire.request_body(request, model=self._model, tokens_field="max_tokens", stream=False)
+        body = wire.request_body(request, model=self._model, tokens_field="max_tokens", stream=False, form=self.form)
         if self._endpoint.base_url is not None and headers is not None:
             body["extra_headers"] = headers
         try:
@@ -93,6 +99,8 @@ class LitellmClient(Client):
 
     async def aclose(self) -> None:
         """Close all connections, those of other litellm clients in this process included."""
+        if self._own_server is not None:
+            await self._own_server.aclose()
         # Some versions of litellm leave OpenAI's clients open, among those they keep for later.
         for kept in list(getattr(self._litellm.in_memory_llm_clients_cache, "cache_dict", {}).values()):
             if isinstance(kept, self._openai.AsyncOpenAI):
@@ -108,6 +116,8 @@ class LitellmClient(Client):
         name = type(error).__name__
         if isinstance(error, ImportError) or "No module named" in said:
             return ChatError(scrub(f"{where}: litellm lacks a library for it ({said[:200]})"), kind="bad_request")
+        if isinstance(root(error, self._aiohttp), self._aiohttp.ClientError | ChatError):
+            return self._lost(error, self._aiohttp)  # which litellm calls an error of the server's
         if isinstance(error, openai.APITimeoutError | TimeoutError | asyncio.TimeoutError):
             return ChatError(f"{where} did not answer in time", kind="timeout", maybe_paid=True)
         if isinstance(error, openai.APIConnectionError | OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from llm_coop_envs.core.extras import need
@@ -20,6 +21,9 @@ class OpenAIClient(Client):
 
     Answers are read from the raw body by the same reader as the lean client's, so that all clients agree on what
     an answer is.
+
+    Attributes:
+        sdk: the SDK's client; it follows no redirects, and unpacks no more of a body than is read.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -33,7 +37,8 @@ class OpenAIClient(Client):
         super().__init__(endpoint)
         self._key = read_key(endpoint.key_variable, required=endpoint.needs_key)
         # The dispatcher limits requests in flight and times each attempt; the SDK must do neither.
-        self._client = self._openai.AsyncOpenAI(
+        self._bytes: type[Any] = http.AsyncByteStream
+        self.sdk = self._openai.AsyncOpenAI(
             api_key=NO_KEY if self._key is None else self._key.reveal(),
             base_url=endpoint.url,
             max_retries=0,
@@ -42,9 +47,17 @@ class OpenAIClient(Client):
                 limits=http.Limits(max_connections=0, max_keepalive_connections=None, keepalive_expiry=15.0),
                 timeout=http.Timeout(None, connect=CONNECT_SECONDS),
                 trust_env=not is_loopback(endpoint.url),
+                # Whoever answers with another address would be sent the prompts and the key.
+                follow_redirects=False,
+                headers={"Accept-Encoding": "identity"},
+                event_hooks={"response": [self._unpacked]},
             ),
         )
-        self._broken_off: type[Exception] = http.TransportError
+        self._broken_off: tuple[type[Exception], ...] = (
+            self._openai.APIConnectionError,
+            http.TransportError,
+            self._aiohttp.ClientError,  # what the transport has no name for: a bad status line, header, length
+        )
 
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
         endpoint, openai = self._endpoint, self._openai
@@ -52,7 +65,7 @@ class OpenAIClient(Client):
         # Named fields go where the SDK wants them, all others into its `extra_body`.
         names = ("model", "messages", "stream") if endpoint.stream else ("model", "messages")
         named = {name: body.pop(name) for name in names}
-        completions = self._client.chat.completions
+        completions = self.sdk.chat.completions
         create = completions.create if endpoint.stream else completions.with_raw_response.create
         try:
             response = await create(**named, extra_body=body, extra_headers=headers)
@@ -69,11 +82,29 @@ class OpenAIClient(Client):
             raise status_error(
                 endpoint.where, error.status_code, error.response.text, dict(error.response.headers), key=self._key
             ) from None
-        except (openai.APIConnectionError, self._broken_off) as error:
+        except self._broken_off as error:
             raise self._lost(error, self._aiohttp) from None
-        except (openai.OpenAIError, OSError, ValueError) as error:
+        except (openai.OpenAIError, OSError, ValueError, RecursionError) as error:
             raise wire.bad_reply(endpoint.where, f"what the SDK cannot read ({type(error).__name__})") from None
+
+    async def _unpacked(self, response: Any) -> None:
+        """Take the unpacking over from httpx, which does it all at once; called when the headers are there."""
+        where, packed = self._endpoint.where, response.stream
+        parts = wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where)
+        if response.status_code >= 300:
+            parts = wire.beginning(parts)
+        else:
+            parts = wire.limited(parts, where, wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY)
+
+        class Unpacked(self._bytes):  # type: ignore[name-defined, misc]
+            def __aiter__(self) -> AsyncIterator[bytes]:
+                return parts
+
+            async def aclose(self) -> None:
+                await packed.aclose()
+
+        response.stream = Unpacked()
 
     async def aclose(self) -> None:
         """Close all connections; may be called any number of times."""
-        await self._client.close()
+        await self.sdk.close()

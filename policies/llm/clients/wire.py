@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import math
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
@@ -11,13 +13,28 @@ from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 
 LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
+LONGEST_STREAM = 4 * LONGEST_REPLY  # of which most is not the answer
+LONGEST_ERROR = 64 * 1024
+# Of the terms of a reply that are recorded as they came: longer ones are no names.
+_LONGEST_NAME = 200
+# Bodies arrive unpacked, because that is what is asked for; a server may pack them all the same.
+_PACKED = frozenset({"gzip", "x-gzip", "deflate"})
+_PIECE = 1 << 20
 
 
-def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream: bool) -> dict[str, Any]:
+# How an answer of a JSON schema can be asked for, the strictest first; "none" leaves it to the words of the question.
+# Bounds of numbers and lengths are not in the part of JSON Schema that all providers take.
+FORMS = ("json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
+_BOUNDS = ("minimum", "maximum", "maxLength")
+
+
+def request_body(
+    request: ChatRequest, *, model: str, tokens_field: str, stream: bool, form: str = FORMS[0]
+) -> dict[str, Any]:
     """The JSON body of a request.
 
-    As `tokens_field` OpenAI wants `"max_completion_tokens"`, older servers `"max_tokens"`; a `stream` ends with the
-    usage.
+    A JSON schema is asked for in one of `FORMS`. As `tokens_field` OpenAI wants `"max_completion_tokens"`, older
+    servers `"max_tokens"`; a `stream` ends with the usage.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -31,14 +48,62 @@ def request_body(request: ChatRequest, *, model: str, tokens_field: str, stream:
         body[tokens_field] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
-    if request.json_schema is not None:
-        schema = {"name": "answer", "schema": dict(request.json_schema), "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.json_schema is not None and form != "none":
+        schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
+        named = {"name": "answer", "schema": schema, "strict": True}
+        kind, _, with_schema = form.partition(" ")
+        more = {"json_schema": named} if kind == "json_schema" else {"schema": schema} if with_schema else {}
+        body["response_format"] = {"type": kind, **more}
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
     body.update(request.extra)
     return body
+
+
+def _without_bounds(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return schema
+    return {name: _without_bounds(value) for name, value in schema.items() if name not in _BOUNDS}
+
+
+async def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterator[bytes]:
+    """The parts of a body, unpacked in pieces of a megabyte at most: a small body may hold more than the memory.
+
+    Raises:
+        ChatError: of kind `"bad_reply"`: it cannot be unpacked.
+    """
+    unpacker = zlib.decompressobj(wbits=47) if packing.strip().lower() in _PACKED else None
+    async for part in parts:
+        if unpacker is None:
+            yield part
+            continue
+        try:
+            while part:
+                yield unpacker.decompress(part, _PIECE)
+                part = unpacker.unconsumed_tail
+        except zlib.error:
+            raise bad_reply(where, "a body that cannot be unpacked") from None
+
+
+async def limited(parts: AsyncIterable[bytes], where: str, most: int = LONGEST_REPLY) -> AsyncIterator[bytes]:
+    """The parts of a body; a `ChatError` of kind `"bad_reply"` when they are longer than any answer."""
+    size = 0
+    async for part in parts:
+        size += len(part)
+        if size > most:
+            raise too_long(where)
+        yield part
+
+
+async def beginning(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """What of an error's body anybody reads."""
+    left = LONGEST_ERROR
+    async for part in parts:
+        yield part[:left]
+        left -= len(part)
+        if left <= 0:
+            return
 
 
 def load_body(raw: bytes, where: str) -> Any:
@@ -74,8 +139,8 @@ def read_completion(data: Any, request: ChatRequest, *, where: str, latency: flo
     return ChatReply(
         text=text,
         usage=usage,
-        finish_reason=str(choice.get("finish_reason") or "unknown"),
-        model=str(data.get("model") or request.model),
+        finish_reason=_name(choice.get("finish_reason")) or "unknown",
+        model=_name(data.get("model")) or request.model,
         latency=latency,
         cost=cost,
         refusal=clean(refusal) if isinstance(refusal, str) and refusal else None,
@@ -169,6 +234,10 @@ def clean(text: str) -> str:
     return text
 
 
+def _name(given: Any) -> str:
+    return clean(given[:_LONGEST_NAME]) if isinstance(given, str) else ""
+
+
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return clean(content)
@@ -192,23 +261,33 @@ def _tool_arguments(calls: Any) -> str:
 
 
 def _usage(found: Any, request: ChatRequest, text: str, reasoning: str | None) -> tuple[Usage, float | None]:
-    """Tokens, and the cost where the provider states it (OpenRouter does)."""
-    if not isinstance(found, dict) or not isinstance(found.get("prompt_tokens"), int):
+    """Tokens, and the cost where the provider states it (OpenRouter does); whether they can be is seen later."""
+    prompt, answer = _count(found, "prompt_tokens"), _count(found, "completion_tokens")
+    cost = _cost(_field(found, "cost"))
+    if prompt is None or answer is None:
         prompt = sum(estimate_tokens(message.content) for message in request.messages)
-        answer = estimate_tokens(text) + estimate_tokens(reasoning or "")
-        return Usage(prompt, answer, reasoning_tokens=estimate_tokens(reasoning or ""), estimated=True), None
-    cost = found.get("cost")
+        hidden = estimate_tokens(reasoning or "")
+        return Usage(prompt, estimate_tokens(text) + hidden, reasoning_tokens=hidden, estimated=True), cost
     return (
         Usage(
-            prompt_tokens=found["prompt_tokens"],
-            completion_tokens=_count(found, "completion_tokens"),
-            reasoning_tokens=_count(found.get("completion_tokens_details"), "reasoning_tokens"),
-            cached_tokens=_count(found.get("prompt_tokens_details"), "cached_tokens"),
+            prompt_tokens=prompt,
+            completion_tokens=answer,
+            reasoning_tokens=_count(_field(found, "completion_tokens_details"), "reasoning_tokens") or 0,
+            cached_tokens=_count(_field(found, "prompt_tokens_details"), "cached_tokens") or 0,
         ),
-        float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        cost,
     )
 
 
-def _count(where: Any, name: str) -> int:
+def _count(where: Any, name: str) -> int | None:
     value = _field(where, name)
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _cost(value: Any) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -9,13 +9,14 @@ from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_file
 from llm_coop_envs.policies.llm.journal.questions import read_questions
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_run
 from llm_coop_envs.policies.llm.journal.repair import describe, salvage
-from llm_coop_envs.policies.llm.journal.writer import Journal
+from llm_coop_envs.policies.llm.journal.writer import Journal, check_part
 
 __all__ = [
     "Answers",
     "Journal",
     "JournalError",
     "PartReport",
+    "check_part",
     "describe",
     "journal_files",
     "read_questions",

@@ -9,16 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.journal.frames import Commit, journal_files, read_commits
+from llm_coop_envs.policies.llm.journal.frames import Gap, journal_files, read_commits
 
 _SHOWN = 80
 
 
-def read_questions(folder: Path) -> Iterator[tuple[RequestKey, Any]]:
-    """The lines that hold a question and what came of it, of all parts; those that cannot be read are left out."""
+def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tuple[RequestKey, Any]]:
+    """The lines that hold a question and what came of it, of all parts.
+
+    What cannot be read is left out; `gaps` gets a sentence on each.
+    """
     for path in journal_files(folder):
         for commit in read_commits(path):
-            if isinstance(commit, Commit):
+            if isinstance(commit, Gap):
+                if gaps is not None:
+                    gaps.append(f"{path}: {commit.size} bytes from byte {commit.start} cannot be read ({commit.why})")
+            else:
                 with contextlib.suppress(KeyError, TypeError, ValueError):  # `read_run` tells of them
                     for line in commit.lines():
                         if "request" in line:

@@ -5,24 +5,29 @@ The lines of a part, by `type`:
     opened   a session began: `format`, `run` (a random name of this part), `versions`
     sent     an attempt is about to be sent: `key`, `hash`, `tokens` and `usd` at most
     failed   an attempt brought no answer: `error`; with `final` and `request`, the policy was told so
-    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache
+    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache,
+             `form` how an answer of a JSON schema was asked for
 
 `key` is [episode, agent, step, call, attempt], `hash` is `ChatRequest.digest()`.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, NotInJournal, RequestKey
+from llm_coop_envs.policies.llm.fastjson import dumps, loads
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
 from llm_coop_envs.policies.llm.journal.questions import difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
 
 FORMAT = 1
+# In the table of answers an error is a JSON text, an answer an object.
+_IS_ERROR = "substr(answers.found, 1, 1) = x'22'"
 
 _Pending = dict[tuple[Any, ...], list[tuple[int, float]]]
 
@@ -42,6 +47,7 @@ class PartReport(AnswerTotals):
         usd: US dollars, likewise.
         lost: attempts that may have been paid for and brought no answer.
         lost_usd: US dollars for them at most.
+        forms: by model, the last form in which an answer of a JSON schema was asked for.
         double: answers to a decision that another answer came first for.
     """
 
@@ -54,6 +60,7 @@ class PartReport(AnswerTotals):
     usd: float = 0.0
     lost: int = 0
     lost_usd: float = 0.0
+    forms: dict[str, str] = field(default_factory=dict)
     double: int = 0
     gaps: list[Gap] = field(default_factory=list)
 
@@ -83,11 +90,20 @@ class PartReport(AnswerTotals):
 
 
 class Answers:
-    """Every recorded answer of a run, whichever part holds it; and every error that a policy was told."""
+    """Every recorded answer of a run, whichever part holds it; and every error that a policy was told.
+
+    They lie in a temporary file of SQLite's: in memory each would take a kilobyte or two, for as long as the run lasts.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._recorded: dict[RequestKey, tuple[str, ChatReply | str]] = {}
+        self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._execute("PRAGMA journal_mode=OFF")  # nothing is ever rolled back
+        self._execute("CREATE TABLE answers (key BLOB PRIMARY KEY, digest TEXT, found BLOB) WITHOUT ROWID")
+
+    def __del__(self) -> None:
+        """Let go of the file."""
+        self._table.close()
 
     def find(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
         """The recorded answer, or `None` if there is none.
@@ -95,24 +111,56 @@ class Answers:
         Raises:
             ChatError: the record is an error that the policy was told.
             NotInJournal: the record answers another question; the message says in what they differ.
+            JournalError: the temporary file cannot be used.
         """
-        recorded = self._recorded.get(key)
-        if recorded is None:
+        row = self._execute("SELECT digest, found FROM answers WHERE key = ?", dumps(tuple(key))).fetchone()
+        if row is None:
             return None
-        if recorded[0] != digest:
+        if row[0] != digest:
             raise NotInJournal(
                 f"{self._folder}: its journal answers another question under ({key}): "
                 f"{difference(self._folder, key, request)}. The study, the prompts or the program have changed since; "
                 "use what recorded it, or begin a new run folder"
             )
-        if isinstance(recorded[1], str):
-            raise ChatError(recorded[1] or "context too long", kind="context_too_long")
-        return recorded[1]
+        found = loads(row[1])
+        if isinstance(found, str):
+            raise ChatError(found or "context too long", kind="context_too_long")
+        return ChatReply.read(found)
 
     def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
-        """Keep an answer, or an error's sentence, unless this decision has one, and say whether it was kept."""
-        recorded = (digest, found)
-        return self._recorded.setdefault(key, recorded) is recorded
+        """Keep an answer, or an error's sentence, unless this decision has an answer, and say whether it was kept."""
+        packed = dumps(found if isinstance(found, str) else found.plain())
+        kept = self._execute(
+            "INSERT INTO answers VALUES (?, ?, ?) ON CONFLICT(key) DO UPDATE SET digest = excluded.digest, "
+            f"found = excluded.found WHERE {_IS_ERROR}",
+            *(dumps(tuple(key)), digest, packed),
+        )
+        return kept.rowcount == 1
+
+    def forget_refusals(self) -> None:
+        """Forget the errors that a policy was told and could not get round: they hang on the server, which may change.
+
+        Where it went on with a shorter question that was answered, the error belongs to the run.
+        """
+        refused = [tuple(loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
+        answered = {key[:4]: -1 for key in refused}
+        if refused:
+            for (packed,) in self._execute(f"SELECT key FROM answers WHERE NOT {_IS_ERROR}"):
+                key = tuple(loads(packed))
+                if key[:4] in answered:
+                    answered[key[:4]] = max(answered[key[:4]], key[4])
+        for key in refused:
+            if answered[key[:4]] < key[4]:
+                self._execute("DELETE FROM answers WHERE key = ?", dumps(key))
+
+    def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        try:
+            return self._table.execute(statement, values)
+        except sqlite3.Error as error:
+            raise JournalError(
+                f"{self._folder}: its answers cannot be looked up in a temporary file ({error}); free some space where "
+                "temporary files are kept (TMPDIR), then run again to continue"
+            ) from error
 
 
 def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:
@@ -177,6 +225,8 @@ def _take(line: Any, report: PartReport, answers: Answers, pending: _Pending) ->
             answers.add(key, line["hash"], error["message"])
     elif kind == "answer":
         reply = ChatReply.read(line["reply"])
+        if "form" in line:
+            report.forms[line["request"]["model"]] = line["form"]
         report.tokens += line["tokens"]
         report.usd += line["usd"]
         if "from" in line:

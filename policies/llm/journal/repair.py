@@ -45,7 +45,7 @@ def set_aside(path: Path, gap: Gap) -> Path:
 
 
 def salvage(folder: Path) -> list[str]:
-    """Write every damaged part anew from what can be read; the damaged file is kept beside it.
+    """Write every part anew that cannot all be read, from what can be; the old file is kept beside it.
 
     Returns:
         What was done, in sentences.
@@ -56,7 +56,7 @@ def salvage(folder: Path) -> list[str]:
     done = []
     for path in journal_files(folder):
         report = read_part(path, Answers(folder))
-        if report.damage is not None:
+        if report.gaps:
             with explained(path), path.open("rb+") as file, contextlib.closing(PartLock(path, file.fileno())):
                 done.append(_rewrite(report))
     return done

@@ -51,8 +51,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, part: str = "main") -> None:
-        if not PART.fullmatch(part):
-            raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
+        check_part(part)
         self.answers = Answers(folder)
         self.notes: list[str] = []
         self._heart: asyncio.Task[None] | None = None
@@ -93,12 +92,14 @@ class Journal:
         tokens: int,
         usd: float,
         source: str | None = None,
+        form: str | None = None,
     ) -> None:
         """Record an answer, with what is counted against the budget; returns when it is on the disk.
 
-        `digest` is the question's hash, `source` is `"cache"` if nobody was asked.
+        `digest` is the question's hash, `source` is `"cache"` if nobody was asked, `form` is how an answer of a JSON
+        schema was asked for.
         """
-        more = {} if source is None else {"from": source}
+        more = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
         line = self._line(
             "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **more
         )
@@ -133,6 +134,7 @@ class Journal:
         for report in reports:
             if report.damage is not None:
                 raise JournalError(report.damage)
+        self.answers.forget_refusals()
         own = next(report for report in reports if report.path == self.path)
         if own.torn is not None:
             aside = set_aside(self.path, own.torn)
@@ -166,6 +168,12 @@ class Journal:
             with contextlib.suppress(OSError):
                 if not self._lock.beat():
                     self._commits.fail(f"{self.path}: another process took this part over; end this run")
+
+
+def check_part(part: str) -> None:
+    """Raise `SettingsError` if a part's name cannot be a file's name."""
+    if not PART.fullmatch(part):
+        raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
 
 
 def _opened(run: str, part: str) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from unicodedata import normalize
 
-# Longer answers are garbage; their beginning and end are where an answer would stand.
-MAX_LENGTH = 20_000
-_HEAD = 4_000
+from llm_coop_envs.policies.llm.parsing.objects import MARK, marked
+from llm_coop_envs.policies.llm.parsing.reading import EMPTY, TRUNCATED, UNREADABLE
+from llm_coop_envs.policies.llm.parsing.tokens import LONGEST, TOO_LONG, shorten, spoken, without_tokens
 
 # A space that may stand inside a number ("1 200"); ordinary spaces do not.
 NARROW = "\u00a0"
 
 _CHARACTERS: dict[int, str] = {
-    **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u2061\u2062\u2063\ufe0e\ufe0f"), ""),
     **dict.fromkeys(map(ord, "\u2212\ufe63\u2010\u2011\u207b"), "-"),
     **dict.fromkeys(map(ord, "\u2007\u2008\u2009\u202f"), NARROW),
     **dict.fromkeys(map(ord, "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u200a\u205f\u3000"), " "),
@@ -23,100 +24,113 @@ _CHARACTERS: dict[int, str] = {
     ord("\u3002"): ". ",
     ord("\u3001"): ", ",
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
+    **{ord(sign): sign + " " for sign in "\uff0c\uff1a\uff1b\uff1f\uff01"},
+    ord("\uff0c"): ", ",
+    ord("\uff1a"): ": ",
+    ord("\uff1b"): "; ",
+    ord("\uff1f"): "? ",
+    ord("\uff01"): "! ",
     # Keycap emoji are a digit and this sign.
     ord("\u20e3"): "",
 }
-_HALVES = {"½": ".5", "¼": ".25", "¾": ".75"}
-_HALF = re.compile(r"(\d?)([½¼¾])")
-
-_THOUGHT_NAMES = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad|reflection|analysis)"
-_THOUGHT = re.compile(rf"<({_THOUGHT_NAMES})\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-_THOUGHT_END = re.compile(rf"^.*</{_THOUGHT_NAMES}\s*>", re.IGNORECASE | re.DOTALL)
-_THOUGHT_OPEN = re.compile(rf"<{_THOUGHT_NAMES}\b[^<>]*>.*\Z", re.IGNORECASE | re.DOTALL)
-_CHANNEL = re.compile(r"^.*<\|channel\|>\s*final\s*<\|message\|>", re.DOTALL)
-_SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|\[/?INST\]|<(?:end|start)_of_turn>", re.IGNORECASE)
+_FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e]")
+_MIXED = re.compile(r"(?<![\w./,-])(\d{1,4})(?: and | {1,2}|-)([1-9]\d?)/([1-9]\d?)(?![\w/]|[.,]\d)", re.IGNORECASE)
 
 _ANSWER_TAG = re.compile(
-    r"<(final[_ -]?answer|answer|response|output|result|price|number|choice|exit|move)>(.*?)</\1>",
-    re.IGNORECASE | re.DOTALL,
+    r"<(final[_ -]?answer|answer|response|output|result|price|number|choice|exit|move)>([^<>]{0,2000})</\1>",
+    re.IGNORECASE,
 )
-_BOXED = re.compile(r"\\+boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_TEX_TEXT = re.compile(r"\\+(?:text|mathrm|mathbf|textbf|mathit|operatorname)\s*\{([^{}]*)\}")
-_TEX_MARKS = re.compile(r"\\+[()\[\],;!]|\$\$")
-_TEX_INLINE = re.compile(r"\$(-?[\d.,]+)\$")
-_ESCAPED = re.compile(r"\\+([$%_#*`>~.\-])")
+_BOXED = re.compile(r"\\{1,4}boxed ?\{((?:[^{}\\]|\\[^{}b]|\\?\{[^{}]{0,200}\}){0,400})\}")
+_TEX_FRACTION = re.compile(r"\\{1,4}[dt]?frac ?\{(\d{1,6})\}\{(\d{1,6})\}")
+_TEX_TIMES = re.compile(r"\\{1,4}(?:times|cdot)\b")
+_TEX_TEXT = re.compile(r"\\{1,4}(?:text|mathrm|mathbf|textbf|mathit|operatorname) ?\{([^{}\\]{0,400})\}")
+_TEX_MARKS = re.compile(r"\\{1,4}[()\[\],;!]|\$\$")
+_TEX_INLINE = re.compile(r"\$(-?[\d.,]{1,40}|[a-z])\$")
+_ESCAPED = re.compile(r"\\{1,4}([$%_#*`>~.\-])")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|br|div|span|code|pre|sub|sup|h[1-6]|li|ul|ol)\b[^<>]{0,80}>", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
-_STRUCK = re.compile(r"~~[^~\n]*~~")
-_BOLD = re.compile(r"\*\*+|__+(?=\W|$)|(?<!\w)__+|`+")
-_STARRED = re.compile(r"(?<![\w*])\*(\S|\S[^*\n]*\S)\*(?![\w*])")
-_UNDERLINED = re.compile(r"(?<!\w)_(\S|\S[^_\n]*\S)_(?!\w)")
-_LINE_MARK = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]*)+|[*+\u2022\u25cf\u25aa\u2192][ \t]+|-[ \t]+)", re.MULTILINE
-)
-_MARKS = re.compile(r"[-*_`#>=\u2022\u25cf\u25aa\u2192\u2014]")
-_RULE = re.compile(r"^[ \t]*(?:[-=*_\u2014]{3,})[ \t]*$", re.MULTILINE)
-
-#: What stands before an answer that was marked as such, after `plain`.
-MARK = "\x02"
-
-
-def shorten(text: str) -> str:
-    """The beginning and the end of an answer that is too long to be one."""
-    if len(text) <= MAX_LENGTH:
-        return text
-    return text[:_HEAD] + "\n" + text[_HEAD - MAX_LENGTH :]
+_FENCE = re.compile(r"^(?:```|~~~)[\w+-]{0,20}$", re.MULTILINE)
+_STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
+_BOLD = re.compile(r"\*\*|__(?=\W|$)|(?<!\w)__|`")
+_STARRED = re.compile(r"(?<![\w*])\*([^*\s][^*\n]{0,400})\*(?![\w*])")
+_UNDERLINED = re.compile(r"(?<![\w_])_([^_\s][^_\n]{0,400})_(?![\w_])")
+_LINE_MARK = re.compile(r"^(?:#{1,6} |(?:>(?!=) ?){1,8}|[*+\u2022\u25cf\u25aa\u2192] |- )", re.MULTILINE)
+_RULE = re.compile(r"^[-=*_|: \u2014]{3,}$", re.MULTILINE)
+_BLANKS = re.compile(r"[ \t\v\f]+|\u00a0{2,}")
+# No answer holds so much of one sign.
+_ADDRESS = re.compile(r"\bhttps?://\S{1,400}")
+_IN_ANGLES = re.compile(r"<(-?[\d.,]{1,30})>")
+_REPEATED = re.compile(r"([^\w\s])\1{7,}")
 
 
-def spoken(text: str) -> str:
-    """An answer without the model's thoughts and its provider's special tokens.
+def uncovered(text: str) -> tuple[str, tuple[str, ...]]:
+    """An answer without thoughts and template tokens, and flags for what else was taken away."""
+    cut = shorten(text, LONGEST)
+    bare, flags = without_tokens(spoken(cut))
+    return bare.strip(), flags if cut == text else (TOO_LONG, *flags)
 
-    Thoughts that were opened and not closed go to the end; if only their end is there, they began before it.
+
+def prepared(text: str, keys: Collection[str], truncated: bool) -> tuple[str, tuple[str, ...], str]:
+    """An answer made ready for reading.
+
+    Args:
+        text: the answer.
+        keys: under which key of an object the answer may stand, best first.
+        truncated: whether the provider cut the answer.
+
+    Returns:
+        The plain answer; flags for what was taken away; and the status of an answer in which nothing is left.
     """
-    if "<" in text or "[" in text:
-        text = _CHANNEL.sub("", text)
-        if "</" in text:
-            text = _THOUGHT_END.sub("", _THOUGHT.sub("", text))
-        text = _THOUGHT_OPEN.sub("", text)
-        text = _SPECIAL.sub("", text)
-    return text.strip()
+    answer, flags = uncovered(text)
+    if not answer:
+        return "", flags, TRUNCATED if truncated else EMPTY
+    answer, broken = marked(answer, keys)
+    short = shorten(answer)
+    if short != answer and TOO_LONG not in flags:
+        flags = (TOO_LONG, *flags)
+    answer = plain(shorten(characters(short)))
+    if answer:
+        return answer, flags, ""
+    return "", flags, TRUNCATED if truncated and broken else UNREADABLE
 
 
 def characters(text: str) -> str:
-    """One kind of minus, quotation mark and space; full-width letters and fractions as plain ones."""
-    if text.isascii():
-        return text
-    text = _HALF.sub(lambda m: m[1] + _HALVES[m[2]] if m[1] else "0" + _HALVES[m[2]], text)
-    return text.translate(_CHARACTERS)
+    """One kind of minus, quotation mark and space; full-width letters as plain ones, mixed fractions as decimals."""
+    if not text.isascii():
+        text = _FRACTION.sub(
+            lambda m: f" {normalize('NFKC', m[0])}".replace("\u2044", "/"), text.translate(_CHARACTERS)
+        )
+    if "/" in text:
+        text = _MIXED.sub(_decimal, text)
+    return text
+
+
+def _decimal(match: re.Match[str]) -> str:
+    whole, over, under = map(int, match.groups())
+    return f"{whole + over / under:.12g}" if over < under else match[0]
 
 
 def plain(text: str) -> str:
-    """An answer without markdown, TeX and simple HTML.
+    """An answer without markdown, TeX and simple HTML: lines without spaces around them, none of them empty.
 
     What is marked as the answer gets a line of its own that begins with `MARK`.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace(MARK, " ")
+    text = lined(_IN_ANGLES.sub(r"\1", _ADDRESS.sub(" ", _REPEATED.sub(r"\1\1\1", text))))
     if "<" in text:
         text = _ANSWER_TAG.sub(lambda m: f"\n{MARK}{m[2].strip()}\n", text)
         text = _TAG.sub(lambda m: "\n" if m[0].lower().startswith(("<br", "<p", "</p", "<li", "</li")) else "", text)
     if "\\" in text:
+        text = _TEX_TIMES.sub("*", _TEX_TEXT.sub(r"\1", _TEX_FRACTION.sub(r"\1/\2", text)))
         text = _BOXED.sub(lambda m: f"\n{MARK}{m[1].strip()}\n", text)
-        text = _TEX_TEXT.sub(r"\1", text)
-        text = _TEX_MARKS.sub(" ", text)
-        text = _ESCAPED.sub(r"\1", text)
+        text = _ESCAPED.sub(r"\1", _TEX_MARKS.sub(" ", text))
     if "$" in text:
         text = _TEX_INLINE.sub(r"\1", text)
     if "`" in text or "~" in text:
-        text = _FENCE.sub("", text)
-        text = _STRUCK.sub(" ", text)
-    if _MARKS.search(text):
-        text = _BOLD.sub("", _RULE.sub("", text))
-        text = _LINE_MARK.sub("", text)
-        text = _STARRED.sub(r"\1", text)
-        text = _UNDERLINED.sub(r"\1", text)
-    return text.strip()
+        text = _STRUCK.sub(" ", _FENCE.sub("", text))
+    text = _LINE_MARK.sub("", _BOLD.sub("", _RULE.sub("", text)))
+    return lined(_UNDERLINED.sub(r"\1", _STARRED.sub(r"\1", text)))
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines that are not empty, without spaces around them."""
-    return [line.strip() for line in text.split("\n") if line.strip()]
+def lined(text: str) -> str:
+    """A text with single spaces, and without empty lines and spaces around the others."""
+    lines = (line.strip(" ") for line in _BLANKS.sub(" ", text).splitlines())
+    return "\n".join(line for line in lines if line)

@@ -1,158 +1,138 @@
-"""Finding the numbers in a plain answer, and which of them could be meant as the answer.
+"""Finding the numbers in a plain answer, and which of them cannot be meant as the answer.
 
-A number in an answer is often something else: a round, a player, a fraction of the mean, the end of a range, what is
-not going to be named. Such numbers are recognised by what stands beside them, on their own line, and are no candidates.
+A number in an answer is often something else: a round, a player, a fraction of the mean, the end of a range. Such
+numbers are recognised by what stands beside them in their sentence.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import NARROW
+from llm_coop_envs.policies.llm.parsing.deciding import X, ends_of
+from llm_coop_envs.policies.llm.parsing.numberwords import SPELLED
 
-_CURRENCY = r"(?:US\$|CA\$|AU\$|\$|€|£|¥|₹|USD\s?|EUR\s?|GBP\s?|Rs\.?\s?)"
-_NUMBER = re.compile(
-    rf"(?P<minus>-\s?)?(?P<currency>{_CURRENCY})?\s?(?P<sign>[-+])?"
-    rf"(?P<digits>\d+(?:[.,'{NARROW}]\d+)*|[.,]\d+)(?P<power>[eE][+-]?\d{{1,2}}(?!\w))?"
-)
+_CURRENCY = r"(?:(?:us|ca|au)?\$|€|£|¥|₹|(?:usd|eur|gbp|chf) ?|rs\.? ?)"
 _UNIT = (
-    r"(?:%|percent|per cent|prozent|[$€£¥]|usd|eur|gbp|dollars?|euros?|pounds?|bucks|marks?|credits?|points?|coins?"
-    r"|currency units?|money units?|taler|\(?dollars\)?)"
+    r"(?: ?(?:%|percent\b|per cent\b|prozent\b|[$€£¥₹]|usd\b|eur\b|gbp\b|chf\b|dollars?\b|euros?\b|pounds?\b|bucks\b"
+    r"|marks?\b|credits?\b|points?\b|coins?\b|taler\b|руб(?:лей|ля|ль)?\b\.?|yuan\b)"
+    r"| (?:currency|money) units?\b| units?(?! ?\w))?"
+    r"(?: ?(?:/ ?|per )(?:unit|piece|item)\b| each\b)?"
 )
-_GLUED = re.compile(r"(?:usd|eur|gbp|dollars?|euros?|marks?|credits?|points?)(?![a-z])", re.IGNORECASE)
+_NUMBER = re.compile(
+    rf"(?P<weak>{SPELLED})?(?P<minus>- ?)?(?P<currency>(?<![a-z]){_CURRENCY})? ?(?P<sign>[-+])?"
+    rf"(?P<digits>\d+(?:[.,'·{NARROW}]\d+)*|(?<![\d.])[.,]\d+)(?P<power>e[+-]?\d{{1,2}}(?!\w))?",
+    re.IGNORECASE,
+)
+_UNITS = re.compile(_UNIT, re.IGNORECASE)
+_LIST_MARK = re.compile(r"^\(?(\d{1,2})[.)] (?=\S)", re.MULTILINE)
 
 # What stands before a number that counts or names something else.
 _NAMED = re.compile(
     r"(?:\b(?:rounds?|players?|firms?|exchanges?|turns?|steps?|days?|weeks?|phases?|levels?|periods?|options?|person"
     r"|evacuees?|agents?|groups?|examples?|stages?|iterations?|games?|trials?|chapter|table|runden?|spieler|firma"
     r"|gruppe"
-    r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile)\s*(?:=|no\.?|number|nr\.?)?|#|\b[kntqmN]\s*="
-    r"|\bno\.|\bnr\.)[\s_]*$",
-    re.IGNORECASE,
+    r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile|error|http|figure|fig|page|section|seed|exit|item"
+    r"|equation|rule|type|port|model|gpt)(?: ?=| no\.?| number| nr\.?)?|#|\b[kntqm] ?=|(?<!.)no\.|\bnr\.)[ _]?$"
 )
 _BOUND = re.compile(
-    r"\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than|up to|than"
+    r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than|up to"
+    r"|than"
     r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
-    r"|first|last|past"
-    r"|previous|next|letzten?|every|each|all)\s+(?:\w+\s+){0,1}$",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"\b(?:not|never|avoid(?:ing)?|instead of|rather than|against|except|without|n't|don't|won't|nicht|statt|kein"
-    r"|(?:any|every|no)thing but|all but)\b"
-    r"[^.,;:\n\d]{0,24}$",
-    re.IGNORECASE,
+    r"|past|next|every|each|all|(?:down|up) from|as (?:high|low) as|within|by(?: about)?|half of|thirds? of"
+    r"|quarters? of"
+    r"|(?:i'm|we're|we are|i am|are) (?:currently |still |now )?at|close to|near(?:er)?(?: to)?|first|last|previous"
+    r"|minus|plus|times|more|another|only \w+ than)"
+    rf" (?:the |about |a |my )?|(?<![=-])[<>\u2264\u2265]=? ?|(?<=[\d/{X}]) of )$"
 )
 _STATISTIC = re.compile(
-    r"\b(?:mean|averag\w*|avg|median|midpoint|target|sum|total|expect\w*|assum\w*|suppos\w*|if\b[^,;.\n]{0,40}"
-    r"|cost(?:s|ing)?|costs? of|sold|sells?|demand(?:ed)?|profits?|earn(?:ed|s)?|made|gained|mittelwert"
-    r"|durchschnitt|mittel"
-    r"|kosten|gewinn)\b[^.,;:\n\d]{0,28}$",
-    re.IGNORECASE,
-)
-_PAST = re.compile(
-    r"\b(?:last|previous|prior|earlier|past|former|initial|before|their|rival'?s?|opponent'?s?|competitor'?s?|other'?s?"
-    r"|his|her|its|others|they|was|were|had|did|letzte[nr]?|vorige[nr]?|bisher\w*)\b[^.,;:\n\d]{0,28}$",
-    re.IGNORECASE,
-)
-# What others are expected to do.
-_OTHERS = re.compile(
-    r"\b(?:\w+_\d+|rivals?|competitors?|opponents?|everyone|everybody|most(?: players)?|people)\s"
-    r"(?:(?!\b(?:I|and)\b)[^.,;:\n\d]){0,14}\b(?:will|would|might|may|could|should|likely|probably"
-    r"|to)\b[^.,;:\n\d]{0,20}$",
-    re.IGNORECASE,
-)
-# An old price, a cost, or by how much something changes.
-_ASIDE = re.compile(
-    r"\b(?:previous|prior|old|last|former|costs?|margin|profit|demand|sales)\w*(?:\s+\w+)?\s*[:=]\s*$"
-    r"|\bby\s+(?:about\s+)?$",
-    re.IGNORECASE,
-)
-_RANGE_START = re.compile(
-    r"(?:\b(?:between|middle of|from|zwischen|von|range of|range)|[\[(])\s*(?:\$|€)?$", re.IGNORECASE
+    r"\b(?:(?<!i )mean|averag\w*|avg|median|midpoint|target(?! price)|sum|total|expect\w*|assum\w*|(?<!i )suppos\w*"
+    r"|costs?|costing|sold|sells?"
+    r"|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin|sales"
+    r"|revenue"
+    rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b[^.,;:|\n{X}]{{0,28}}(?:[:=] ?)?$"
 )
 # What stands after such a number.
 _COUNTED = re.compile(
-    r"[\s-]*(?:rounds?|players?|firms?|people|persons?|others?|times|turns?|exchanges?|periods?|competitors?"
+    r"[ -]?(?:rounds?|players?|firms?|people|persons?|others?|times|turns?|exchanges?|periods?|competitors?"
     r"|participants?"
     r"|sentences?|words?|numbers?|options?|choices?|runden|spielern?|leuten?|personen|mal|groups?|members?|steps?"
     r"|cells?"
-    r"|days?|weeks?|units|percent|per cent|prozent|%|cents?|levels?|votes?|messages?|characters?|digits?|decimals?"
-    r"|of (?:the|us|them)|von uns|thirds?|halves|quarters?)(?![a-z])",
-    re.IGNORECASE,
+    r"|days?|weeks?|units|cents?|levels?|votes?|messages?|characters?|digits?|decimals?|of (?:the|us|them)|von uns"
+    r"|thirds?"
+    r"|halves|quarters?|more|reasons?|customers?|minutes?|seconds?|hours?|kg|km|th|x|k\b|wins\b(?! *$))(?![a-z])"
+    rf"|,? ?rounded| ?o'clock| out of {X} ?[a-z]| (?:it )?would (?:be|sell|give|bring|yield) (?:about |around )?{X}"
+    r"|(?: is| was|'s)? (?:the )?(?:target|mean|average|midpoint|max\w*|min\w*|cost|expected)\b"
 )
-_FRACTION_AFTER = re.compile(r"\s*/\s*\d")
-_OPERATOR_AFTER = re.compile(r"\s*(?:[*\u00d7·÷^]\s*[\d($]|[x]\s+[\d($]|x\d|\+\s*[\d($]|\s-\s+[\d($]|\)\s*[*\u00d7/÷])")
-_OPERATOR_BEFORE = re.compile(r"(?:[\d)%]\s*(?:[*\u00d7·÷^+/±]|(?<=[\s\d])x)|[\d)]\s+-)\s*\$?\(?$")
-_RANGE_AFTER = re.compile(r"\s*(?:[-\u2013\u2014~]|to\b|bis\b|through\b|\.\.+)\s*(?:\$|€)?\d", re.IGNORECASE)
-_RANGE_BEFORE = re.compile(r"\d\s*[$€]?\s*(?:[-\u2013\u2014~]|\bbis|\bthrough|\.\.+)\s*(?:\$|€)?$", re.IGNORECASE)
-_BETWEEN_BEFORE = re.compile(
-    r"(?:between|middle of|from|zwischen|von|range of|range|[\[(])\s*(?:\$|€)?[\d.,]+\s*(?:and|to|und|bis"
-    r"|,)\s*(?:\$|€)?$",
-    re.IGNORECASE,
+_OPERATOR_AFTER = re.compile(
+    rf" ?(?:[*\u00d7·÷^/] ?[\d($a-z{X}]|x ?{X}|\+ ?[$(]?{X}| [-\u2212] [$(]?{X}|\) ?[*\u00d7/÷])|:{X}"
 )
-_PLAIN_TO_BEFORE = re.compile(r"(?:^|[\s(\[])(?:\$|€)?[\d.,]*\d\s*to\s*(?:\$|€)?$", re.IGNORECASE)
+_OPERATOR_BEFORE = re.compile(rf"(?:[\d)%{X}] ?(?:[*\u00d7·÷^+/±]|(?<=[ {X}])x)|[\d){X}] -) ?\(?$|{X}:$")
+_TO = r"(?: ?[-\u2013\u2014~] ?| to | bis | through |\.\.+ ?)"
+_RANGE_AFTER = re.compile(rf"{_TO}{X}")
+_RANGE_BEFORE = re.compile(rf"{X}{_TO}$")
+_BETWEEN = r"(?:between|middle of|from|zwischen|von|range of|range|[\[(])(?: the)? ?"
+_BETWEEN_AFTER = re.compile(rf" ?(?:and|und|to|,) ?{X}")
+_BETWEEN_FIRST = re.compile(rf"{_BETWEEN}$")
+_BETWEEN_SECOND = re.compile(rf"{_BETWEEN}{X} ?(?:and|und|to|bis|,) ?$")
+_BOUNDS = re.compile(rf"{X} ?[<\u2264]=? ?\w{{1,8}} ?[<\u2264]=? ?$")
+_BOUNDS_AFTER = re.compile(rf" ?(?<![=-])[<>\u2264\u2265]=? ?(?:\w{{1,8}}\b|{X})")
 _CHANGED = re.compile(
-    r"\b(?:lower|rais|increas|reduc|decreas|cut|drop|mov|chang|adjust|bring|tak|go|senk|erhöh)\w*\b(?:[^.;:\n]"
-    r"|\.\d){0,60}$",
-    re.IGNORECASE,
+    r"\b(?:lower|rais|increas|reduc|decreas|cut|drop|mov|chang|adjust|bring|tak|go|senk|erhöh|down|up|switch)\w*\b"
+    r"[^.;:\n]{0,60}$"
 )
-_BETWEEN_AFTER = re.compile(r"\s*(?:and|und|,)\s*(?:\$|€)?\d", re.IGNORECASE)
-_RATIO_AFTER = re.compile(r":\d")
-# An answer with more numbers is garbage; its first and last ones are looked at.
-_MANY = 200
-_LIST_MARK = re.compile(r"^\(?(\d{1,2})[.)]\s+\S", re.MULTILINE)
+_ALLOWED_AFTER = re.compile(
+    r"(?: ?(?:is|it|it's|seems?|would|as|because|since|for|to|this|again|and|but|now|so|then|in|at|on|looks?|sounds?"
+    r"|works?|feels?|gives?|will|too|if|per|here|with|while|which|given|considering|keeps?|i|we|that|should|might|may"
+    r"|or"
+    r"|my|firm_\d+|the|per|each|please|sure|wins?|out|half|against|by|after|from|when|rather|it|today|means|brings"
+    r"|instead|also|just|down|up)\b|[^\w ]|$| [^\w])"
+)
+_ALLOWED_BEFORE = re.compile(
+    r"(?:^|[^\w ] ?|\b(?:at|of|with|for|to|on|is|be|me|so|then|about|around|approximately|roughly|only|exactly|just|say"
+    r"|maybe|perhaps|probably|likely|number|price|a|the|and|but|hence|thus|therefore|now|think|guess|suggest|name|pick"
+    r"|ok|okay|sure|well|answer|i'd|try|like|say|choose|or|than|in|my|us|are|will|should|follow|follows|here|it|i"
+    r"|charge"
+    r"|today|as|usual|mean|announce|agreed|settled|prefer|into|going|keep|exactly|gives?|not|want|set|suppose|still"
+    r"|\w+_\d+|propose|submit|take|use|again|e\.g|let|since|that|because|go|price|makes?|yields?|suggests?|implies"
+    r"|indicates?|least|called"
+    r"|also)[ :]{1,2})$"
+)
+_NUMBERED = re.compile(r"\A\W{0,9}n[or]\. ?\Z")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Numeral:
     """One number in an answer.
 
     Attributes:
         values: what it may stand for; more than one if a separator can be read in two ways.
         start: where it begins, sign and currency included.
-        end: where it ends.
-        text: the answer it stands in.
-        counts: whether it only counts a line of a list.
+        end: where it ends, unit included.
+        spelled: whether it was written in words.
     """
 
     values: tuple[float, ...]
     start: int
     end: int
-    text: str
-    counts: bool
-
-    @functools.cached_property
-    def candidate(self) -> bool:
-        """Whether it may be meant as the answer; found out when a rule asks, since most answers need no such rule."""
-        return not self.counts and _may_be_meant(self.text, self.start, self.end)
+    spelled: bool
 
 
 def numerals(text: str) -> list[Numeral]:
-    """All numbers of a plain answer, first to last.
-
-    Args:
-        text: the answer, after `cleaning.characters` and `cleaning.plain`.
-    """
-    marks = _list_marks(text)
-    found: list[Numeral] = []
-    matches = list(_NUMBER.finditer(text))
-    if len(matches) > _MANY:
-        matches = matches[: _MANY // 2] + matches[-_MANY // 2 :]
-    for match in matches:
-        whole = _whole(text, match)
-        if whole is None:
-            continue
-        start, end, values = whole
-        found.append(Numeral(values, start, end, text, start in marks))
-    return found
+    """All numbers of a plain answer, first to last, but those that count the lines of a list."""
+    marks = {int(match[1]): match.start(1) for match in _LIST_MARK.finditer(text)}
+    counting = {at for number, at in marks.items() if number - 1 in marks or number + 1 in marks}
+    matches = (match for match in _NUMBER.finditer(text) if match.start("digits") not in counting)
+    found = (_numeral(text, match) for match in ends_of(matches))
+    return [numeral for numeral in found if numeral is not None]
 
 
-def _whole(text: str, match: re.Match[str]) -> tuple[int, int, tuple[float, ...]] | None:
-    """Where a number stands and what it may be, or `None` if it is part of a name such as `player_3` or `2nd`."""
+def _numeral(text: str, match: re.Match[str]) -> Numeral | None:
+    """A number, or `None` if it is part of a name such as `player_3` or `2nd`."""
     begin = match.start("digits")
+    if _NUMBERED.search(text, 0, min(begin, 20)):
+        return None
     before = text[begin - 1] if begin else " "
     if match["currency"] is None and match["sign"] is None and (before.isalnum() or before in "_#"):
         return None
@@ -162,24 +142,22 @@ def _whole(text: str, match: re.Match[str]) -> tuple[int, int, tuple[float, ...]
         at = match.start("sign")
         ahead = text[at - 1] if at else " "
         negative = match["sign"] == "-" and (match["currency"] is not None or not (ahead.isalnum() or ahead in ")_"))
-        if not negative and match["currency"] is None:
-            start = begin
     elif match["minus"] is not None:
         ahead = text[start - 1] if start else " "
-        tight = not match["minus"].endswith(" ")
-        negative = tight and not (ahead.isalnum() or ahead in ")_")
-    if match["currency"] is None and match["sign"] is None and not negative:
-        start = begin
-    end = match.end()
-    after = text[end : end + 12]
-    if (after[:1].isalpha() or after[:1] == "_") and not _GLUED.match(after):
+        negative = not match["minus"].endswith(" ") and not (ahead.isalnum() or ahead in ")_")
+    if match["currency"] is None and not negative:
+        start = match.start("weak") if match["weak"] else begin
+    unit = _UNITS.match(text, match.end())
+    end = unit.end() if unit is not None else match.end()
+    after = text[end : end + 1]
+    if (after.isalpha() or after == "_") and end == match.end():
         return None
-    values = _values(match["digits"])
+    values = _values(match["digits"].replace("·", "."))
     if match["power"]:
         values = tuple(value * 10.0 ** int(match["power"][1:]) for value in values)
     if not values:
         return None
-    return start, end, tuple(-value if negative else value for value in values)
+    return Numeral(tuple(-value if negative else value for value in values), start, end, match["weak"] is not None)
 
 
 def _values(digits: str) -> tuple[float, ...]:
@@ -211,38 +189,22 @@ def _values(digits: str) -> tuple[float, ...]:
     return ()
 
 
-def _may_be_meant(text: str, start: int, end: int) -> bool:
-    """Whether a number could be the answer, judged by its own line."""
-    line_start = text.rfind("\n", 0, start) + 1
-    line_end = text.find("\n", end)
-    before = text[max(line_start, start - 80) : start]
-    after = text[end : min(len(text) if line_end < 0 else line_end, end + 40)]
-    if not before.strip() and not after.strip(" .!"):
+def is_something_else(before: str, after: str) -> bool:
+    """Whether a number cannot be the answer, by what stands before and after it in its sentence."""
+    if not before and after.startswith(")"):
         return True
-    if any(pattern.match(after) for pattern in (_COUNTED, _FRACTION_AFTER, _OPERATOR_AFTER, _RATIO_AFTER)):
-        return False
-    if any(p.search(before) for p in (_NAMED, _OPERATOR_BEFORE, _BOUND, _DENIED)):
-        return False
-    if _in_range_words(before, after):
-        return False
-    return not any(pattern.search(before) for pattern in (_STATISTIC, _PAST, _OTHERS, _ASIDE))
-
-
-def _in_range_words(before: str, after: str) -> bool:
-    """Whether a number is an end of a range; the second number of "lower it from 7 to 6.5" is not."""
-    if _RANGE_AFTER.match(after):
+    if any(pattern.match(after) for pattern in (_COUNTED, _OPERATOR_AFTER, _RANGE_AFTER)):
         return True
-    if _RANGE_START.search(before) and (_BETWEEN_AFTER.match(after) or before.rstrip(" $€").lower().endswith("from")):
+    if any(pattern.search(before) for pattern in (_NAMED, _OPERATOR_BEFORE, _BOUND, _STATISTIC, _BOUNDS)):
         return True
-    if _PLAIN_TO_BEFORE.search(before) or _BETWEEN_BEFORE.search(before):
+    first = _BETWEEN_FIRST.search(before)
+    if first is not None and (_BETWEEN_AFTER.match(after) or first[0].startswith(("from", "von"))):
+        return True
+    if _BETWEEN_SECOND.search(before) or _RANGE_BEFORE.search(before):
         return not _CHANGED.search(before)
-    return bool(_RANGE_BEFORE.search(before))
+    return _BOUNDS_AFTER.match(after) is not None
 
 
-def _list_marks(text: str) -> set[int]:
-    """Where numbers stand that only count the lines of a list: two or more that follow each other."""
-    marks = {int(match[1]): match.start(1) for match in _LIST_MARK.finditer(text)}
-    return {at for number, at in marks.items() if number - 1 in marks or number + 1 in marks}
-
-
-UNIT = _UNIT
+def stands_alone(before: str, after: str) -> bool:
+    """Whether a number without a mark may be the answer: no other word counts or names it."""
+    return _ALLOWED_BEFORE.search(before) is not None and _ALLOWED_AFTER.match(after) is not None

@@ -1,4 +1,4 @@
-"""Finding a JSON object in an answer."""
+"""Finding JSON objects in an answer."""
 
 from __future__ import annotations
 
@@ -8,101 +8,123 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_DECODER = json.JSONDecoder()
-_TRAILING_COMMA = re.compile(r",\s*([}\]])")
-_SINGLE = re.compile(r"(?<=[{,:\[\s])'((?:[^'\\\n]|\\.)*)'(?=\s*[:,}\]])")
-_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)")
+from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
+
+#: What stands before an answer that was marked as such.
+MARK = "\ue001"
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's fields; what is given twice and differs is a list."""
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        fields[key] = [fields[key], value] if fields.get(key, value) != value else value
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, strict=False)
+_COMMENT = re.compile(r"//[^\n\"]{0,200}\n")
+_TRAILING_COMMA = re.compile(r",\s?([}\]])")
+_SINGLE = re.compile(r"(?<=[{,:\[ ])'((?:[^'\\\n]|\\.){0,1000})'(?= ?[:,}\]])")
+_BARE_KEY = re.compile(r"([{,] ?)([A-Za-z_]\w{0,40})( ?:)")
+_BARE_WORD = re.compile(r"(: ?)(?!true\b|false\b|null\b)([A-Za-z]\w{0,40})(?= ?[,}])")
 # A brace that opens an object, and not only a number in braces.
-_OBJECT = re.compile(r"\{\s*(?:[\"'}]|\w+\s*:|$)")
-_MAX_OBJECTS = 20
+_OPENING = re.compile(r"\{\s{0,20}(?:[\"'}]|\w{1,40}\s?:|\Z)")
+_MAX_TRIES = 20
+_LONGEST_REPAIRED = 4_000
+_OWN = re.compile(r"^(?:my|final|chosen|new|selected|own|next|proposed|your)_(?=[a-z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found.
+    """An object in a text.
 
     Attributes:
-        objects: whether there is any object.
-        whole: whether the first one is complete and could be read.
-        value: the value of the first known key of the last object that has one; `None` without one.
-        key: that key.
+        start: where it begins.
+        end: where it ends; the text's end if it is broken.
+        fields: what it holds; `None` if it is broken. What is cut off is not completed: a number at the end of half an
+            object may be half a number.
     """
 
-    objects: bool
-    whole: bool = False
-    value: Any = None
-    key: str = ""
+    start: int
+    end: int
+    fields: dict[str, Any] | None
+
+    def value(self, keys: Collection[str]) -> Any:
+        """What stands at the first of these keys that is there, also in an object inside; `None` without one."""
+        return None if self.fields is None else _lookup(self.fields, keys)
 
 
-def find_value(text: str, keys: Collection[str]) -> Found:
-    """Look for an object with one of these keys.
-
-    Single quotes, trailing commas and keys without quotes are forgiven. What is cut off is not completed: a number at
-    the end of half an object may be half a number.
-
-    Args:
-        text: the answer, possibly with words or fences around the object.
-        keys: keys that may hold what is looked for, best first.
-    """
-    if "{" not in text or not _OBJECT.search(text):
-        return Found(objects=False)
-    result = Found(objects=True)
-    for found in _objects(text):
-        result = Found(True, True, result.value, result.key)
-        hit = _lookup(found, keys)
-        if hit is not None:
-            result = Found(True, True, hit[1], hit[0])
-    return result
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    position, tried = text.find("{"), 0
-    while position >= 0 and tried < _MAX_OBJECTS:
-        tried += 1
-        read = _read(text, position)
+def find_objects(text: str) -> Iterator[Found]:
+    """The objects in a text, first to last; single quotes, trailing commas, comments and bare words are forgiven."""
+    position, broken = 0, -1
+    for _ in range(_MAX_TRIES):
+        opening = _OPENING.search(text, position)
+        if opening is None:
+            break
+        start = opening.start()
+        read = _read(text, start)
         if read is None:
-            position = text.find("{", position + 1)
-            continue
-        yield read[0]
-        position = text.find("{", read[1])
+            position, broken = start + 1, start if broken < 0 else broken
+        else:
+            yield Found(start, read[1], read[0])
+            position, broken = read[1], -1
+    if broken >= 0:
+        yield Found(broken, len(text), None)
+
+
+def find_value(text: str, keys: Collection[str]) -> Any:
+    """The value of the last object that has one of these keys, best first; `None` without one."""
+    values = [value for found in find_objects(text) if (value := found.value(keys)) is not None]
+    return values[-1] if values else None
+
+
+def marked(text: str, keys: Collection[str]) -> tuple[str, bool]:
+    """A text in which every object is a line with the value asked for, after `MARK`; and whether one is broken."""
+    if "{" not in text:
+        return text, False
+    parts, at, broken = [], 0, False
+    for found in find_objects(text):
+        value, broken = found.value(keys), found.fields is None
+        line = "" if value is None or isinstance(value, bool) else f"{MARK}{_written(value)}"
+        parts += [text[at : found.start], "\n", line, "\n"]
+        at = found.end
+    return "".join((*parts, text[at:])), broken
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return f"({', '.join(map(_written, value))})" if len(value) > 1 else "".join(map(_written, value))
+    return " ".join(without_tokens(str(value))[0].split())
 
 
 def _read(text: str, position: int) -> tuple[dict[str, Any], int] | None:
     try:
         value, end = _DECODER.raw_decode(text, position)
     except (ValueError, RecursionError):
-        pass
-    else:
-        return value, end
-    close = text.find("}", position)
-    if close < 0:
-        return None
-    mended = _TRAILING_COMMA.sub(r"\1", text[position : close + 1].replace("\n", " "))
-    mended = _BARE_KEY.sub(r'\1"\2"\3', _SINGLE.sub(_requoted, mended))
-    try:
-        value = json.loads(mended)
-    except (ValueError, RecursionError):
-        return None
-    return value, close + 1
+        close = text.find("}", position, position + _LONGEST_REPAIRED)
+        if close < 0:
+            return None
+        repaired = " ".join(_COMMENT.sub("", text[position : close + 1]).split())
+        repaired = _TRAILING_COMMA.sub(r"\1", _SINGLE.sub(_requoted, repaired))
+        repaired = _BARE_WORD.sub(r'\1"\2"', _BARE_KEY.sub(r'\1"\2"\3', repaired))
+        try:
+            value, end = _DECODER.decode(repaired), close + 1
+        except (ValueError, RecursionError):
+            return None
+    return value, end
 
 
 def _requoted(match: re.Match[str]) -> str:
     return json.dumps(match[1].replace("\\'", "'"), ensure_ascii=False)
 
 
-def _lookup(found: dict[str, Any], keys: Collection[str]) -> tuple[str, Any] | None:
-    folded = {str(key).strip().lower().replace(" ", "_").replace("-", "_"): value for key, value in found.items()}
+def _lookup(fields: dict[str, Any], keys: Collection[str]) -> Any:
+    folded = {str(key).strip().lower().replace(" ", "_").replace("-", "_"): value for key, value in fields.items()}
+    folded = {_OWN.sub("", key): value for key, value in folded.items()} | folded
     for key in keys:
-        if folded.get(key) is not None:
-            value = folded[key]
-            if isinstance(value, dict):
-                return _lookup(value, keys)
-            if isinstance(value, list):
-                return (key, value[0]) if len(value) == 1 else None
-            return key, value
-    for value in found.values():
-        if isinstance(value, dict):
-            inner = _lookup(value, keys)
-            if inner is not None:
-                return inner
-    return None
+        value = folded.get(key)
+        if value is not None:
+            return _lookup(value, keys) if isinstance(value, dict) else value
+    inner = (_lookup(value, keys) for value in fields.values() if isinstance(value, dict))
+    return next((value for value in inner if value is not None), None)

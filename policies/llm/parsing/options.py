@@ -1,41 +1,23 @@
-r"""Reading one of a few options that was asked for: an exit, or a lettered move.
+"""Reading one of a few options that was asked for: an exit, or a lettered move.
 
-The rules, in this order; the first that finds something decides:
-
-1. `bare`: the answer is an option's letter or name and nothing else, or both.
-2. `json`: an object with a known key.
-3. `marked`: what stands in `<answer>`, `\boxed{}` or a similar mark.
-4. `label`: what follows "final answer", else "answer".
-5. `line`: the last line, else the first, if it is an option and nothing else, or starts with one set apart, such as
-   `b) down: ...`.
-6. `said`: what follows "I choose", "option", "my choice is" and the like.
-7. `opening`: an option that the answer begins with, before a comma, a colon, a dash or a reason.
-8. `only`: the only option named in the answer, if names rarely mean something else (exits, not moves).
-
-A letter is only read where it is set apart: "a" and "I" are words. A letter and a name that contradict each other are
-ambiguous. A letter that was not offered is illegal.
+An option goes by its letter, its names (directions in either order, with "wards" or in other languages too) and, if one
+of its names is one, its cell. Letter, name and cell beside each other are one candidate; if they contradict each other
+it is ambiguous. A letter is only read where it is set apart: "a" and "I" are words. What is known and not offered is
+illegal. Which candidate is meant is decided as for numbers (`deciding`).
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from llm_coop_envs.policies.llm.parsing.cleaning import MARK, characters, lines_of, plain, shorten, spoken
-from llm_coop_envs.policies.llm.parsing.objects import find_value
-from llm_coop_envs.policies.llm.parsing.reading import (
-    AMBIGUOUS,
-    EMPTY,
-    ILLEGAL,
-    OK,
-    REFUSED,
-    TRUNCATED,
-    UNREADABLE,
-    Reading,
-)
-from llm_coop_envs.policies.llm.parsing.refusals import refuses
+from llm_coop_envs.policies.llm.parsing.cleaning import prepared
+from llm_coop_envs.policies.llm.parsing.deciding import Candidate, X, decide, ends_of
+from llm_coop_envs.policies.llm.parsing.languages import english
+from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, Reading
 
 KEYS = ("exit", "move", "choice", "option", "answer", "final_answer", "letter", "decision", "direction", "value")
 
@@ -46,7 +28,7 @@ class Choice:
 
     Attributes:
         value: what to submit.
-        names: the names it goes by.
+        names: the names it goes by; also its cell, as `"(3, 4)"`.
         letter: its letter in the list; empty if it has none.
     """
 
@@ -72,76 +54,82 @@ class OptionQuestion:
     loose: bool = True
 
 
-_FILLERS = re.compile(
-    r"\b(?:the|exit|option|letter|move|choice|door|go|head|towards?|to|please|direction|one step|step|answer|der"
-    r"|die|das|den"
-    r"|ausgang|zum|gehe|nach|buchstabe|choose|i|is|my|cell|at|diagonal|diagonally)\b|[\"'().,;:!*\[\]<>{}=]",
-    re.IGNORECASE,
+# What is said of two different options at once; and what is known and not offered.
+_CONTRADICTION = -1
+_NOT_OFFERED = -2
+
+_CELL = re.compile(r"[(\[] ?(\d{1,4}) ?[,;] ?(\d{1,4}) ?[)\]]|\brow (\d{1,4}),? (?:and )?col(?:umn)? (\d{1,4})\b")
+_DISTANCE = re.compile(r"\([^()\n]{0,40}\d[^()\n]{0,40}\)")
+_LETTER = re.compile(r"(?<![\w.$-])(?<!\w')([a-z])(?![\w-]|'\w|\.[a-z])")
+# "a" and "I" are words, unless they are set apart or end what is said.
+_WORD_LETTER_AFTER = re.compile(
+    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]|\W{0,3}(?: (?:because|since|as|is the|it is|seems|looks|is best)\b)"
 )
-_NOTE = re.compile(r"\([^()]*\d[^()]*\)")
-_SET_APART = re.compile(
-    r"^\W*(?:(?:option|letter|answer|choice|move|code)\W{1,3})?[(\[\"']?([a-zA-Z])[)\]\"']?(?:\s*[).:\]=]"
-    r"|\s+[-\u2013\u2014]|\s*$|\s*[,;])\s*(.*)$",
-    re.IGNORECASE,
+_NO_LETTER_BEFORE = re.compile(
+    r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
 )
-_LABELS = (
-    re.compile(
-        r"\b(?:final|definitive|endgültige\w*)\s+(?:answer|choice|decision|option|exit|move|letter|antwort|wahl"
-        r"|entscheidung)\b"
-        r"\s*(?:is|would be|ist|=|:|->|→|-|\u2013|\u2014)*\s*",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"\b(?:answer|antwort)\b(?!ed|ing|s\b)\s*(?:is|would be|ist|lautet|=|:|->|→|-|\u2013|\u2014)*\s*"
-        r"|^\s*A\s*:\s+(?=\S+\s*$)",
-        re.IGNORECASE | re.MULTILINE,
-    ),
+_NO_LETTER_AFTER = re.compile(r" ?[=+*] ?[\d-]|\.\w")
+_JOINT = re.compile(r"(?:[ )\].:\-\u2013\u2014=(\[\"'*,]|\bat\b|\bto\b){0,6}$")
+_SUFFIXES = re.compile(
+    r"\b(left|right|up|down|top|bottom)(?:wards?|most(?= (?:exit|one|door)))\b|\b(left|right)-hand\b(?: side)?"
+    r"|-(?=exit\b)"
 )
-_SAID = re.compile(
-    r"\b(?:I|we|ich)(?:'ll|'d|'m| will| would| shall| am| should| must| now| therefore| thus| going to| decide to"
-    r"| need to"
-    r"| want to| like to| have decided to| wähle)*\s+"
-    r"(?:choos\w+|pick\w*|select\w*|go(?:ing)?(?: with| for| to| through| towards?)?|opt\w* for|tak\w+"
-    r"|head\w*(?: for| to| towards?)?"
-    r"|move|moving|step\w*|stay\w*|us\w+|prefer\w*|keep\w*|continu\w*|stick\w* (?:with|to)|leav\w*(?: through"
-    r"| by)?|evacuat\w*|run\w*"
-    r"|wähle|nehme|gehe|laufe|entscheide mich für)\b[\s:]*"
-    r"|\b(?:my|the best|best|mein\w*|the)\s+(?:choice|option|exit|move|decision|pick|selection|wahl"
-    r"|ausgang)\s*(?:is|would be|:|=|ist|->|→|-|\u2013|\u2014)\s*"
-    r"|^\W*(?:choice|option|exit|move|decision|direction|target|wahl|ausgang|zug)\s*(?:is|:|=|->|→|\u2013|\u2014)\s*"
-    r"|\b(?:therefore|so|thus|hence|let me|let's|should|best to|better to|will|going to)\s*,?\s*(?:choos\w+|pick"
-    r"|select|go(?: with| for| to"
-    r"| through| towards?)?|move|head(?: for| to| towards?)?|take|stay|use)\b[\s:]*"
-    r"|^\W*(?:choose|pick|select|go(?: with| for| to| through| towards?)?|move|head(?: for| to| towards?)?|take"
-    r"|stay|gehe|nimm)\b[\s:]*"
-    r"|^\W*best\s*:\s*|^(?=[b-h]\s+(?:is|would|will|seems|looks|brings)\b)|\b(?:option|letter"
-    r"|buchstabe)\s+(?=[\"'(\[]?[a-z]\b)",
-    re.IGNORECASE | re.MULTILINE,
+_CORNERS = re.compile(r"\b(lower|bottom|upper|top)(?=[ -](?:left|right)\b)")
+_FROM = re.compile(
+    r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at"
+    r"|\b(?:exit|door|target|it) (?:cell )?(?:is|lies) (?:to|at|on|in|down|towards?)) (?:the |my )?$"
 )
-_DENIED = re.compile(
-    r"\b(?:not|never|avoid\w*|instead of|rather than|than|away from|except|without|leav\w* behind|skip\w*|n't"
-    r"|unlike|over"
-    r"|against|between|nicht|statt|kein\w*|weder|als)\b(?:\s+(?:\w+\s+){0,3})?$",
-    re.IGNORECASE,
+_STAYS = re.compile(
+    r"\b(?:stay(?:ing|s)?(?: (?:put|here|where i am|in place|still))?|remain(?:ing)?(?: (?:put|here|where i am"
+    r"|in place|still))?"
+    r"|stand(?:ing)? still|wait here|i(?:'ll|'d)?(?: will| better)? wait(?: here)?|don't move|do not move"
+    r"|no move(?:ment)?"
+    r"|keep still|hold (?:my )?position)\b"
+    r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))"
 )
+_SIDES = {"lower": "down", "bottom": "down", "upper": "up", "top": "up"}
 # Uses of the published names that mean no direction.
-_NOT_A_NAME_AFTER = re.compile(
-    r"\s*(?:now|away|choice|decision|answer|thing|call|idea|track|time|moment|to do|behind|in the room|on the clock"
-    r"|before|until|with (?:few|no|\d))\b",
-    re.IGNORECASE,
+_NO_PLACE_AFTER = re.compile(
+    r"[ ,]*(?:now|away|choice|decision|answer|thing|call|idea|track|moment|to do|to get|behind|in the room"
+    r"|on the clock|on!"
+    r"|before|until|with (?:few|no|\w\b|\d)|there|-?handed|through|line\b|for me|of my|in front|on time|here)\b"
+    r"| then(?:[,.!]|$)"
+    r"|(?: move| option| step) is\b"
 )
-_NOT_A_NAME_BEFORE = re.compile(
-    r"\b(?:people|person|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|that's"
-    r"|all|be|am"
-    r"|been|only \w+|\d+|end|sum|give|giving|slow\w*|line|lined|catch|break)\s+$",
-    re.IGNORECASE,
+_CALM = re.compile(r" (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b")
+_NO_PLACE_BEFORE = {
+    "left": re.compile(
+        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|be"
+        r"|am|been"
+        r"|i|he|she|they|we|everyone|all|evacuee_\d+) $"
+    ),
+    "right": re.compile(
+        r"\b(?:(?:what|that|this|it|he|she) (?:is|was)"
+        r"|(?<!exit )(?<!move )(?<!choice )(?<!option )(?<!direction )(?<!answer )(?<!decision )is|are|was|were"
+        r"|that's|all"
+        r"|be|am|been|you're|it's|remember|the|a) $"
+    ),
+    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|(?<!one )step|the|a) $"),
+    "up": re.compile(r"\b(?:give|giving|end|sum|hurry|catch|line|lined|is|look|get|stand) $"),
+    "stay": re.compile(r"(?!)"),
+    "bottom": re.compile(r"\brock $"),
+}
+# What stands before a name that needs no mark, and after one that is only spoken of.
+_PLACED = re.compile(
+    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter|target|by"
+    r"|out|go|runs?|heads?|moves?|one is)"
+    r"\b[^.,;:]{0,30}$"
 )
-_OPENED = re.compile(
-    r"(?:\s+exit)?\s*(?:[,:;]|[-\u2013\u2014](?=\s)|\b(?:because|since|as|weil|da)\b)"
-    r"(?!\s*(?:or|oder|and|und|maybe|perhaps)\b)",
-    re.IGNORECASE,
+_IS = re.compile(r"(?: exit| side)? (?:is|are|was|has|looks|seems)\b")
+# Words after which "the left" and "the right" are still places.
+_PLACE_AFTER = re.compile(
+    r" ?(?:$|[^\w ]|exit|side|door|one\b|is\b|seems|looks|has\b|because|since|as\b|for\b|and\b|or\b|was\b|would|will"
+    r"|but\b|instead|rather)"
 )
-_END = re.compile(r"[.!?;\n]|\b(?:because|since|as it|as there|weil|which|where|but|although|while)\b", re.IGNORECASE)
+_INTERJECTION = re.compile(r"^\W*(?:all |that's |ok(?:ay)?,? )?$")
+_INTERJECTION_AFTER = re.compile(
+    r"[,!?.](?! no\b| wait| or | i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so|let)\b| on\b"
+)
 
 
 def read_option(text: str, question: OptionQuestion, *, truncated: bool = False) -> Reading[int]:
@@ -159,220 +147,139 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
         for choice in question.choices:
             if choice.letter == text:
                 return Reading(OK, choice.value, "bare")
-    answer = characters(spoken(shorten(text)))
-    if not answer:
-        return Reading(TRUNCATED if truncated else EMPTY)
-    found = find_value(answer, (question.key, *(key for key in KEYS if key != question.key)))
-    if isinstance(found.value, str):
-        inner = read_option(found.value, question) if found.value.strip() else Reading(UNREADABLE)
-        return Reading(inner.status, inner.value, "json")
-    cleaned = plain(answer)
+    ready, flags, status = prepared(text, (question.key, *(key for key in KEYS if key != question.key)), truncated)
+    if status:
+        return Reading(status, flags=flags)
     names = _names(question)
-    if found.objects and answer.lstrip("`json \n").startswith("{"):
-        return Reading(TRUNCATED if truncated and not found.whole else UNREADABLE, rule="json")
-    lines = lines_of(cleaned)
-    if not lines:
-        return Reading(UNREADABLE)
-    for rule in _SURE if truncated else _SURE + _GUESSED:
-        reading = rule(cleaned, lines, question, names)
-        if reading is not None:
-            return reading
-    if truncated:
-        return Reading(TRUNCATED)
-    return Reading(REFUSED if refuses(cleaned) else UNREADABLE)
+    answer = _folded(english(ready, names.words).lower(), names.words)
+    parts, candidates, at, length = [], [], 0, 0
+    for start, end, value, weak in _merged(answer, list(_mentions(answer, names))):
+        parts.append(answer[at:start])
+        length += len(parts[-1])
+        candidates.append(Candidate(length, value, value >= 0, weak))
+        parts.append(X)
+        at, length = end, length + 1
+    skeleton = (
+        _DISTANCE.sub("", "".join((*parts, answer[at:]))) if len(candidates) == 1 else "".join((*parts, answer[at:]))
+    )
+    for candidate, place in zip(candidates, (k for k, sign in enumerate(skeleton) if sign == X), strict=True):
+        candidate.at = place
+    reading = decide(
+        skeleton,
+        candidates,
+        excluded=lambda before, after: _FROM.search(before) is not None,
+        loose=lambda before, after: question.loose and _PLACED.search(before) is not None and not _IS.match(after),
+        truncated=truncated,
+    )
+    if reading.value == _CONTRADICTION:
+        return Reading(AMBIGUOUS, None, reading.rule, flags)
+    if reading.status == ILLEGAL:
+        return Reading(ILLEGAL, None, reading.rule, flags)
+    return Reading(reading.status, reading.value, reading.rule, flags)
 
 
 @dataclass(frozen=True)
 class _Names:
     """The names of a question's options, ready to be looked for."""
 
-    by_letter: dict[str, int]
-    by_name: dict[str, int]
+    letters: dict[str, int]
+    values: dict[str, int]
+    words: frozenset[str]
     pattern: re.Pattern[str]
 
 
 @functools.lru_cache(maxsize=4096)
 def _names(question: OptionQuestion) -> _Names:
-    by_name = {_key(name): choice.value for choice in question.choices for name in choice.names}
-    every = {_key(name) for name in question.all_names} | set(by_name)
-    spelled = sorted(every, key=lambda name: (-len(name), name))
-    words = "|".join(re.escape(name).replace(r"\ ", r"[\s_-]*") for name in spelled) or r"(?!)"
+    values: dict[str, int] = {_key(name): _NOT_OFFERED for name in question.all_names}
+    for choice in question.choices:
+        values |= {_key(name): choice.value for name in choice.names}
+    for name in list(values):
+        words = re.findall(r"[^\W\d_]+", name)
+        directions = [word for word in words if word not in ("and", "und")]
+        if len(directions) == 2 and len(words) in (2, 3):
+            for order in itertools.permutations(directions):
+                values.setdefault(" ".join(order), values[name])
+                values.setdefault("".join(order), values[name])
+    spelled = sorted((name for name in values if name[:1] != "("), key=lambda name: (-len(name), name))
+    pattern = "|".join(re.escape(name).replace(r"\ ", "(?: |-|_|/| and )") for name in spelled) or r"(?!)"
     return _Names(
         {choice.letter.lower(): choice.value for choice in question.choices if choice.letter},
-        by_name,
-        re.compile(rf"(?<![\w-])(?:{words})(?!\w|-\w)", re.IGNORECASE),
+        values,
+        frozenset(word for name in spelled for word in name.split()),
+        re.compile(rf"(?<![\w-])(?<!\w')(?:{pattern})(?!\w|['-]\w)"),
     )
 
 
 def _key(name: str) -> str:
-    return re.sub(r"[\s_-]+", " ", name.strip().lower())
+    return re.sub(r"[\s_-]+", " ", name.strip().lower()).replace(" and ", " ")
 
 
-def _value(name: str, names: _Names) -> Reading[int]:
-    value = names.by_name.get(_key(name))
-    if value is None:
-        joined = {key.replace(" ", ""): option for key, option in names.by_name.items()}
-        value = joined.get(_key(name).replace(" ", ""))
-    return Reading(ILLEGAL) if value is None else Reading(OK, value)
+def _folded(text: str, words: frozenset[str]) -> str:
+    """A text whose directions are written as names are."""
+    text = re.sub(r"(?<=[a-z])_(?=[a-z])", " ", text)
+    text = re.sub(r"^a ?: ?(?=\W?[a-z]\W?$)", "answer: ", text, flags=re.MULTILINE)
+    text = _SUFFIXES.sub(lambda m: m[1] or m[2] or " ", text)
+    if "stay" in words:
+        text = _STAYS.sub("stay", text)
+    if "down" in words:
+        text = _CORNERS.sub(lambda m: _SIDES[m[1]], text)
+        text = re.sub(r"\b(up|down),? (?:and )?(?:to(?:wards?)? |a )?(?:the )?(?=left|right)", r"\1 and ", text)
+    return text
 
 
-def _letter(letter: str, rest: str, names: _Names) -> Reading[int] | None:
-    """A letter set apart, and what follows it."""
-    if not names.by_letter:
-        return None
-    value = names.by_letter.get(letter.lower())
-    named = names.pattern.match(_NOTE.sub("", rest).strip(" \"'(:-\u2013\u2014"))
-    if value is None:
-        return Reading(ILLEGAL)
-    if named is not None and names.by_name.get(_key(named[0])) not in (value, None):
-        return Reading(AMBIGUOUS)
-    return Reading(OK, value)
-
-
-def _exactly(text: str, names: _Names) -> Reading[int] | None:
-    """An option, if a text is one and nothing else but words such as "the exit"."""
-    text = _NOTE.sub(" ", text).strip()
-    if not text:
-        return None
-    if names.by_letter:
-        stripped = text.strip(" \"'().,;:!*[]<>{}=`")
-        if len(stripped) == 1 and stripped.isalpha():
-            return _letter(stripped, "", names)
-        apart = _SET_APART.match(text)
-        if apart is not None and len(apart[2].split()) <= 4:
-            rest = _FILLERS.sub(" ", apart[2]).strip(" -\u2013\u2014")
-            if not rest or names.pattern.fullmatch(rest):
-                return _letter(apart[1], rest, names)
-    found = list(names.pattern.finditer(text))
-    if len({_key(match[0]) for match in found}) != 1:
-        return None
-    rest = text[: found[0].start()] + " " + text[found[-1].end() :]
-    rest = re.sub(r"[\s\-\u2013\u2014]+", " ", _FILLERS.sub(" ", rest)).strip()
-    if not rest:
-        return _value(found[0][0], names)
-    if len(rest) == 1 and rest.isalpha() and names.by_letter:
-        return _letter(rest, found[0][0], names)
-    return None
-
-
-def _named(reading: Reading[int] | None, rule: str) -> Reading[int] | None:
-    return None if reading is None else Reading(reading.status, reading.value, rule)
-
-
-def _bare(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
-    return _named(_exactly(lines[0], names), "bare") if len(lines) == 1 else None
-
-
-def _marked(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
-    marked = [line[1:] for line in text.split("\n") if line.startswith(MARK)]
-    if not marked:
-        return None
-    return _named(_exactly(marked[-1], names) or _opening(marked[-1], names), "marked")
-
-
-def _labelled(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
-    for pattern in _LABELS:
-        found: Reading[int] | None = None
-        for match in pattern.finditer(text):
-            found = _opening(text[match.end() :], names) or found
-        if found is not None:
-            return _named(found, "label")
-    return None
-
-
-def _opening(text: str, names: _Names) -> Reading[int] | None:
-    """The option that a text begins with."""
-    line = lines_of(text)[0] if text.strip() else ""
-    sentence = re.split(r"(?<=[\w\"')])[.!?;]\s", line, maxsplit=1)[0]
-    exact = _exactly(sentence, names)
-    if exact is not None:
-        return exact
-    apart = _SET_APART.match(line)
-    if apart is not None and names.by_letter:
-        return _letter(apart[1], apart[2], names)
-    return _first_named(line, names, 30)
-
-
-def _first_named(text: str, names: _Names, gap: int) -> Reading[int] | None:
-    match = names.pattern.search(text)
-    if match is None or match.start() > gap or _END.search(text[: match.start()]):
-        return None
-    if not _is_meant(text, match):
-        return None
-    return _value(match[0], names)
-
-
-def _is_meant(text: str, match: re.Match[str]) -> bool:
-    before = text[max(0, match.start() - 40) : match.start()]
-    after = text[match.end() : match.end() + 20]
-    clause = re.split(r"[.,;:!?\n]", before)[-1]
-    return not (_DENIED.search(clause) or _NOT_A_NAME_AFTER.match(after) or _NOT_A_NAME_BEFORE.search(clause))
-
-
-def _line(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
-    ends = [_exactly(line, names) for line in (lines[-1], lines[0])] if len(lines) > 1 else []
-    found = [reading for reading in ends if reading is not None]
-    if found:
-        agree = all(reading == found[0] for reading in found)
-        return _named(found[0], "line") if agree else Reading(AMBIGUOUS, rule="line")
-    if names.by_letter:
-        for line in (lines[-1], lines[0]):
-            apart = _SET_APART.match(line)
-            # "A." and "I," begin sentences; as answers they stand alone or before a bracket, a colon or an option's
-            # name.
-            if apart is not None and not (
-                apart[1] in "AaI" and not names.pattern.match(apart[2].strip(" \"'(-\u2013\u2014"))
-            ):
-                return _named(_letter(apart[1], apart[2], names), "line")
-    return None
-
-
-def _said(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
-    found: Reading[int] | None = None
-    for match in _SAID.finditer(text):
-        if _DENIED.search(re.split(r"[.,;:!?\n]", text[max(0, match.start() - 30) : match.end()])[-1].rstrip() + " "):
-            continue
-        rest = text[match.end() :].split("\n")[0]
-        reading = None
-        if names.by_letter:
-            apart = re.match(
-                r"(?:(?:option|letter|move|choice|step)\s+)?[\"'(\[]?([a-zA-Z])[\"')\]]?(?=$|[.,;:!?)]|\s+[-\u2013\u2014(]"
-                r"|\s+(?:to|because|as|since|which|for|and|this|so|now|here|in order|is|would|will|brings|leads"
-                r"|seems|looks)\b)",
-                rest,
+def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
+    """Where options are named, by what kind of name; a value that is no option if it is known and not offered."""
+    for match in ends_of(names.pattern.finditer(text)):
+        before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
+        if _is_name(match[0], before, after):
+            key = _key(match[0].replace("/", " ").replace(",", " "))
+            yield (
+                match.start(),
+                match.end(),
+                names.values.get(key, names.values.get(key.replace(" ", ""), _NOT_OFFERED)),
+                "name",
             )
-            if apart is not None and not (
-                apart[1] in "aI"
-                and apart.end() < len(rest)
-                and rest[apart.end()] == " "
-                and "option" not in match[0].lower()
-            ):
-                reading = _letter(apart[1], "", names)
-        if reading is None:
-            # The verb itself may be the name, as in "I stay where I am".
-            reading = _first_named(rest, names, 45) or _first_named(match[0], names, 45)
-        found = reading or found
-    return _named(found, "said")
+    for match in ends_of(_CELL.finditer(text)):
+        key = f"({match[1] or match[3]}, {match[2] or match[4]})"
+        if key in names.values:
+            yield match.start(), match.end(), names.values[key], "cell"
+    if names.letters:
+        for match in ends_of(_LETTER.finditer(text)):
+            before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
+            if match[1] in "ai" and not _WORD_LETTER_AFTER.match(after):
+                continue
+            if match[1] == "i" and after.startswith(","):
+                continue
+            if not _NO_LETTER_BEFORE.search(before) and not _NO_LETTER_AFTER.match(after):
+                yield match.start(), match.end(), names.letters.get(match[1], _NOT_OFFERED), "letter"
 
 
-def _opened(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
-    line = lines[0].lstrip(" \"'(")
-    match = names.pattern.match(line)
-    if match is None or not question.loose or not _OPENED.match(line[match.end() :]):
-        return None
-    return _named(_value(match[0], names), "opening")
+def _is_name(name: str, before: str, after: str) -> bool:
+    """Whether a name is meant as one, and not as a word such as in "right now" and "two rounds left"."""
+    sentence = re.split(r"[.!?\n]", before)[-1]
+    if name == "right" and _INTERJECTION.match(sentence) and _INTERJECTION_AFTER.match(after):
+        return False
+    if name not in _NO_PLACE_BEFORE:
+        return True
+    ahead = _NO_PLACE_BEFORE[name].search(before)
+    if ahead is not None and not (ahead[0] in ("the ", "a ", "is ") and _PLACE_AFTER.match(after)):
+        return False
+    return (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
 
 
-def _only(text: str, lines: Sequence[str], question: OptionQuestion, names: _Names) -> Reading[int] | None:
-    if not question.loose:
-        return None
-    meant = {_key(match[0]) for match in names.pattern.finditer(text) if _is_meant(text, match)}
-    if not meant:
-        return None
-    if len(meant) > 1:
-        return Reading(AMBIGUOUS, rule="only")
-    return _named(_value(meant.pop(), names), "only")
-
-
-_SURE = (_bare, _marked, _labelled, _line, _said)
-_GUESSED = (_opened, _only)
+def _merged(text: str, mentions: Sequence[tuple[int, int, int, str]]) -> Iterator[tuple[int, int, int, bool]]:
+    """Mentions of different kinds beside each other as one."""
+    group: list[tuple[int, int, int, str]] = []
+    for mention in [*sorted(mentions), (len(text) + 99, 0, 0, "")]:
+        if group and (
+            mention[3] in {kind for *_, kind in group}
+            or not mention[3]
+            or not _JOINT.match(text[group[-1][1] : mention[0]])
+            or {"cell": ",", "name": ". "}.get(group[-1][3], "\n") in text[group[-1][1] : mention[0]]
+        ):
+            values = {value for _, _, value, _ in group}
+            value = values.pop() if len(values) == 1 else _CONTRADICTION
+            yield group[0][0], group[-1][1], value, value == _NOT_OFFERED and group[0][3] == "letter"
+            group = []
+        if not group or mention[0] >= group[-1][1]:
+            group.append(mention)

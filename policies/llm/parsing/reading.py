@@ -33,11 +33,13 @@ class Reading(Generic[T]):
         status: one of `STATUSES`.
         value: what was answered; also given with `"illegal"`, where it can be said; else `None`.
         rule: which rule read it, such as `"label"`; empty if none did.
+        flags: what was taken away before: see `tokens`.
     """
 
     status: str
     value: T | None = None
     rule: str = ""
+    flags: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -7,7 +7,7 @@ import re
 _REFUSAL = re.compile(
     r"\bI(?:'m| am) (?:really |very |so |truly )?(?:sorry|unable|not able|not comfortable|not going to)\b"
     r"|\b(?:sorry|apologi[sz]e|apologies),? (?:but |for )"
-    r"|\bI (?:can't|cannot|can not|won't|will not|must decline|have to decline|decline to|am not allowed|refuse)\b"
+    r"|\bI (?:can't|cannot|can not|won't|will not|must decline|have to decline|decline|am not allowed|refuse)\b"
     r"|\bI(?:'d| would) (?:rather not|prefer not)\b"
     r"|\bas an? (?:AI|artificial|large language|language)\b"
     r"|\b(?:against|violates?) (?:my|the|our|OpenAI) ?\w* (?:guidelines|policy|policies|principles)"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from llm_coop_envs.policies.llm.parsing.cleaning import shorten, spoken
-from llm_coop_envs.policies.llm.parsing.objects import find_value
+from llm_coop_envs.policies.llm.parsing.cleaning import uncovered
+from llm_coop_envs.policies.llm.parsing.objects import find_objects
 from llm_coop_envs.policies.llm.parsing.reading import EMPTY, OK, REFUSED, TRUNCATED, UNREADABLE, Reading
+from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
 
 _LABEL = re.compile(
     r"^(?:\*\*|__)?(?:(?:my |your )?(?:message|reply|answer|response|statement|plan|strategy|feeling|thoughts?"
@@ -42,22 +43,25 @@ def read_text(
         truncated: whether the provider cut the answer; cut words are still words.
         refused: whether the provider says that the model refused.
     """
-    words = spoken(shorten(text))
+    words, flags = uncovered(text)
     if refused:
         return Reading(REFUSED)
     fenced = _FENCED.match(words)
     if fenced is not None:
         words = fenced[1].strip()
     if words.startswith("{"):
-        found = find_value(words, (key, "message", "text", "answer", "response", "content"))
-        if isinstance(found.value, str):
-            words = found.value.strip()
-        elif not found.whole or found.value is not None:
-            return Reading(TRUNCATED if truncated else UNREADABLE, rule="json")
+        objects = list(find_objects(words))
+        values = [one.value((key, "message", "text", "answer", "response", "content")) for one in objects]
+        given = next((value for value in reversed(values) if value is not None), None)
+        if isinstance(given, str):
+            words, inside = without_tokens(given)
+            words, flags = words.strip(), tuple(dict.fromkeys((*flags, *inside)))
+        elif given is not None or not objects or objects[0].fields is None:
+            return Reading(TRUNCATED if truncated else UNREADABLE, rule="json", flags=flags)
     words = _unwrapped(words, speaker)
     if not words:
-        return Reading(TRUNCATED if truncated else EMPTY)
-    return Reading(OK, words, "text")
+        return Reading(TRUNCATED if truncated else EMPTY, flags=flags)
+    return Reading(OK, words, "text", flags)
 
 
 def _unwrapped(words: str, speaker: str) -> str:

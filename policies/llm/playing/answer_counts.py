@@ -27,6 +27,8 @@ class CallCounts:
         unreadable: answers with nothing in them that answers the question.
         ambiguous: answers in which several things could be meant.
         illegal: answers that were clear and not legal.
+        too_long: answers that were cut before they were read.
+        cleaned: answers that held template tokens or signs that cannot be seen.
         rounded: numbers rounded to the integers that were asked for.
         shortened: prompts made shorter because the provider found them too long.
         left_out: list items (messages, averages, plans) left out of prompts to keep them inside the context.
@@ -46,6 +48,8 @@ class CallCounts:
     unreadable: int = 0
     ambiguous: int = 0
     illegal: int = 0
+    too_long: int = 0
+    cleaned: int = 0
     rounded: int = 0
     shortened: int = 0
     left_out: int = 0

@@ -16,8 +16,9 @@ from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import Settings
 
-#: Names that every template of a call gets besides its slots: the form of the answer, and the persona's words.
-SHARED = frozenset({"answer_as", "persona"})
+#: Names that every template of a call gets besides its slots: the form of the answer, for about how many words there is
+#: room (`None`: no limit is known), and the persona's words.
+SHARED = frozenset({"answer_as", "answer_words", "persona"})
 
 #: What asks in a scenario that brings no workflow of its own.
 GENERIC = "llm_coop_envs.policies.llm.playing.workflow:GenericWorkflow"

@@ -17,7 +17,8 @@ from llm_coop_envs.core.keys import HIDDEN, scrub
 from llm_coop_envs.errors import SettingsError, WordingError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.llm.chat import Chat
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
+from llm_coop_envs.policies.llm.clients.endpoint import LOCAL, Endpoint, Limits, Retry
+from llm_coop_envs.policies.llm.local.server import CONTEXT
 from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
@@ -95,7 +96,12 @@ def settings_of(argument: str, options: Mapping[str, Any]) -> LLMSettings:
     """
     model, own, _ = settle(argument, options)
     preset = own.pop("preset", PRESET)
-    return LLMSettings.build(None if preset == NO_PRESET else preset, model=model, **own)
+    settings = LLMSettings.build(None if preset == NO_PRESET else preset, model=model, **own)
+    if model.startswith(LOCAL) and settings.context_tokens > CONTEXT:
+        raise SettingsError(
+            "context_tokens", settings.context_tokens, f"{model} is served with {CONTEXT} for each question at most"
+        )
+    return settings
 
 
 def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:

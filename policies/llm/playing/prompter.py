@@ -13,6 +13,8 @@ from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
+from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.llm.playing.calls import Call
 from llm_coop_envs.policies.llm.playing.context_window import shorten
@@ -31,6 +33,12 @@ SCRIPTED = "scripted"
 #: What a prompt is shortened to, as a share, when a provider finds it too long; and how often.
 SHORTER = 0.75
 _SHORTENINGS = 6
+#: Tokens that a word takes at most, on average, so that an answer of so many words is not cut.
+TOKENS_A_WORD = 2
+_TOO_LONG = (
+    "the question is as short as it can be: let the server take longer ones, then run again to continue (every answer "
+    "so far is kept, and this question is asked again)"
+)
 
 
 @dataclass(slots=True)
@@ -191,7 +199,13 @@ class Prompter:
         if turn.persona is not None and turn.round >= self.settings.persona_from:
             own = turn.persona.text(call.name)
         both = " ".join(text for text in (persona, own) if text)
-        return {**slots, **call.nothing_left_out, "answer_as": self.settings.answers, "persona": both, **more}
+        tokens = self.settings.parameters_for(self.prompts.scenario, call.name).max_tokens
+        shared = {
+            "answer_as": self.settings.answers,
+            "answer_words": None if tokens is None else max(1, tokens // TOKENS_A_WORD),
+            "persona": both,
+        }
+        return {**slots, **call.nothing_left_out, **shared, **more}
 
     async def prompt(
         self, turn: Turn, call: Call, facts: Mapping[str, Any], counts: CallCounts, *, limit: int | None = None
@@ -295,6 +309,7 @@ class Prompter:
             form = "plain" if name == SUMMARY or (repair and not as_object) else settings.answers
             question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal()}
             extra = {**extra, "metadata": {"question": json.dumps(question, ensure_ascii=False)}}
+        schema = reader.object_schema(repair=repair, max_tokens=parameters.max_tokens) if as_object else None
         counts.requests += 1
         return await self.chat.ask(
             turn.key(name),
@@ -307,7 +322,7 @@ class Prompter:
                 stop=parameters.stop,
                 seed=parameters.seed,
                 reasoning_effort=parameters.reasoning_effort,
-                json_schema=reader.object_schema(repair=repair) if as_object else None,
+                json_schema=schema,
                 extra=extra,
             ),
         )
@@ -339,8 +354,10 @@ class _Question(Generic[T]):
                 reply = await self._send(self._before + self._prompt + after)
                 return reply, _read(reader, reply, self._counts)
             except ChatError as error:
-                if error.kind != "context_too_long" or shortenings == _SHORTENINGS or not await self._shorten():
+                if error.kind != "context_too_long":
                     raise
+                if shortenings == _SHORTENINGS or not await self._shorten():
+                    raise ChatError(f"{error}; {_TOO_LONG}", kind=error.kind, status=error.status) from None
                 shortenings += 1
 
     async def repair(self, reply: ChatReply) -> Reading[T]:
@@ -349,7 +366,7 @@ class _Question(Generic[T]):
         values = {
             **reader.legal(),
             "kind": reader.kind,
-            "answer": Note(self._turn.round, reply.text[:4000]),
+            "answer": Note(self._turn.round, shorten_answer(without_tokens(reply.text)[0])),
             "answer_as": "json" if prompter.settings.answers == "json" else "plain",
             "key": reader.key,
         }
@@ -382,4 +399,6 @@ def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]
     counts.unreadable += reading.status == UNREADABLE
     counts.ambiguous += reading.status == AMBIGUOUS
     counts.illegal += reading.status == ILLEGAL
+    counts.too_long += TOO_LONG in reading.flags
+    counts.cleaned += TEMPLATE_TOKENS in reading.flags or INVISIBLE in reading.flags
     return reading

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ from llm_coop_envs.policies.llm.parsing import (
 
 T = TypeVar("T")
 
+# How long a text in an object may be: English has four signs to a token, numbers and signs fewer; the names, the number
+# and white space of the object have tokens of their own.
+_SIGNS_PER_TOKEN = 2
+_TOKENS_AROUND = 32
+_SHORTEST = 20
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
 
 
@@ -53,14 +59,22 @@ class Reader(ABC, Generic[T]):
         """What was answered, in words; empty if it cannot be said."""
         return ""
 
-    def object_schema(self, *, repair: bool = False) -> dict[str, Any]:
-        """The schema of a complete answer: the value, after a reason for a choice; in a repair it may be missing."""
+    def object_schema(self, *, repair: bool = False, max_tokens: int | None = None) -> dict[str, Any]:
+        """The schema of a complete answer: the value, after a reason for a choice; in a repair it may be missing.
+
+        Texts are bounded so that the object is complete when it is `max_tokens` long.
+        """
         value = self.schema()
+        text: dict[str, Any] = {"type": "string"}
+        if max_tokens is not None:
+            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN * (max_tokens - _TOKENS_AROUND))
+        if self.kind == "text":
+            value = {**text, **value}
         if repair:
             value["type"] = [value["type"], "null"]
             if "enum" in value:
                 value["enum"] = [*value["enum"], None]
-        properties: dict[str, Any] = {} if repair or self.kind == "text" else {"reason": {"type": "string"}}
+        properties: dict[str, Any] = {} if repair or self.kind == "text" else {"reason": text}
         properties[self.key] = value
         return {
             "type": "object",
@@ -89,8 +103,12 @@ class NumberReader(Reader[float]):
         return {**_NOTHING_LEGAL, **bounds, "integer": question.whole, "allowed": question.allowed}
 
     def schema(self) -> dict[str, Any]:
-        """A number; the bounds are left out, which some providers refuse in schemas."""
-        return {"type": "integer" if self.question.whole else "number"}
+        """A number between the bounds."""
+        question = self.question
+        kind = int if question.whole else float
+        bounds = {"minimum": question.low, "maximum": question.high}
+        finite = {name: kind(bound) for name, bound in bounds.items() if math.isfinite(bound)}
+        return {"type": "integer" if question.whole else "number", **finite}
 
     def said(self, reading: Reading[float]) -> str:
         """The number as it would be written."""
@@ -145,7 +163,7 @@ def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[
         word: an option's name in the prompt's language.
     """
     if isinstance(question, Options):
-        options = tuple((one.choice, one.letter, one.name, one.aliases) for one in question.options)
+        options = tuple((one.choice, one.letter, one.name, one.spellings) for one in question.options)
         return _option_reader(question.name, options, question.known, word)
     # Answers name the six digits that texts show.
     allowed = tuple(float(f"{number:.6g}") for _, number in question.listed)

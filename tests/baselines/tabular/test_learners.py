@@ -57,6 +57,13 @@ def test_players_learn_with_a_discount_too():
     assert learner.values.max() > 1.2
 
 
+def test_nothing_follows_the_last_decision():
+    # After an announcement there is one decision left, which brings one point at most.
+    learner = taught(KBCLearner(contest(300, preset="half", discount=0.9, bins=5, rounds=2), 0))
+    assert learner.values[:, 0].max() > 1.2
+    assert 0.5 < learner.values[:, 1:].max() <= 1
+
+
 def test_states_of_the_number_contest():
     rows = np.zeros((6, 8), dtype=np.float32)
     rows[1:, 5] = 1

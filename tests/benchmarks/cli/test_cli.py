@@ -45,7 +45,7 @@ def test_seed_is_recorded_and_changes_the_run(tmp_path, study_file):
     assert invoke("run", study_file(KBC), "-o", tmp_path / "run", "--workers", 1, "--seed", 9).exit_code == 0
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["seed"] == 9
-    assert manifest["sessions"][0]["command"].endswith("--seed 9")
+    assert manifest["sessions"][0]["command"].endswith(f"--seed 9 -o {tmp_path / 'run'}")
     assert_sentence(invoke("run", study_file(KBC), "-o", tmp_path / "run"), "holds a run of 'small'")
 
 

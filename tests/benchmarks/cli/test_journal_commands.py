@@ -1,9 +1,13 @@
+import shutil
+
 import pytest
 from invoking import assert_sentence, invoke
 from model_studies import answering, play
 
+from llm_coop_envs.core.quoting import harmless
+from llm_coop_envs.policies.llm.journal import frames
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
-from llm_coop_envs.policies.llm.transcript import harmless, read_episode
+from llm_coop_envs.policies.llm.transcript import read_episode
 
 ONE = """\
 name: one
@@ -62,8 +66,6 @@ def test_mistakes_are_sentences(run, tmp_path):
 
 
 def test_a_journals_state_and_damage(run, tmp_path):
-    import shutil
-
     sound = invoke("journal", run)
     assert sound.exit_code == 0
     assert "36 answers (36 by scripted:scripted" in sound.stdout
@@ -92,3 +94,56 @@ def test_a_journals_state_and_damage(run, tmp_path):
 )
 def test_harmless(text, shown):
     assert harmless(text) == shown.replace(r"\r", r"\x0d")
+
+
+@pytest.fixture
+def copied(run, tmp_path):
+    """A copy of the run, and its journal's file."""
+    folder = shutil.copytree(run, tmp_path / "run")
+    (path,) = (folder / "journal").glob("*.jsonl.*")
+    return folder, path
+
+
+def test_garbage_at_the_end_of_a_journal_is_told_and_moved_aside(copied):
+    folder, path = copied
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"abc")
+    told = invoke("journal", folder)
+    assert told.exit_code == 2
+    assert "3 bytes" in told.stdout
+    assert "is not what this run wrote" in told.stdout
+    saved = invoke("journal", folder, "--salvage")
+    assert saved.exit_code == 0
+    assert "without 3 unreadable bytes" in saved.stdout
+    assert "nothing is damaged" not in saved.stdout
+    assert path.read_bytes() == whole
+    assert invoke("journal", folder).exit_code == 0
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_transcript_says_what_of_the_journal_is_gone(copied, inside):
+    """Cut inside a commit, or exactly between two: then nothing in the journal itself shows it."""
+    folder, path = copied
+    raw = path.read_bytes()
+    with path.open("rb") as file:
+        commits = list(frames.read_frames(file, frames.suffix_of(path)))
+    path.write_bytes(raw[: commits[-3].end - 5 * inside])
+    told = invoke("transcript", folder, "talk", 7)
+    assert told.exit_code == 2
+    assert (
+        f"Not all of the journal is there: {path}: is not what this run wrote (it had {len(raw)} bytes" in told.stderr
+    )
+    assert ("cannot be read" in told.stderr) == inside
+    assert "== step" in told.stdout
+    path.write_bytes(raw[:10])
+    told = invoke("transcript", folder, "talk", 7)
+    assert told.exit_code == 2
+    assert "Not all of the journal is there" in told.stderr
+    assert "holds no answers yet" in told.stderr
+
+
+@pytest.mark.parametrize("part", ["../x", "a/b", ""])
+def test_a_part_that_cannot_be_a_files_name_makes_no_folder(tmp_path, study_file, part):
+    flags = ["--policy", "llm:scripted", "--base-url", "http://127.0.0.1:9/v1", "--part", part]
+    assert_sentence(invoke("run", study_file(ONE), *flags, "-o", tmp_path / "deep" / "run"), "part=", "must be letters")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]

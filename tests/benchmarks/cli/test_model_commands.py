@@ -56,7 +56,8 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
     assert found["status"] == "complete"
     assert found["given"] == ["--policy llm:scripted"]
     assert found["sessions"][0]["command"] == (
-        f"llm-coop run {path} --policy llm --model scripted --base-url {server.base_url} --in-flight 4 --max-calls 9"
+        f"llm-coop run {path} --policy llm --model scripted --base-url {server.base_url} --in-flight 4 --max-calls 9 "
+        f"-o {folder}"
     )
     assert [one["client"] for session in found["sessions"] for one in session["asking"]["endpoints"]] == [
         "auto",
@@ -69,6 +70,10 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
     assert "scripted:scripted" in page
     assert "not a language model" in page
     assert "price unknown" in page
+    # What the page says to type is what was typed, folder and all.
+    for session in found["sessions"]:
+        assert f"<code>{session['command']}</code>" in page
+    assert f"<code>llm-coop report {folder}</code>" in page
     assert found["models"][0]["pack"]["digest"] in page
     assert "All players are scripted" not in page
 

@@ -83,7 +83,7 @@ def test_the_report_shows_headline_measures_and_definitions(played):
     assert [row.below for row in table.rows] == ["scripted, n = 3", "scripted, n = 2"]
     found = bootstrap_mean([2, 4, 6])
     assert table.rows[0].cells[0].text == "4"
-    assert table.rows[0].cells[0].below == f"{found.low:.0f}\N{EN DASH}{found.high:.0f}"
+    assert table.rows[0].cells[0].below == f"{found.low:.0f} to {found.high:.0f}"
     assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
     definitions = {row.name: row.below for row in toy.measures([]).rows}
     assert definitions["rounds"] == "Rounds that were settled, a count from 0."

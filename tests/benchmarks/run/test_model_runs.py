@@ -1,5 +1,6 @@
 """Runs with a language model: budgets, Ctrl-C, shared answers, faults on the way, and no key anywhere."""
 
+import asyncio
 import gc
 import importlib.util
 import json
@@ -45,6 +46,15 @@ def whole(tmp_path_factory):
     with answering() as server:
         play(server, folder)
     return folder
+
+
+def test_a_run_is_played_where_an_event_loop_runs_already(tmp_path, whole):
+    async def notebook():
+        with answering() as server:
+            return play(server, tmp_path / "run")
+
+    assert asyncio.run(notebook()).complete
+    assert contents(tmp_path / "run") == contents(whole)
 
 
 @pytest.mark.parametrize("budget", [{"calls": 40}, {"tokens": 30_000}, {"usd": 0.02}])

@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import errno
 import os
@@ -66,6 +67,15 @@ def test_a_run_is_complete_and_says_so(tmp_path):
     assert (header["condition"], header["seed"]) == ("talking", 2)
     assert [e["type"] for e in events][:1] + [e["type"] for e in events][-1:] == ["start", "end"]
     assert not list((tmp_path / "run").rglob("*.partial"))
+
+
+def test_a_study_is_played_where_an_event_loop_runs_already(tmp_path):
+    async def notebook():
+        run_study(small_study(), tmp_path / "inside", workers=1)
+
+    asyncio.run(notebook())
+    run_study(small_study(), tmp_path / "outside", workers=1)
+    assert contents(tmp_path / "inside") == contents(tmp_path / "outside")
 
 
 @pytest.mark.slow

@@ -5,9 +5,11 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from llm_coop_envs.benchmarks.run.folder import make_run
+from llm_coop_envs.benchmarks.run.folder import make_run, open_run
 from llm_coop_envs.benchmarks.run.remaining import missing_episodes
+from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.study import study as studies
+from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.benchmarks.study.study import Condition, assign_seats, load_study, parse_study
 from llm_coop_envs.errors import StudyError
 
@@ -232,3 +234,69 @@ def test_mixes_are_dealt_at_random_and_repeatably():
     assert deals[0] == deals[1]
     assert deals[0] != deals[2]
     assert all(deal.count("kbc/announcer") == 6 for deal in deals)
+
+
+PAIRED = """\
+name: paired
+conditions:
+  - {name: silent, pair: one, scenario: kbc, settings: {players: 4, talk: false}, policies: poisson, seeds: [1, 2]}
+  - {name: talking, pair: one, scenario: kbc, settings: {players: 4}, policies: poisson, seeds: [1, 2]}
+"""
+
+
+def test_arms_of_one_comparison_draw_the_same_random_numbers():
+    silent, talking = parse_study(PAIRED, "x").conditions
+    assert silent.streams == talking.streams == "one"
+    assert Condition.from_json(silent.to_json()) == silent
+    alone = parse_study(PAIRED.replace("pair: one, ", ""), "x")
+    assert [one.streams for one in alone.conditions] == ["silent", "talking"]
+    assert "pair" not in alone.conditions[0].to_json()
+    # Who is paired with whom decides what is drawn, so it is part of what the run is known by.
+    assert alone.digest != parse_study(PAIRED, "x").digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("seeds: [1, 2]}\n  -", "seeds: [1, 3]}\n  -", "seeds"),
+        ("kbc, settings: {players: 4, talk: false}, policies: poisson", "bertrand, policies: uniform", "scenario"),
+    ],
+)
+def test_arms_of_one_comparison_play_the_same_scenario_with_the_same_seeds(old, new, what):
+    with pytest.raises(StudyError, match=rf"line 4.*pair.*'silent'.*other {what}"):
+        parse_study(PAIRED.replace(old, new, 1), "x")
+
+
+def test_variants_of_a_pair_are_pairs_of_their_own():
+    text = PAIRED.replace(", seeds: [1, 2]}", ", seeds: [1], variants: [{name: a}, {name: b, settings: {players: 5}}]}")
+    assert [one.pair for one in parse_study(text, "x").conditions] == ["one-a", "one-b", "one-a", "one-b"]
+
+
+def test_talk_is_all_that_differs_between_the_arms_of_the_shipped_study():
+    conditions = load_study("team_up").conditions
+    assert len({one.pair for one in conditions}) == 3
+    for silent, talking in zip(conditions[::2], conditions[1::2], strict=True):
+        assert (silent.pair, silent.seats, silent.seeds) == (talking.pair, talking.seats, talking.seeds)
+        assert {**silent.settings, "talk": True} == talking.settings
+
+
+def test_numbers_before_any_talk_are_the_same_with_and_without(tmp_path):
+    study = select(load_study("team_up"), only=["kbc-*"], episodes=3)
+    run_study(study, tmp_path / "run")
+    run = open_run(tmp_path / "run")
+    for seed in study.conditions[0].seeds:
+        first = [
+            next(e["choices"] for e in run.read_events(name, seed)[1] if e["type"] == "round")
+            for name in ("kbc-no-talk", "kbc-talk")
+        ]
+        assert first[0] == first[1]
+
+
+def test_ties_in_the_division_of_seats_go_to_the_earlier_player():
+    mix = "{mix: [{name: announcer}, {name: uniform}, {name: poisson}]}"
+    text = f"name: x\nconditions: [{{name: a, scenario: kbc, policies: {mix}, episodes: 1}}]\n"
+    (condition,) = parse_study(text, "x").conditions
+    for players, counts in ((4, (2, 1, 1)), (5, (2, 2, 1))):
+        agents = [f"player_{i}" for i in range(players)]
+        seated = [one.policy for one in assign_seats(condition, agents, np.random.default_rng(0)).values()]
+        assert tuple(seated.count(f"kbc/{name}") for name in ("announcer", "uniform", "poisson")) == counts

@@ -14,7 +14,8 @@ def crowds(draw, fullest=1.0):
     inside = [(r, c) for r in range(1, rows - 1) for c in range(1, cols - 1)]
     widths = (min(3, cols - 2), min(2, rows - 2), 1)
     desks = tuple(cell for cell in inside if rng.random() < draw(st.sampled_from([0.0, 0.2])))
-    room = build_room(rows, cols, wall_exits(rows, cols, widths), desks[: len(inside) - 1])
+    exits, diagonals = wall_exits(rows, cols, widths), draw(st.booleans())
+    room = build_room(rows, cols, exits, desks[: len(inside) - 1], diagonals=diagonals)
     people = max(1, int(len(room.start_cells) * draw(st.floats(0.1, fullest))))
     cells = rng.choice(room.start_cells, people, replace=False)
     return room, cells, rng.integers(0, len(room.exit_cells), people)

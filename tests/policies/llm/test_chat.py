@@ -102,4 +102,4 @@ def test_what_cannot_succeed_is_not_retried(kind):
 @pytest.mark.parametrize("kind", sorted(RETRYABLE))
 def test_what_may_succeed_is_retried(kind):
     assert ChatError("no", kind=kind).may_retry
-    assert kind in ("rate_limit", "server", "network", "timeout", "bad_reply")
+    assert kind in ("rate_limit", "server", "network", "timeout", "bad_reply", "form")

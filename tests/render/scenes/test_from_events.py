@@ -111,6 +111,18 @@ def test_frames_per_round():
         rounds[2].prices[0, 0] = 1.0
 
 
+def test_the_end_opens_no_round():
+    """An episode that is cut between two rounds ends with the picture of the last one, talk included."""
+    settings = {"exchanges": 1, "rounds": 9, "record": True}
+    whole = walk(bertrand_v0.parallel_env(**settings), lambda env: None).events
+    first = next(event for event in whole if event["type"] == "round")
+    events = walk(bertrand_v0.parallel_env(**settings, max_cycles=first["step"] + 1), lambda env: None).events
+    assert events[-1]["round"] == first["round"] + 1
+    settled, over = frames(events)[-2:]
+    assert (over.doing, over.round) == ("over", first["round"])
+    assert over.said == settled.said != ()
+
+
 def test_variance_by_k():
     env = kbc_v0.parallel_env(players=6, record=True)
     play(env, make("kbc/level_k"), seed=0)

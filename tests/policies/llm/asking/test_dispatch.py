@@ -14,7 +14,7 @@ from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
 class Bench:
     """A dispatcher over a scripted endpoint, and what it did."""
 
-    def __init__(self, act, *, limits=None, retry=None, latency=1.0):
+    def __init__(self, act, *, limits=None, retry=None, latency=1.0, **more):
         self.clock = TurnedClock()
         self.act = act
         self.latency = latency
@@ -35,6 +35,7 @@ class Bench:
             stop=self.stop,
             clock=self.clock,
             generator=random.Random(0),
+            **more,
         )
 
     async def attempt(self, job):
@@ -409,3 +410,130 @@ def test_abandoned_attempts_say_so():
 
     bench = run(fine, use)
     assert bench.counters.in_flight == 0
+
+
+REFUSED = ChatError("there cannot be reached (Connection refused)", kind="network")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        REFUSED,
+        ChatError("there broke off the connection", kind="network", maybe_paid=True),
+        ChatError("there took no connection for 30 s", kind="timeout"),
+        ChatError("there answered with something that is not JSON", kind="bad_reply", maybe_paid=True),
+    ],
+)
+def test_an_endpoint_that_never_answers_is_told_at_once_and_given_up_within_thirty_seconds(error):
+    async def use(bench):
+        found = await bench.all(64)
+        assert all(isinstance(r, EndpointStopped) for r in found)
+        assert f"{error}, and has not answered anything for" in str(found[0])
+        assert "give --wait SECONDS" in str(found[0])
+
+    bench = run(lambda number, job: error, use, patience=20.0, latency=0.1)
+    assert 20 <= bench.clock.time() - 1000 < 30
+    assert bench.said == [f"{error}; tried again for 20 s (--wait says how long)"]
+    assert len(bench.begun) < 8 + 25
+
+
+def test_a_server_that_is_started_later_is_waited_for():
+    async def use(bench):
+        bench.act = lambda number, job: REFUSED if bench.clock.time() < 4000 else None
+        found = await bench.all(64)
+        assert not any(isinstance(r, Exception) for r in found)
+
+    bench = run(fine, use, patience=3600.0)
+    assert bench.clock.time() < 4020
+    assert len(bench.said) == 2
+    assert bench.said[1] == "there answers now"
+
+
+def test_a_server_that_answered_once_is_given_half_an_hour():
+    async def use(bench):
+        await bench.all(1)
+        bench.act = lambda number, job: REFUSED if bench.clock.time() < 1700 else None
+        found = await bench.clock.until(asyncio.gather(*[bench.submit(n) for n in range(1, 30)]))
+        assert len(found) == 29
+
+    run(fine, use, patience=20.0, retry=Retry(attempts=40))
+
+
+def hanging(there, **fields):
+    async def is_there():
+        return there
+
+    async def use(bench):
+        futures = [bench.submit(n) for n in range(20)]
+        await bench.clock.pass_time(30)
+        return futures
+
+    return use, {"patience": 20.0, "latency": 10_000.0, "is_there": is_there, **fields}
+
+
+def test_a_server_that_hangs_from_the_start_is_given_up_within_thirty_seconds():
+    use, fields = hanging(there=False)
+
+    async def and_look(bench):
+        futures = await use(bench)
+        assert all(future.done() for future in futures)
+        for future in futures:
+            with pytest.raises(EndpointStopped, match="first question for 20 s, nor anything else"):
+                await future
+        await bench.dispatcher.drain()
+
+    run(fine, and_look, **fields)
+
+
+def test_a_server_that_is_slow_at_first_is_told_and_waited_for():
+    use, fields = hanging(there=True, latency=120.0)
+
+    async def and_wait(bench):
+        futures = await use(bench)
+        assert not any(future.done() for future in futures)
+        await bench.clock.until(asyncio.gather(*futures))
+
+    bench = run(fine, and_wait, **fields)
+    assert len(bench.said) == 1
+    assert "it is there, and may be loading its model: it is waited for" in bench.said[0]
+
+
+def test_an_endpoint_that_is_not_there_is_never_stopped_at_the_budget():
+    def act(number, job):
+        return REFUSED if number < 10 else BudgetReached("stopped at the budget: 9 of 9 calls are used")
+
+    async def use(bench):
+        found = await bench.all(20)
+        assert all(isinstance(r, EndpointStopped) for r in found)
+        assert str(found[0]).startswith(str(REFUSED))
+        assert "stopped at the budget" not in str(found[0])
+
+    run(act, use, patience=20.0)
+
+
+def test_a_wait_of_a_day_is_no_wait_and_no_negative_time():
+    async def use(bench):
+        found = await bench.all(3)
+        assert "busy; it asks to wait 86400 s, more than the 1800 s that are waited at most" in str(found[0])
+        assert "-" not in str(found[0])
+
+    run(lambda number, job: ChatError("busy", kind="rate_limit", status=429, retry_after=86400.0), use)
+
+
+def test_answers_on_their_way_to_the_disk_count_as_answers():
+    """When answers counted after the disk, and failures at once, a server that answered half was held for dead."""
+
+    class Slow(Bench):
+        async def attempt(self, job):
+            if int(job.key.agent.split("_")[1]) % 2 and job.attempts == 1:
+                raise ChatError("oh", kind="server")
+            self.dispatcher.heard()
+            await self.clock.sleep(5)  # the disk
+            return reply()
+
+    async def go():
+        bench = Slow(fine, limits=Limits(start=64))
+        await bench.all(64)
+        return bench
+
+    assert not asyncio.run(go()).said

@@ -210,18 +210,41 @@ def test_a_model_has_one_endpoint(tmp_path):
         with_chat(tmp_path, asking(1), endpoints=[ENDPOINT, ENDPOINT])
 
 
-def test_a_question_that_is_too_long_is_so_for_ever(tmp_path):
-    def act(request):
-        return ChatError("there answered 400: too long", kind="context_too_long", status=400)
+def too_long(request):
+    return ChatError("there answered 413: too long", kind="context_too_long", status=413)
 
+
+def test_a_question_that_was_too_long_is_asked_again_on_continuation(tmp_path):
     async def use(chat, client):
         with pytest.raises(ChatError, match="too long") as raised:
             await chat.ask(key(1), question("a"))
         assert raised.value.kind == "context_too_long"
 
-    assert len(with_chat(tmp_path, use, act)[1].asked) == 1
-    assert len(with_chat(tmp_path, use, act)[1].asked) == 0
-    with_chat(tmp_path / "elsewhere", use, replay=tmp_path)
+    for _ in range(2):
+        assert len(with_chat(tmp_path, use, too_long)[1].asked) == 1
+        with_chat(tmp_path / "elsewhere", use, replay=tmp_path)
+    # With the server mended it is answered, once, and a replay knows the answer.
+    found, client = with_chat(tmp_path, use_again)
+    assert (found.text, len(client.asked)) == ("a", 1)
+    found, client = with_chat(tmp_path, use_again)
+    assert (found.text, len(client.asked)) == ("a", 0)
+    assert with_chat(tmp_path / "elsewhere", use_again, replay=tmp_path)[0].text == "a"
+
+
+def test_a_question_that_was_made_shorter_stays_too_long(tmp_path):
+    """Else the run would go on otherwise than it did."""
+
+    async def use(chat, client):
+        with pytest.raises(ChatError):
+            await chat.ask(key(1), question("a long question"))
+        return await chat.ask(key(1, attempt=1), question("a"))
+
+    def act(request):
+        return too_long(request) if "long" in request.messages[-1].content else reply("b")
+
+    assert len(with_chat(tmp_path, use, act)[1].asked) == 2
+    found, client = with_chat(tmp_path, use)
+    assert (found.text, client.asked) == ("b", [])
 
 
 @pytest.mark.parametrize("kind", ["auth", "bad_request"])
@@ -393,7 +416,7 @@ def test_a_server_that_cuts_questions_short_is_reported_once(tmp_path):
     async def use(chat, client):
         # The other message and the marks of both make 52 bytes more.
         for number, (size, tokens) in enumerate(
-            [(7948, 100), (40_000, 4006), (40_000, 0), (40_000, 4005), (40_000, 2050)]
+            [(7948, 100), (40_000, 4006), (40_000, 4007), (40_000, 4005), (40_000, 2050)]
         ):
             client.act = lambda request, tokens=tokens: reply(usage=Usage(tokens, 5))
             await chat.ask(key(number), question("x" * size))

@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -56,6 +57,39 @@ def test_the_bundled_table(table):
     assert price.source == "litellm's table"
 
 
+@pytest.fixture
+def no_litellm(monkeypatch):
+    monkeypatch.setattr(room, "_bundled_table", dict)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "gpt-4o-mini",
+        "openai/gpt-4o-mini",
+        "anthropic/claude-opus-4-5",
+        "gemini/gemini-2.5-pro",
+        "cohere/command-a-03-2025",
+    ],
+)
+def test_well_known_models_have_a_price_without_litellm(no_litellm, model):
+    price = PriceList.load().of(model)
+    assert 1e-8 < price.question < price.answer < 1e-3
+    assert price.longest_answer
+    assert re.search(r"the table of 20\d\d-\d\d-\d\d in this package, from litellm \d", price.source)
+
+
+def test_the_shipped_price_is_the_published_one_and_known_where_litellm_has_none(table):
+    price = PriceList.load().of("openai/gpt-4o-mini")
+    assert (price.question, price.answer, price.cached) == pytest.approx((0.15e-6, 0.6e-6, 0.075e-6))
+    assert PriceList.load().of("gpt-9").source == "litellm's table"
+
+
+@pytest.mark.parametrize("model", ["azure/gpt-4o-mini", "openai/claude-opus-4-5", "together/openai/gpt-4o-mini"])
+def test_another_provider_has_other_prices(no_litellm, model):
+    assert PriceList.load().of(model) is None
+
+
 def test_long_questions_cost_more(table):
     price = PriceList.load().of("long/model")
     assert price.cost(Usage(128_000, 1)) == pytest.approx(0.128 + 2e-6)
@@ -66,7 +100,7 @@ def test_long_questions_cost_more(table):
 
 @given(st.integers(0, 400_000), st.integers(0, 400_000), st.integers(0, 1000), st.integers(0, 1000))
 def test_the_most_is_never_less_than_the_cost(prompt, more, answer, cached):
-    price = room._bundled_price(TABLE["long/model"])
+    price = room._bundled_price(TABLE["long/model"], "a table")
     assert price.most(prompt + more, answer + more) >= price.cost(Usage(prompt, answer, cached_tokens=cached))
 
 

@@ -71,6 +71,13 @@ def test_impossible_endpoints(given):
         {"base_url": "http://user:very-secret@host/v1"},
         {"base_url": "http://host/v1?key=very-secret"},
         {"base_url": "http://host/v1#very-secret"},
+        {"base_url": "http://user:very-secret[@host/v1"},
+        {"base_url": "http//user:very-secret@host/v1"},
+        {"base_url": "user:very-secret@host:8000"},
+        {"base_url": "ftp://user:very-secret@host/v1"},
+        {"base_url": "http://user:very-secret@host:port/v1"},
+        {"base_url": "http://user:very-secret/@host/v1"},
+        {"base_url": "host/v1?key=very-secret"},
         {"key_env": "sk-very-secret"},
     ],
 )

@@ -48,6 +48,13 @@ SAID = [
     (503, "Overloaded", "server"),
     (529, "overloaded_error", "server"),
     (301, "Moved", "bad_request"),
+    # Refusals of a parameter with a status that means trouble.
+    (500, "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': ...", "bad_request"),
+    (500, "1 validation error for Body: temperature: Input should be less than or equal to 1", "bad_request"),
+    (500, "create() got an unexpected keyword argument 'reasoning_effort'", "bad_request"),
+    (501, "Unsupported parameter: response_format", "bad_request"),
+    (500, "CUDA out of memory", "server"),
+    (502, "Input should be", "server"),
 ]
 
 
@@ -108,3 +115,10 @@ def test_a_date_to_wait_for():
     found = retry_after({"Retry-After": formatdate(time.time() + 100, usegmt=True)})
     assert found == pytest.approx(100, abs=2)
     assert retry_after({"Retry-After": formatdate(0, usegmt=True)}) == 0.0
+
+
+def test_a_date_is_read_against_the_servers_clock():
+    """Ours may be wrong by hours."""
+    headers = {"Date": formatdate(5_000_000, usegmt=True), "Retry-After": formatdate(5_000_030, usegmt=True)}
+    assert retry_after(headers) == 30.0
+    assert retry_after({**headers, "Date": "nonsense"}) == 0.0

@@ -2,11 +2,13 @@ import asyncio
 import json
 import os
 import random
+import subprocess
+import sys
 import threading
 
 import pytest
 import zstandard
-from llm_tools import key, question, reply
+from llm_tools import ENVIRONMENT, key, question, reply
 
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
@@ -121,6 +123,72 @@ def test_an_answer_is_on_the_disk_before_it_is_used(tmp_path):
         assert answers.find(*asked_first()) == reply("1")
 
     in_journal(tmp_path, use)
+
+
+def test_an_answer_is_not_seen_before_it_is_on_the_disk(tmp_path, monkeypatch):
+    """Neither who asked nor who asks the same again gets it while the disk is still at work."""
+    may_sync, syncing = threading.Event(), threading.Event()
+    real = os.fsync
+
+    def slow(descriptor):
+        syncing.set()
+        assert may_sync.wait(20)
+        real(descriptor)
+
+    async def use(journal):
+        monkeypatch.setattr(os, "fsync", slow)
+        asked, failing = question("question 1"), question("question 2")
+        long = ChatError("too long", kind="context_too_long")
+        waiting = [
+            asyncio.ensure_future(journal.answered(key(1), asked, asked.digest(), reply(), tokens=1, usd=0)),
+            asyncio.ensure_future(journal.failed(key(2), failing, failing.digest(), long, final=True)),
+        ]
+        await asyncio.to_thread(syncing.wait, 20)
+        await asyncio.sleep(0.05)
+        assert not any(one.done() for one in waiting)
+        assert journal.answers.find(*asked_first()) is None
+        assert journal.answers.find(key(2), failing, failing.digest()) is None
+        may_sync.set()
+        await asyncio.gather(*waiting)
+        assert journal.answers.find(*asked_first()) == reply()
+        with pytest.raises(ChatError, match="too long"):
+            journal.answers.find(key(2), failing, failing.digest())
+
+    in_journal(tmp_path, use)
+
+
+GROWTH = """
+from pathlib import Path
+from llm_coop_envs.policies.llm.chat import ChatReply, RequestKey, Usage
+from llm_coop_envs.policies.llm.journal import Answers
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+answers = Answers(Path())
+for number in range(22_000):
+    if number == 2_000:
+        before = resident()
+    reply = ChatReply(f"{number} " * 300, Usage(1, 1), "stop", "m", 0.5)
+    answers.add(RequestKey(f"kbc/{number}", "player_1", number, "choose"), f"{number:064}", reply)
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
+def test_memory_does_not_grow_with_the_answers():
+    grown = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True, env=ENVIRONMENT)
+    assert int(grown.stdout) < 20_000 * 300  # they are 2 kB each
+
+
+def test_no_room_for_temporary_files_is_a_sentence(tmp_path):
+    async def use(journal):
+        journal.answers._table.close()  # as far as the journal can tell, like a full disk
+        with pytest.raises(JournalError, match="temporary file"):
+            await record(journal, 1)
+
+    in_journal(tmp_path, use)
+    assert found(tmp_path, 1).text == "1"
 
 
 def test_a_slow_disk_delays_answers_and_not_questions(tmp_path, monkeypatch):

@@ -3,56 +3,18 @@
 from pathlib import Path
 
 import pytest
+import reading_measured as measuring
 import yaml
 
-from llm_coop_envs.policies.llm.parsing import (
-    Choice,
-    NumberQuestion,
-    OptionQuestion,
-    Reading,
-    read_number,
-    read_option,
-    read_text,
-)
+from llm_coop_envs.policies.llm.parsing import read_text
 
 CORPUS = yaml.safe_load((Path(__file__).parent / "corpus.yaml").read_text(encoding="utf-8"))
-MOVES = (
-    "right",
-    "down",
-    "left",
-    "up",
-    "stay",
-    "down and right",
-    "down and left",
-    "up and left",
-    "up and right",
-)
 
 
 def reader(group):
-    if "number" in group:
-        given = dict(group["number"])
-        question = NumberQuestion(**{**given, "allowed": tuple(given.get("allowed", ())), "key": "price"})
-        return lambda text, cut: read_number(text, question, truncated=cut)
     if "words" in group:
         return lambda text, cut: read_text(text, truncated=cut, **group["words"])
-    if "exits" in group:
-        names = group["exits"]
-        other = group.get("english", names)
-        choices = tuple(Choice(k, (name, english)) for k, (name, english) in enumerate(zip(names, other, strict=True)))
-        question = OptionQuestion(choices, key="exit")
-    else:
-        names = group["moves"]
-        spelled = {name: (name, name.replace(" and ", " ")) for name in MOVES}
-        choices = tuple(Choice(k, spelled[name], "abcdefghi"[k]) for k, name in enumerate(names))
-        every = tuple(word for words in spelled.values() for word in words)
-        question = OptionQuestion(choices, every, key="move", loose=False)
-
-    def read(text, cut):
-        reading = read_option(text, question, truncated=cut)
-        return Reading(reading.status, None if reading.value is None else names[reading.value], reading.rule)
-
-    return read
+    return measuring.reader(group)
 
 
 def cases():

@@ -15,9 +15,9 @@ from llm_coop_envs.policies.llm.parsing import (
     read_option,
     read_text,
 )
-from llm_coop_envs.policies.llm.parsing.cleaning import MAX_LENGTH, shorten
 from llm_coop_envs.policies.llm.parsing.numberwords import spelled
 from llm_coop_envs.policies.llm.parsing.reading import STATUSES
+from llm_coop_envs.policies.llm.parsing.tokens import MAX_LENGTH, shorten
 
 PRICE = NumberQuestion(2, 14, key="price")
 WHOLE = NumberQuestion(0, 100, whole=True)

@@ -62,7 +62,10 @@ def test_the_prompt_is_the_environments_text_and_the_form_of_the_answer():
     assert "Die Zahl muss eine Zahl (mit Dezimalpunkt) von 0 bis 10 sein." in prompt
     assert prompt.endswith('{"reason": "dein Grund in einem Satz", "number": deine Zahl}')
     schema = chat.log[0][1].json_schema
-    assert schema["properties"] == {"reason": {"type": "string"}, "number": {"type": "number"}}
+    assert schema["properties"] == {
+        "reason": {"type": "string"},
+        "number": {"type": "number", "minimum": 0, "maximum": 10},
+    }
 
 
 def test_what_others_say_is_read_in_the_environments_text():

@@ -29,6 +29,14 @@ SITUATIONS = [
     ),
     (
         "kbc",
+        "separate_plan",
+        kbc_v0,
+        {"players": 3},
+        {"separate_plan": True, "personas": "uncooperative"},
+        {"plan": [0, -1], "choose": [-1]},
+    ),
+    (
+        "kbc",
         "repeated_groups",
         kbc_v0,
         {"preset": "large_scale", "players": 5, "groups": 2, "reward_rule": "exclusive", "offset": "5", "rounds": 3},
@@ -66,7 +74,7 @@ SITUATIONS = [
         "team_up",
         bertrand_v0,
         {"preset": "team_up_linear", "rounds": 41},
-        {},
+        {"parameters": {"default": {"max_tokens": 100}}},
         {"talk": [0, 5, 125, -1], "plan": [0, -1], "price": [0, 40, -1]},
     ),
     (
@@ -75,6 +83,14 @@ SITUATIONS = [
         bertrand_v0,
         {"preset": "calvano", "grid_points": 4, "rounds": 3, "firms": 3},
         {"personas": "explore", "answers": "reason"},
+        {"price": [0, -1]},
+    ),
+    (
+        "bertrand",
+        "alone",
+        bertrand_v0,
+        {"preset": "fish_monopoly", "rounds": 3, "price_unit": 1e8},
+        {},
         {"price": [0, -1]},
     ),
     (
@@ -114,8 +130,8 @@ SITUATIONS = [
         "evacuation",
         "alone",
         evacuation_v0,
-        {"preset": "single", "personas": "none", "exits": [["left", 5, 0]], "talk": False},
-        {"answers": "reason"},
+        {"preset": "single", "personas": "none", "exits": [["left", 5, 0]], "talk": False, "diagonals": False},
+        {"answers": "reason", "parameters": {"default": {"max_tokens": 512}}},
         {"panic": [0], "exit": [0], "move": [0]},
     ),
 ]

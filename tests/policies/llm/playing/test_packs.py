@@ -21,26 +21,21 @@ KBC_RULES = " ".join(
         "reward_rule unit currency groups group repeated round past",
     ]
 )
+FIRM = "me rivals cost whole_profits round history bins bin_size"
+ROOM = "rows cols rounds exit_names strong confident helpful"
+SHARED = {"answer_as", "answer_words", "persona"}
 PUBLISHED = {
     "kbc/talk": f"{KBC_RULES} turns together turn heard heard_left_out summary message_length",
-    "kbc/choose": f"{KBC_RULES} turns together heard heard_left_out summary reasons number_first",
-    "bertrand/talk": (
-        "me rivals cost round history bins bin_size plan said said_left_out exchange exchanges message_length"
-    ),
-    "bertrand/plan": "me rivals cost round history bins bin_size plans",
-    "bertrand/price": (
-        "me rivals cost round history bins bin_size plan said said_left_out exchanges floor cap choices"
-    ),
-    "evacuation/talk": (
-        "rows cols rounds exit_names strong confident helpful exits heard heard_left_out feeling message_length"
-    ),
-    "evacuation/panic": "rows cols rounds exit_names strong confident helpful nearest_distance around around_kind",
-    "evacuation/evaluate": "rows cols rounds exit_names strong confident helpful feeling exits",
-    "evacuation/exit": (
-        "rows cols rounds exit_names strong confident helpful feeling evaluation heard heard_left_out may_talk"
-        " past_exits target"
-    ),
-    "evacuation/move": "rows cols rounds row col previous target_cell direction options together",
+    "kbc/plan": f"{KBC_RULES} turns together heard heard_left_out summary reasons",
+    "kbc/choose": (f"{KBC_RULES} turns together heard heard_left_out summary reasons number_first separate_plan plan"),
+    "bertrand/talk": f"{FIRM} prior plan said said_left_out exchange exchanges message_length",
+    "bertrand/plan": f"{FIRM} plans",
+    "bertrand/price": f"{FIRM} prior plan said said_left_out exchanges floor cap choices fixed_price",
+    "evacuation/talk": f"{ROOM} exits counts_self counts_desks heard heard_left_out feeling message_length",
+    "evacuation/panic": f"{ROOM} nearest_distance around around_kind counts_self",
+    "evacuation/evaluate": f"{ROOM} feeling exits counts_self counts_desks",
+    "evacuation/exit": f"{ROOM} feeling evaluation heard heard_left_out may_talk past_exits target",
+    "evacuation/move": "rows cols rounds row col previous target_cell direction options together diagonals",
 }
 
 
@@ -68,7 +63,7 @@ def test_three_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 3,
+            "version": 4,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
@@ -79,7 +74,7 @@ def test_three_packs_are_shipped():
 @pytest.mark.parametrize("call", PUBLISHED)
 def test_each_call_shows_the_published_slots_and_nothing_else(pack, call):
     scenario, _, name = call.partition("/")
-    shown = used(load_pack(pack).folder_of(scenario), f"{name}.jinja") - {"answer_as", "persona"}
+    shown = used(load_pack(pack).folder_of(scenario), f"{name}.jinja") - SHARED
     assert shown == set(PUBLISHED[call].split())
 
 
@@ -89,7 +84,7 @@ def test_the_table_above_has_every_call():
         listed = set(PUBLISHED[name].split())
         assert listed <= call.names
         # What may give way without a word on it is not named in a template.
-        assert call.names - listed <= {"answer_as", "persona", *(f"{one}_left_out" for one, _ in call.shrinks)}
+        assert call.names - listed <= {*SHARED, *(f"{one}_left_out" for one, _ in call.shrinks)}
 
 
 @pytest.mark.parametrize("pack", PACKS)
@@ -152,7 +147,7 @@ def test_a_folder_is_a_pack(own):
 def test_the_digest_depends_on_names_and_on_every_byte(own):
     before = Pack(own).digest()
     (own / "kbc" / "_rules.jinja").rename(own / "kbc" / "_other.jinja")
-    for name in ("talk", "choose", "observation"):
+    for name in ("talk", "_known", "observation"):
         path = own / "kbc" / f"{name}.jinja"
         path.write_text(path.read_text().replace("_rules", "_other"))
     renamed = load_all(own).digest()
@@ -186,8 +181,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 3", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 3", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 4", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 4", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),

@@ -233,13 +233,13 @@ def test_objects_are_asked_for_with_a_schema():
     question, _, repair = [request for _, request, _ in chat.log]
     assert question.json_schema == {
         "type": "object",
-        "properties": {"reason": {"type": "string"}, "number": {"type": "integer"}},
+        "properties": {"reason": {"type": "string"}, "number": {"type": "integer", "minimum": 0, "maximum": 100}},
         "required": ["reason", "number"],
         "additionalProperties": False,
     }
     assert repair.json_schema == {
         "type": "object",
-        "properties": {"number": {"type": ["integer", "null"]}},
+        "properties": {"number": {"type": ["integer", "null"], "minimum": 0, "maximum": 100}},
         "required": ["number"],
         "additionalProperties": False,
     }
@@ -261,8 +261,17 @@ def test_the_schemas_of_options_words_and_prices():
     assert set(schemas["move"]["move"]["enum"]) <= set("abcdefghi")
     _, chat = run(bertrand_v0.parallel_env(preset="team_up", rounds=1), answers="json")
     schemas = {key.call: request.json_schema["properties"] for key, request, _ in chat.log}
-    assert schemas["price"] == {"reason": {"type": "string"}, "price": {"type": "number"}}
+    assert schemas["price"] == {
+        "reason": {"type": "string"},
+        "price": {"type": "number", "minimum": 2, "maximum": 14},
+    }
     assert schemas["talk"] == {"message": {"type": "string"}}
+    _, chat = run(evacuation(), answers="json", preset="team_up")
+    schemas = {key.call: request.json_schema["properties"] for key, request, _ in chat.log}
+    longest = {key.call: request.max_tokens for key, request, _ in chat.log}
+    # So that the object is complete when the tokens are used up.
+    assert schemas["panic"]["feeling"] == {"type": "string", "maxLength": 2 * (longest["panic"] - 32)}
+    assert schemas["exit"]["reason"] == {"type": "string", "maxLength": 2 * (longest["exit"] - 32)}
 
 
 def test_a_request_carries_the_settings():

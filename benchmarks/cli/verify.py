@@ -1,0 +1,38 @@
+"""`llm-coop verify`: whether a run is what it says it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, note, sentences
+from llm_coop_envs.core.quoting import harmless
+
+
+@sentences
+def verify_command(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    again: Annotated[
+        bool, typer.Option("--again", help="Also play the episodes of rules and learners again, and compare.")
+    ] = False,
+) -> None:
+    """Check a run: files against the manifest, events against the journal, tables against events."""
+    from llm_coop_envs.benchmarks.run.verify import verify_run
+
+    folder = run.expanduser()
+    with Console(stderr=True).status(f"Checking {escape(str(folder))}") as status:
+        found = verify_run(folder, again=again, tell=lambda what: status.update(f"Checking {escape(what)}"))
+    for sentence in found.notes:
+        note(f"Not checked: {sentence}.")
+    for sentence in found.faults:
+        typer.echo(f"Fault: {harmless(' '.join(sentence.split()))}", err=True)
+    typer.echo(
+        f"{folder}: {found.episodes} of {found.run.total} episodes are this run's own, {found.replayed} of them were "
+        f"played again, {found.tables} tables made again: {len(found.faults) or 'no'} faults"
+    )
+    if found.faults:
+        raise typer.Exit(EXIT_ERROR)

@@ -1,0 +1,124 @@
+"""The processes of a local model: a guard that ends with its last user, and the server that it guards.
+
+`python -m llm_coop_envs.policies.llm.local.server guard …` is started by `sharing`. It starts `… serve …`, which runs
+llama.cpp's own server in its process, writes where it listens, restarts it once if it dies, and ends it as soon as no
+run holds the users' lock any more. The kernel gives that lock up when a run ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.storage.lock import FileLock
+
+#: Questions that are answered at the same time, and the tokens of each, prompt and answer together.
+SLOTS = 4
+CONTEXT = 8192
+MODULE = "llm_coop_envs.policies.llm.local.server"
+#: What a guard locks for as long as it lives, beside what it writes.
+ALIVE = ".alive"
+_POLL = 0.3
+_END_SECONDS = 5.0
+_ONCE_MORE = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """What a guard writes of its server.
+
+    Attributes:
+        url: where it listens; empty once it has failed for good.
+        log: where both write.
+        why: why there is no server.
+    """
+
+    url: str = ""
+    log: str = ""
+    why: str = ""
+
+    def write(self, path: Path) -> None:
+        """Write it for the runs."""
+        write_whole(path, json.dumps(asdict(self)).encode())
+
+
+def serve(weights: str, name: str, port: int, threads: int) -> None:
+    """Serve until standard input ends, which it does when the guard ends, however it ends."""
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = weights
+    parameters.model_alias = {name}
+    parameters.port = port
+    parameters.n_parallel = SLOTS
+    parameters.n_ctx = SLOTS * CONTEXT
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    server = xllamacpp.Server(parameters)
+    print(server.listening_address, flush=True)
+    sys.stdin.read()
+    del server
+
+
+def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: str) -> None:
+    """Start a server, start it once more if it dies, and end it when nobody uses it.
+
+    Args:
+        weights: the model's file.
+        name: the model's name, as the server tells it.
+        threads: how many threads compute.
+        users: the file on which every run holds a shared lock.
+        told: where a `Served` is written.
+        log: the name of the log that standard error goes to.
+    """
+    port, deaths = 0, 0
+    with FileLock(told.with_suffix(ALIVE)) as alive, FileLock(users) as lock:
+        alive.take(wait=True)
+        while deaths <= _ONCE_MORE:
+            command = [sys.executable, "-m", MODULE, "serve", weights, name, str(port), str(threads)]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+                assert server.stdin is not None
+                assert server.stdout is not None
+                url = server.stdout.readline().strip()
+                if url:
+                    port = int(url.rpartition(":")[2])  # where the runs will look for it after a restart too
+                    Served(url=url, log=log).write(told)
+                while server.poll() is None:
+                    if lock.take():
+                        told.unlink(missing_ok=True)
+                        server.stdin.close()
+                        try:
+                            server.wait(_END_SECONDS)
+                        except subprocess.TimeoutExpired:
+                            server.kill()
+                        return
+                    time.sleep(_POLL)
+            deaths += 1
+            print(f"the server of {name} ended by itself (exit code {server.returncode})", file=sys.stderr, flush=True)
+            if not url:
+                break  # it never came up: the same would happen again
+        why = f"the server of {name} " + ("ended twice by itself" if url else "could not be started")
+        Served(log=log, why=why).write(told)
+        lock.take(wait=True)
+        told.unlink(missing_ok=True)
+
+
+def main(arguments: list[str]) -> None:
+    """Run one of the two processes."""
+    what, weights, name, *rest = arguments
+    if what == "serve":
+        serve(weights, name, int(rest[0]), int(rest[1]))
+    else:
+        threads, users, told, log = rest
+        if os.fork():
+            os._exit(0)  # whoever started this goes on at once, and need not wait for the guard to end
+        guard(weights, name, int(threads), Path(users), Path(told), log)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,138 @@
+"""One server per model and machine, shared by all runs that use it, ended with the last of them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from llm_coop_envs.core.extras import need
+from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.clients.endpoint import LOCAL
+from llm_coop_envs.policies.llm.local.models import find_weights
+from llm_coop_envs.policies.llm.local.server import ALIVE, MODULE, SLOTS, Served
+from llm_coop_envs.storage.lock import FileLock
+
+_START_SECONDS = 120.0
+_POLL = 0.1
+
+
+def check_local(endpoints: Sequence[Endpoint]) -> None:
+    """Find out, before anything is written, whether the local models among them can be served; else raise.
+
+    Raises:
+        LlmCoopError: they cannot.
+    """
+    for endpoint in endpoints:
+        if endpoint.is_local:
+            if sys.platform == "win32":
+                raise SettingsError("model", endpoint.model, "runs on Linux and macOS; give the address of a server")
+            need("xllamacpp", f"running {endpoint.model}", "local")
+            find_weights(endpoint.model)
+            if endpoint.base_url is not None:
+                raise SettingsError(
+                    "base_url", endpoint.base_url, f"{endpoint.model} starts its own server; leave the address out"
+                )
+
+
+@contextlib.contextmanager
+def served(endpoints: Sequence[Endpoint], folder: Path, notify: Callable[[str], None]) -> Iterator[list[Endpoint]]:
+    """The endpoints, with servers running for those of local models.
+
+    Args:
+        endpoints: where a run's models are.
+        folder: the run's folder; a server that is started writes its log there.
+        notify: is told, in sentences, of servers.
+
+    Raises:
+        LlmCoopError: a server cannot be started.
+    """
+    check_local(endpoints)
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(_served(one, folder, notify)) if one.is_local else one for one in endpoints]
+
+
+@contextlib.contextmanager
+def _served(endpoint: Endpoint, folder: Path, notify: Callable[[str], None]) -> Iterator[Endpoint]:
+    weights = find_weights(endpoint.model)
+    name = endpoint.model.removeprefix(LOCAL)
+    short = weights.stem if name.endswith(weights.name) else name
+    key = hashlib.sha256(str(weights).encode()).hexdigest()[:16]
+    place = _own_folder()
+    told = place / f"{key}.json"
+    with FileLock(place / f"{key}.users") as users:
+        users.take(shared=True, wait=True)
+        with FileLock(place / f"{key}.start") as starting:
+            starting.take(wait=True)
+            found = _read(told)
+            if found is None:
+                log = folder / f"{short}.log"
+                _start(weights, short, place / f"{key}.users", told, log)
+                found = _wait(told, short, log)
+                notify(f"{endpoint.model} is served at {found.url}; its log is {log}")
+            else:
+                notify(f"{endpoint.model} is served at {found.url} for another run too; its log is {found.log}")
+        if found.why:
+            raise RunError(f"{endpoint.model}: {found.why}; see {found.log}")
+        limits = endpoint.limits
+        if limits.most > 2 * SLOTS:  # more would only wait in the server, where their time runs
+            limits = dataclasses.replace(limits, start=min(limits.start, 2 * SLOTS), most=2 * SLOTS)
+        try:
+            yield dataclasses.replace(endpoint, base_url=f"{found.url}/v1", client="lean", limits=limits)
+        finally:
+            left = _read(told)
+            if left is not None and left.why:
+                notify(f"{endpoint.model}: {left.why}; see {left.log}")
+
+
+def _own_folder() -> Path:
+    """Where this user's runs meet; no other user may write there."""
+    user = os.getuid()
+    place = Path(tempfile.gettempdir()) / f"llm-coop-{user}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    if place.is_symlink() or place.stat().st_uid != user:
+        raise RunError(f"{place}: belongs to somebody else; servers of local models cannot be shared there, set TMPDIR")
+    return place
+
+
+def _start(weights: Path, name: str, users: Path, told: Path, log: Path) -> None:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # One core stays free: the threads of llama.cpp wait for each other by spinning, and where another process takes
+    # the core of one of them, all of them stand still.
+    threads = max(1, cores - 1)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", MODULE, "guard"]
+    command += [str(weights), name, str(threads), str(users), str(told), str(log.resolve())]
+    with log.open("ab") as file:
+        # It goes on in a session of its own: neither the run's Ctrl-C nor its end reaches it, only the users' lock.
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, check=True)
+
+
+def _wait(told: Path, name: str, log: Path) -> Served:
+    begun = time.monotonic()
+    while time.monotonic() - begun < _START_SECONDS:
+        found = _read(told)
+        if found is not None:
+            return found
+        time.sleep(_POLL)
+    raise RunError(f"the server of {name} was not ready within {_START_SECONDS:.0f} s; see {log}")
+
+
+def _read(told: Path) -> Served | None:
+    """What a guard that lives has written."""
+    with FileLock(told.with_suffix(ALIVE)) as alive:
+        if alive.take():
+            return None
+    try:
+        return Served(**json.loads(told.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,182 @@
+"""Words of other languages that mark, deny or take back an answer, put into English: the rules know one language.
+
+Only words that are no English ones stand here. Names of options are left as they are (`keep`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from llm_coop_envs.policies.llm.parsing.numberwords import WORDS
+from llm_coop_envs.policies.llm.parsing.tokens import shorten
+
+# English word: words of German, French, Spanish, Italian, Portuguese and Russian. A hyphen stands for a space.
+_TABLE = """
+answer: antwort réponse reponse respuesta risposta resposta ответ الجواب
+price: preis prix precio prezzo preço preco цена цену السعر
+number: zahl nombre chiffre número numero число numéro
+choice: wahl choix elección eleccion scelta escolha выбор
+decision: entscheidung décision decisión решение decisione decisão
+exit: ausgang sortie salida uscita saída выход выходу выхода
+move: zug mouvement movimiento ход mossa movimento
+option: opción opcion opção вариант opzione
+letter: buchstabe lettre letra буква буквой lettera
+final: endgültig endgültige endgültiger finale définitive définitif definitiva definitivo окончательный окончательная
+i: ich je yo я io eu
+my: mein meine meiner meinen mon ma mia mio minha meu mi мой моя моё мое мою
+choose: wähle nehme nenne verlange verlangen choisis prends choisirai dirais
+choose: dis maintiens behalte оставляю выбираю называю беру scelgo escolho
+i-choose: elijo escojo tomo propongo cobro digo mantengo prefiero
+i-lower: bajo снижаю
+lower: senke baisse 降低
+raise: erhöhe augmente subo повышаю
+remains: bleibt
+would: würde
+actually: fait
+step: schritt
+to-me: dirijo
+set: setze setzen lege fixe устанавливаю ставлю fisso
+i-set: fijo pongo
+charge: cobrar facturer назначаю
+go: gehe laufe vais иду двигаюсь бегу vado vou geh
+i-go: voy
+stay: bleibe bleiben stehenbleiben reste rester quedarse quedo остаюсь стою resto fico
+is: ist lautet est es é è это será sera está están liegt
+not: nicht kein keine keinen keinesfalls niemals pas ne не jamais nunca ни não никогда
+neither: weder
+no: nein нет
+but: sondern sino mais а но pero aber
+or: oder ou или oppure
+and: und et y и
+between: zwischen entre между
+from: von от
+to: bis до zu zum nach vers à к auf
+instead-of: statt anstatt вместо
+instead: lieu lugar
+wait: warte attends espera подожди
+rather: doch lieber eher plutôt plutot лучше dicho besser
+sorry: entschuldigung perdón perdon извините pardon desolé scusa
+correction: korrektur corrección correccion исправление correzione
+maybe: vielleicht quizás quizas возможно
+because: weil denn parce porque потому puisque da
+so: daher deshalb somit donc entonces поэтому
+full: voll plein pleine lleno llena llenos полон переполнен
+blocked: blockiert gesperrt besetzt bloqué bloquée bloqueada bloqueado заблокирован занят занято
+last: letzte letzter letzten vorige dernier dernière último última прошлый прошлом прошлого scorso
+round: runde tour ronda раунд раунде раунда
+chose: wählte nannte verlangte nahm choisi elegí выбрал назвал
+went: ging lief
+rival: konkurrent konkurrenten gegner конкурента конкурент соперник concurrent competidor rivale
+other: andere anderen anderer autre autres otro otra otros другой другие другого
+mean: mittelwert durchschnitt moyenne promedio среднее
+one: eins
+at: en bei
+decide: entscheide
+for: für
+please: bitte
+closest: nächsten nächste nächster
+the: la le les el il der das
+of: de del du des della
+"""
+_CJK = {
+    " last round ": "上一轮 上轮 上一回合 上回",
+    " round ": "轮 回合",
+    " final ": "最终 最后",
+    " answer ": "答案 回答 答え 정답 답",
+    " price ": "价格 価格 가격 价钱",
+    " I price at ": "定价为 定价",
+    " number ": "数字",
+    " option ": "选项",
+    " exit ": "出口",
+    " letter ": "字母",
+    " my ": "我的 私の",
+    " I ": "我 私は",
+    " choose ": "选择 选 挑",
+    " choose": "を選びます を選ぶ",
+    " set at ": "定为 设为",
+    " go ": "走 去 往 前往 行きます",
+    " is ": "是 为 は 应为",
+    " rather ": "应该是 改为 改成",
+    " actually ": "其实",
+    " no wait ": "不对 等等 错了",
+    " not ": "不选 不是 不去 不要 不",
+    " but ": "而是 但是 但",
+    " or ": "或者 或是 或 还是 または",
+    " and ": "和 以及",
+    " lower to ": "降到 降至",
+    " to ": "涨到 到 向 朝",
+    " from ": "从",
+    " keep ": "维持 保持",
+    " between ": "之间",
+    " because ": "因为",
+    " so ": "所以 因此",
+    " mean ": "平均数 平均值 平均 大约是",
+    " rival ": "对手 对方 竞争对手 竞争者",
+    " others ": "其他人 他们",
+    " dollars ": "元 美元 块 円",
+    " left ": "左边 左侧 左面 左方 左 왼쪽",
+    " right ": "右边 右侧 右面 右方 右 오른쪽",
+    " down ": "下边 下面 下方 底部 下 아래",
+    " up ": "上边 上面 上方 顶部 上 위",
+    " stay ": "不动 停留 留在原地 原地",
+    " next ": "下一",
+    " ": "将 的 です に 吗 会 把 以上 以下 一下",
+    "cannot": "无法 不能 抱歉",
+}
+_DIRECTIONS = """
+left: links linke linken linker gauche izquierda izquierdo налево влево слева левый левую левому левым левом
+left: левая sinistra esquerda
+right: rechts rechte rechten rechter droite derecha derecho направо вправо справа правый правую правому правым правом
+right: правая destra direita
+down: unten runter hinunter abwärts untere unteren unterer bas abajo inferior вниз внизу нижний нижнему giù baixo
+up: oben hinauf aufwärts obere oberen haut arriba вверх наверх наверху верхний верхнему cima
+stay: bleiben stehenbleiben
+"""
+# What an exit is called where a direction of that name is not offered.
+_SIDES = {"down": "bottom", "up": "top"}
+
+
+def _pairs(table: str) -> dict[str, str]:
+    lines = (line.partition(": ") for line in table.strip().splitlines())
+    return {word: english.replace("-", " ") for english, _, words in lines for word in words.split()}
+
+
+_WORDS = {**_pairs(_TABLE), **WORDS}
+_PLACES = _pairs(_DIRECTIONS)
+_SIGNS = {word: english for english, words in _CJK.items() for word in words.split()}
+_SIGN = re.compile("|".join(sorted(map(re.escape, _SIGNS), key=len, reverse=True)))
+_ASIAN = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_IS_ASIAN = re.compile(f"[{_ASIAN}]")
+_SEAM = re.compile(f"(?<=[{_ASIAN}])(?=[0-9A-Za-z$€¥])|(?<=[0-9A-Za-z])(?=[{_ASIAN}])")
+_ORDINAL = re.compile(r"第 ?(\d{1,4}) ?(?:轮|回合)")
+_FROM_TO = re.compile(r"\b(?:de|с) (\d[\d.,]{0,12})(?: \w{1,6})? (?:a|à|до) (?=\d)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
+_TO_THE = re.compile(r"\ba la\b", re.IGNORECASE)
+_NEGATED = re.compile(r"\bno (?:elijo|escojo|tomo|voy|quiero|fijo|es|(?=a la\b))", re.IGNORECASE)
+
+
+def english(text: str, keep: Set[str] = frozenset()) -> str:
+    """A text with the words in English that the rules know.
+
+    Args:
+        text: the text.
+        keep: words that stay, in small letters; directions are put into the words for them that stand here.
+    """
+    if _IS_ASIAN.search(text):
+        text = _SIGN.sub(lambda m: _place(_SIGNS[m[0]], keep), _ORDINAL.sub(r" round \1 ", _SEAM.sub(" ", text)))
+    text = _FROM_TO.sub(r"from \1 to ", _TO_THE.sub("to the", _NEGATED.sub("not ", text)))
+
+    def put(match: re.Match[str]) -> str:
+        word = match[0].lower()
+        if word in keep:
+            return match[0]
+        place = _PLACES.get(word)
+        return _place(place, keep) if place else _WORDS.get(word, match[0])
+
+    return shorten(re.sub(" {2,}", " ", _WORD.sub(put, text)))
+
+
+def _place(word: str, keep: Set[str]) -> str:
+    name = word.strip()
+    return f" {_SIDES[name]} " if name in _SIDES and name not in keep and _SIDES[name] in keep else word

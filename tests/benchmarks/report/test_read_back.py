@@ -1,0 +1,301 @@
+"""What is drawn and tabled, read back and compared with a reckoning of its own from the recorded events.
+
+Studies are chosen by hypothesis: sizes, lengths, presets, numbers of players, conditions that differ in them. Nothing
+here uses the sections' own reading of events.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
+from small import small_study
+
+from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.kbc.reference import smoothed
+from llm_coop_envs.render.charts.curves import draw_panels
+
+DASH = "\N{EN DASH}"
+EXAMPLES = settings(
+    phases=(Phase.explicit, Phase.generate),
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def played(scenario, conditions):
+    """Play a study of one scenario: its section, and the events of each episode by condition."""
+    text = "name: drawn\nconditions:\n"
+    for number, (preset, options, policies, seeds) in enumerate(conditions):
+        text += (
+            (
+                f"  - {{name: c{number}, scenario: {scenario}, preset: {preset}, policies: {policies},\n"
+                f"     seeds: {seeds}, settings: {options}}}\n"
+            )
+            .replace("True", "true")
+            .replace("False", "false")
+            .replace("None", "null")
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        run_study(small_study(text), Path(folder) / "run")
+        run = open_run(Path(folder) / "run")
+        (section,), _ = read_run(run)
+        return section, {c.name: [run.read_events(c.name, seed)[1] for seed in c.seeds] for c in run.conditions}
+
+
+def rounds_in(events):
+    return [event for event in events if event["type"] == "round"]
+
+
+def ours(axes):
+    """The thick lines of this run's conditions in axes, by their labels."""
+    return {str(line.get_label()).split(": ")[-1]: line for line in axes.lines if "here" in str(line.get_label())}
+
+
+def shown(values, decimals):
+    """How a table writes the mean of the episodes that have a value, and how many they are."""
+    there = [value for value in values if value is not None]
+    return (f"{np.mean(there):.{decimals}f}", len(there)) if there else (DASH, 0)
+
+
+def check_cell(cell, values, decimals):
+    text, count = shown(values, decimals)
+    # A mean may fall on the border between two last digits.
+    assert cell.text == text or abs(float(cell.text) - float(text)) < 1.5 * 10**-decimals
+    assert (f"{count} of {len(values)}" in cell.below) == (0 < count < len(values))
+
+
+def conditions_of(one, most=3):
+    return st.lists(one, min_size=1, max_size=most)
+
+
+SEEDS = st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True)
+CONTEST = st.tuples(
+    st.sampled_from(["two_thirds", "half", "half_plus_five", "shall_we_talk"]),
+    st.fixed_dictionaries(
+        {
+            "players": st.integers(2, 6),
+            "session": st.sampled_from(["nested", "repeated", "single"]),
+            "exchanges": st.integers(1, 4),
+            "rounds": st.integers(1, 5),
+            "talk_turns": st.just(1),
+            "high": st.sampled_from([20, 100]),
+            "talk": st.booleans(),
+        }
+    ),
+    st.sampled_from(["uniform", "poisson", "follower"]),
+    SEEDS,
+)
+
+
+@EXAMPLES
+@given(conditions_of(CONTEST))
+def test_beauty_contests(conditions):
+    section, events = played("kbc", conditions)
+    numbers = {
+        name: [{e["round"]: np.array(e["choices"], dtype=float) for e in rounds_in(one)} for one in found]
+        for name, found in events.items()
+    }
+    lines = {}
+    drawn = section.variance() if any(len(one) > 1 for found in numbers.values() for one in found) else []
+    for axes in (axes for drawing in drawn for axes in drawing.figure.axes):
+        lines.update({label.split(" (n")[0]: line for label, line in ours(axes).items()})
+    for name, found in numbers.items():
+        ks = sorted(found[0])
+        if name in lines:
+            assert np.allclose(lines[name].get_xdata(), ks, atol=0.15)
+            expected = [np.mean([np.var(one[k]) for one in found]) for k in ks]
+            assert np.allclose(lines[name].get_ydata(), expected)
+    seen = set()
+    for table in section.tables():
+        for row in table.rows:
+            assert not row.published
+            seen.add(row.name)
+            for head, cell in zip(table.head[1:], row.cells, strict=True):
+                k = int(head.split()[-1])
+                check_cell(cell, [np.var(one[k]) if k in one else None for one in numbers[row.name]], 0)
+    assert seen == set(numbers)
+    for axes in section.distribution()[0].figure.axes:
+        for label, line in ours(axes).items():
+            name = label.split(" (")[0]
+            first = np.concatenate([one[min(one)] for one in numbers[name]])
+            counts = np.histogram(first, bins=np.append(line.get_xdata() - 0.5, line.get_xdata()[-1] + 0.5))[0]
+            assert np.allclose(line.get_ydata(), 100 * smoothed(counts / len(first)))
+    for one in section.conditions:
+        for place, expected in enumerate(numbers[one.condition.name]):
+            (axes,) = draw_panels([[section.episode_panel(one, place)]]).axes
+            dots, targets = axes.collections
+            assert sorted(dots.get_offsets()[:, 1]) == sorted(np.concatenate(list(expected.values())))
+            rounds = rounds_in(events[one.condition.name][place])
+            assert targets.get_offsets().tolist() == [[e["round"], pytest.approx(e["target"])] for e in rounds]
+
+
+MARKET = st.tuples(
+    st.sampled_from(["team_up_linear", "team_up"]),
+    st.fixed_dictionaries(
+        {
+            "firms": st.just(2),
+            "rounds": st.sampled_from([1, 7, 20, 45, 70]),
+            "collusion_window": st.sampled_from([0, 5, 25]),
+            "exchanges": st.just(1),
+            "talk": st.booleans(),
+        }
+    ),
+    st.sampled_from(
+        [
+            "best_reply",
+            "price_matching",
+            "win_continue_lose_reverse",
+            "grim_trigger",
+            "{mix: [{name: uniform}, {name: best_reply}]}",
+        ]
+    ),
+    SEEDS,
+)
+THREE_FIRMS = st.tuples(
+    st.just("calvano"),
+    st.fixed_dictionaries({"firms": st.integers(2, 3), "rounds": st.integers(1, 30)}),
+    st.sampled_from(["uniform", "best_reply", "tit_for_tat"]),
+    SEEDS,
+)
+
+
+def runs_of(flags, least):
+    """The rounds, from 1, that lie in runs of so many or more."""
+    found, run = set(), []
+    for number, flag in enumerate([*flags, False], 1):
+        if flag:
+            run.append(number)
+        else:
+            found.update(run if len(run) >= least else ())
+            run = []
+    return found
+
+
+# Episodes of one condition that end in different rounds, some while prices are held together, beside a longer one.
+FREE = {"rounds": 90, "collusion_window": 25, "exchanges": 1, "initial_prices": "random", "force_first_price": False}
+
+
+@EXAMPLES
+@given(conditions_of(st.one_of(MARKET, THREE_FIRMS)))
+@example(
+    [
+        ("team_up_linear", FREE, "price_matching", [0, 1, 2]),
+        ("team_up_linear", {**FREE, "rounds": 120, "collusion_window": 0}, "price_matching", [0]),
+    ]
+)
+def test_price_competition(conditions):
+    section, events = played("bertrand", conditions)
+    drawings = {drawing.name.removeprefix("bertrand_prices_"): drawing for drawing in section.prices()}
+    assert set(drawings) == set(events)
+    prices = {
+        name: [np.array([e["prices"] for e in rounds_in(one)]) for one in found] for name, found in events.items()
+    }
+    for name, found in prices.items():
+        (axes,) = drawings[name].figure.axes
+        means = [one.mean(axis=1) for one in found]
+        thin = [line for line in axes.lines if line.get_alpha() == 0.35]
+        assert len(thin) == len(found)
+        for line, expected in zip(thin, means, strict=True):
+            assert line.get_xdata().tolist() == list(range(1, len(expected) + 1))
+            assert np.allclose(line.get_ydata(), expected)
+        (thick,) = ours(axes).values()
+        shortest, longest = min(map(len, means)), max(map(len, means))
+        assert thick.get_xdata().tolist() == list(range(1, shortest + 1))
+        assert np.allclose(thick.get_ydata(), np.mean([one[:shortest] for one in means], axis=0))
+        ended = [len(one) for one, all_ in zip(means, events[name], strict=True) if not all_[-1]["truncated"]]
+        dots = [
+            line.get_xdata().tolist() for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata()) == 1
+        ]
+        assert [[at] for at in ended] == dots
+        # Shaded are rounds that were played, as strongly as episodes hold prices together there for long.
+        held = [runs_of([e["together"] for e in rounds_in(one)], 20) for one in events[name]]
+        share = np.zeros(longest + 2)
+        for one in axes.collections:
+            box = one.get_paths()[0].get_extents()
+            if one.get_zorder() == 0.5:
+                share[round(box.x0 + 0.5) : round(box.x1 + 0.5)] += one.get_alpha() / 0.25
+                assert box.x1 <= longest + 0.5
+        assert np.allclose(share, [np.mean([at in one for one in held]) for at in range(longest + 2)])
+    seen = set()
+    for table in section.tables():
+        for row in table.rows:
+            assert not row.published
+            seen.add(row.name)
+            for head, cell in zip(table.head[1:], row.cells, strict=True):
+                values = []
+                for one in prices[row.name]:
+                    mark = len(one) if head == "the last" else int(head.split()[-1])
+                    values.append(one[max(0, mark - 20) : mark].mean() if mark <= len(one) else None)
+                check_cell(cell, values, 2)
+    assert seen == set(prices)
+    for one in section.conditions:
+        (axes,) = draw_panels([[section.overview_panel([one], 0.0)]]).axes
+        (line,) = ours(axes).values()
+        assert len(line.get_xdata()) == min(len(found) for found in prices[one.condition.name])
+
+
+ROOM = st.tuples(
+    st.sampled_from(["small", "single"]),
+    st.fixed_dictionaries(
+        {"people": st.integers(1, 14), "rounds": st.integers(1, 26), "talk": st.booleans()},
+    ),
+    st.sampled_from(["nearest_exit", "random", "shares"]),
+    SEEDS,
+)
+
+
+def escaped(events, number, name=None):
+    """How many had left by a round: by one exit, or by any."""
+    cells = [exit_ for exit_, _, _ in events[0]["room"]["exits"]]
+    gone = [cells[cell] for e in rounds_in(events) if e["round"] <= number for _, cell in e["escaped"]]
+    return len(gone) if name is None else gone.count(name)
+
+
+@EXAMPLES
+@given(conditions_of(ROOM))
+def test_evacuations(conditions):
+    section, events = played("evacuation", conditions)
+    lasts = {name: found[0][0]["settings"]["rounds"] for name, found in events.items()}
+    seen = set()
+    for drawing in section.escapes():
+        for axes in drawing.figure.axes:
+            title = axes.get_title(loc="left")
+            exit_ = None if title == "all exits" else title.removesuffix(" exit")
+            for label, line in ours(axes).items():
+                name = label.split(" (n")[0]
+                seen.add(name)
+                rounds = range(lasts[name] + 1)
+                assert line.get_xdata().tolist() == list(rounds)
+                expected = [np.mean([escaped(one, r, exit_) for one in events[name]]) for r in rounds]
+                assert np.allclose(line.get_ydata(), expected)
+    assert seen == set(events)
+    for table in section.tables():
+        assert table.rows
+        for row in table.rows:
+            people = {len(one[0]["agents"]) for one in events[row.name]}
+            assert table.title == f"People who have left, of {people.pop()}"
+            for head, cell in zip(table.head[1:], row.cells, strict=True):
+                beyond = int(head) > lasts[row.name]
+                check_cell(cell, [None if beyond else escaped(one, int(head)) for one in events[row.name]], 1)
+    seeds = set()
+    for one, drawing in zip(section.conditions, section.snapshots(), strict=True):
+        seed = int(drawing.caption.split("seed ")[1].split(",")[0])
+        seeds.add(seed)
+        (record,) = [found for found in events[one.condition.name] if found[0]["seed"] == seed]
+        where = {0: record[0]["positions"], **{e["round"]: e["positions"] for e in rounds_in(record)}}
+        for axes in drawing.figure.axes:
+            title = axes.get_title(loc="left")
+            number = 0 if title == "start" else int(title.split()[-1])
+            dots = np.concatenate([np.empty((0, 2)), *(found.get_offsets() for found in axes.collections)])
+            assert sorted(map(tuple, dots.tolist())) == sorted((c, r) for r, c in filter(None, where[number]))
+    shared = set.intersection(*({one[0]["seed"] for one in found} for found in events.values()))
+    # Panels of different conditions show the same room where they can.
+    assert len(seeds) == 1 or not shared

@@ -1,0 +1,123 @@
+"""How well the readers do on the answers in `tests/policies/llm/parsing/answers`; as a program it prints a table.
+
+A third of the answers, drawn by a hash of their text, is held out: rules are changed by looking at the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from llm_coop_envs.policies.llm.parsing import (
+    Choice,
+    NumberQuestion,
+    OptionQuestion,
+    Reading,
+    read_number,
+    read_option,
+)
+
+ANSWERS = Path(__file__).parents[1] / "policies" / "llm" / "parsing" / "answers"
+AGAIN = "again"
+MOVES = ("right", "down", "left", "up", "stay", "down and right", "down and left", "up and left", "up and right")
+#: What became of an answer: a clear one read right, another value read, one read where there was none, one refused.
+RIGHT, WRONG, GARBAGE, REFUSED = "right", "wrong", "garbage", "refused"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer, its right reading, and whether it is held out."""
+
+    file: str
+    kind: str
+    text: str
+    wanted: Any
+    read: Callable[[str, bool], Reading[Any]]
+    looked_at: bool = False
+
+    @property
+    def held_out(self) -> bool:
+        return not self.looked_at and hashlib.blake2b(f"{self.file}:{self.text}".encode()).digest()[0] % 3 == 0
+
+    def outcome(self) -> str:
+        reading = self.read(self.text, False)
+        if not reading.ok:
+            return RIGHT if self.wanted == AGAIN else REFUSED
+        if self.wanted == AGAIN:
+            return GARBAGE
+        close = reading.value == self.wanted or (
+            isinstance(self.wanted, int | float) and abs(reading.value - self.wanted) < 1e-9
+        )
+        return RIGHT if close else WRONG
+
+
+def reader(question: dict[str, Any]) -> Callable[[str, bool], Reading[Any]]:
+    """What reads the answers to a question as the files give it."""
+    if "number" in question:
+        given = {"key": "price", **question["number"]}
+        asked = NumberQuestion(**{**given, "allowed": tuple(given.get("allowed", ()))})
+        return lambda text, cut: read_number(text, asked, truncated=cut)
+    if "exits" in question:
+        names = question["exits"]
+        other = question.get("english", names)
+        choices = tuple(Choice(k, (name, english)) for k, (name, english) in enumerate(zip(names, other, strict=True)))
+        options = OptionQuestion(choices, key="exit")
+    else:
+        names = question["moves"]
+        spelled = {name: (name, name.replace(" and ", " ")) for name in MOVES}
+        cells = [(f"({row}, {col})",) for row, col in question.get("cells", ())] or [()] * len(names)
+        choices = tuple(
+            Choice(k, spelled[name] + cell, "abcdefghi"[k])
+            for k, (name, cell) in enumerate(zip(names, cells, strict=True))
+        )
+        every = tuple(word for words in spelled.values() for word in words)
+        options = OptionQuestion(choices, every, key="move", loose=False)
+
+    def read(text: str, cut: bool) -> Reading[Any]:
+        reading = read_option(text, options, truncated=cut)
+        return Reading(reading.status, None if reading.value is None else names[reading.value], reading.rule)
+
+    return read
+
+
+def answers() -> Iterator[Answer]:
+    """All answers, file by file."""
+    for path in sorted(ANSWERS.glob("*.yaml")):
+        group = yaml.safe_load(path.read_text(encoding="utf-8"))
+        read = reader(group["question"])
+        for kind, cases in group["classes"].items():
+            for text, wanted in cases:
+                yield Answer(path.stem, kind, text, wanted, read, group.get("looked_at", False))
+
+
+def main(shown: bool) -> None:
+    """Print the table; with `shown`, also each answer that is not held out and not read right."""
+    table: dict[tuple[str, str], Counter[str]] = {}
+    for answer in answers():
+        outcome = answer.outcome()
+        part = "held out" if answer.held_out else "known"
+        for row in ((answer.file, answer.kind), (answer.file, part), ("all", answer.kind), ("all", part)):
+            table.setdefault(row, Counter())[outcome] += 1
+        if shown and outcome != RIGHT and not answer.held_out:
+            print(
+                f"{outcome:8}{answer.file} {answer.kind}: {answer.text!r} -> {answer.read(answer.text, False)}, "
+                f"not {answer.wanted!r}"
+            )
+    print(f"{'':34}{'n':>5}{RIGHT:>8}{WRONG:>8}{GARBAGE:>8}{REFUSED:>8}")
+    for (file, kind), counts in sorted(table.items()):
+        n = counts.total()
+        print(
+            f"{file + ' ' + kind:34}{n:5}{counts[RIGHT] / n:8.1%}"
+            + "".join(f"{counts[what]:8}" for what in (WRONG, GARBAGE, REFUSED))
+        )
+
+
+if __name__ == "__main__":
+    main("--show" in sys.argv)
