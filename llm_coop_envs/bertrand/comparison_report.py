@@ -97,8 +97,8 @@ class PlayerComparison:
         notes = [
             "Means over episodes with 95 % bootstrap intervals; none where all episodes are alike.",
             *(f"All are measured alike: {way}." for way in self._ways if len(self._ways) == 1),
-            "Some rules begin at a price of their own, whatever prices were drawn: tit-for-tat and grim trigger at joint "
-            "profit, so that their gain of 1 is where they begin, not where they are led.",
+            "Some rules begin at a price of their own, whatever prices were drawn: tit-for-tat and grim trigger at "
+            "joint profit, so that their gain of 1 is where they begin, not where they are led.",
             f"Gain (0 at Nash, 1 at joint profit), price and index are those of the limit cycle, or of the last {LAST} "
             "rounds where play does not repeat itself. The index is that of EconEvals (arXiv 2503.18825): the mean "
             "price, 0 at Nash, 1 at joint profit, cut at both ends.",
