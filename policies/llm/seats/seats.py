@@ -23,7 +23,7 @@ from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.seats.conversation import Conversation, Message
+from llm_coop_envs.policies.llm.seats.question_log import Message, QuestionLog
 
 OWN, JOINT = "own", "joint"
 #: What a seat replies: a text, a reply with its finish reason, or `None`: no reply came (a forfeit).
@@ -57,7 +57,7 @@ class _HandedOut:
 class _Seat:
     """One learner in the running episode."""
 
-    conversation: Conversation
+    conversation: QuestionLog
     deciding: Deciding | None = None
     question: _Question | None = None
     forfeits: int = 0
@@ -150,7 +150,7 @@ class ChatSeats:
             The messages of each seat that is asked.
         """
         env = self.env
-        self._seats = {name: _Seat(Conversation(delta=self._delta)) for name in self.learners}
+        self._seats = {name: _Seat(QuestionLog(delta=self._delta)) for name in self.learners}
         stream = np.random.SeedSequence([seed, 1]) if policy_seed is None else policy_seed
         self._table.begin(env.metadata["name"], env.settings, env.possible_agents, stream, name)
         env.begin(seed=seed)

@@ -1,4 +1,4 @@
-from llm_coop_envs.policies.llm.seats.conversation import news
+from llm_coop_envs.policies.llm.seats.question_log import news
 
 
 def test_a_line_said_again_in_a_window_that_moved_is_news():

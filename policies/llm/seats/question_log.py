@@ -36,7 +36,7 @@ def news(before: str, now: str) -> str:
     return "\n\n".join(kept)
 
 
-class Conversation:
+class QuestionLog:
     """What was asked of one player, and what it answered.
 
     Args:
