@@ -23,6 +23,14 @@ demo-llm: $(VENV)/.local
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
+# The lowest versions that pyproject.toml allows, where they install (Python 3.10 and 3.11). Pictures are compared with
+# the newest pygame's.
+test-lowest: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(BIN)/uv pip install --quiet --resolution lowest-direct --python $(VENV)-lowest/bin/python -e ".[test]"
+	$(VENV)-lowest/bin/python -m pytest -q -n auto --dist loadfile -m "not slow" -k "not golden_picture"
+
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
 	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/benchmarks/test_train_commands.py
@@ -56,7 +64,7 @@ pictures: $(VENV)/.dev
 	$(BIN)/python -m llm_coop_envs.benchmarks.pages.readme_pictures
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "There is no $(PYTHON); install Python 3.10 or newer, or name it: make demo PYTHON=/path/to/python" >&2; exit 2; }

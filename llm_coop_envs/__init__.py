@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     import llm_coop_envs.bertrand_v0 as bertrand_v0
     import llm_coop_envs.evacuation_v0 as evacuation_v0
     import llm_coop_envs.kbc_v0 as kbc_v0
+    import llm_coop_envs.policies as policies
     import llm_coop_envs.wrappers as wrappers
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "bertrand_v0", "evacuation_v0", "kbc_v0", "register", "register_all", "wrappers"]
+__all__ = ["__version__", "bertrand_v0", "evacuation_v0", "kbc_v0", "policies", "register", "register_all", "wrappers"]
 
-_LAZY = ("bertrand_v0", "evacuation_v0", "kbc_v0", "wrappers")
+_LAZY = ("bertrand_v0", "evacuation_v0", "kbc_v0", "policies", "wrappers")
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a scenario module on first use."""
+    """Import a scenario module, the policies or the wrappers on first use."""
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,8 @@
 
 from llm_coop_envs.core.policy import Episode, PolicyLike, Request, Seating
 from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
+from llm_coop_envs.policies.functions import from_function
+from llm_coop_envs.policies.kinds import make
 from llm_coop_envs.policies.play import play, play_async
 
 __all__ = [
@@ -12,6 +14,8 @@ __all__ = [
     "Request",
     "ScriptedPolicy",
     "Seating",
+    "from_function",
+    "make",
     "play",
     "play_async",
 ]

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from llm_coop_envs.render.screen.window import Window
 
 
+#: So many seconds an episode's last scene stays in its window.
+LAST_SCENE = 2.0
+
+
 class Renderer:
     """Draws one environment; a window shows `fps` steps per second."""
 
@@ -101,6 +105,8 @@ class Renderer:
         """Close the window, if there is one."""
         window, self._window = self._window, None
         if window is not None:
+            if self._game.over:
+                window.linger(LAST_SCENE)
             window.close()
 
     def _warn(self, error: Exception) -> None:

@@ -1,5 +1,7 @@
 """What is installed is what is in the folders, and nothing heavy comes with it."""
 
+import ast
+import re
 import subprocess
 import sys
 import warnings
@@ -47,6 +49,91 @@ def test_every_data_file_is_declared():
         for path in (ROOT / top).rglob("*"):
             if path.suffix in {".jinja", ".yaml", ".csv", ".json", ".html", ".css", ".js"} and path.is_file():
                 assert path.resolve() in covered, f"{path.relative_to(ROOT)} is not package data"
+
+
+def project():
+    return pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def brought_by(*extras):
+    """The distributions that the package brings, alone and with extras, with the extras of extras."""
+    found, waiting = set(), [*project()["dependencies"], *(f"llm-coop-envs[{extra}]" for extra in extras)]
+    while waiting:
+        name, inner = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", waiting.pop()).groups()
+        found.add(re.sub(r"[-_.]+", "-", name).lower())
+        if name == "llm-coop-envs":
+            waiting += [one for extra in inner.split(",") for one in project()["optional-dependencies"][extra]]
+    return found
+
+
+#: What comes with another distribution, and modules with other names than their distributions.
+COMES_WITH = {"torch": "stable-baselines3", "httpx": "openai", "httpx2": "openai", "httpx_aiohttp": "openai"} | {
+    "yaml": "pyyaml",
+    "pygame": "pygame-ce",
+    "click": "typer",
+    "llvmlite": "numba",
+    "typing_extensions": "typing-extensions",
+    "sb3_contrib": "sb3-contrib",
+    "stable_baselines3": "stable-baselines3",
+    "imageio_ffmpeg": "imageio-ffmpeg",
+}
+#: Used where they happen to be there; everything works without them.
+WELCOME = {"tokenizers", "tiktoken", "transformers", "tensorboard"}
+
+
+def sources():
+    for top in ("llm_coop_envs", *MAPPED):
+        for path in (ROOT / top).rglob("*.py"):
+            if top != "llm_coop_envs" or path.relative_to(ROOT / top).parts[0] not in MAPPED:
+                yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def third_party(tree):
+    """The libraries imported below a node, by the distribution that brings them."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module]
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "need" and len(node.args) == 3:
+            names = [one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant) and one.value != 3]
+        for name in (name.partition(".")[0] for name in names):
+            if name not in sys.stdlib_module_names and name not in WELCOME | {"llm_coop_envs"}:
+                yield COMES_WITH.get(name, name)
+
+
+def test_whatever_is_imported_is_declared():
+    known = brought_by(*project()["optional-dependencies"])
+    assert {(path.name, one) for path, tree in sources() for one in third_party(tree) if one not in known} == set()
+    assert {"rich", "typing-extensions", "typer", "numpy"} <= brought_by()
+
+
+def test_a_missing_library_is_in_the_extra_that_the_sentence_names():
+    named = 0
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "need" and len(node.args) == 3:
+                extra, wanted = node.args[2].value, set(third_party(node))
+            elif isinstance(node, ast.Try) and node.handlers and "MissingExtra" in ast.dump(node.handlers[0]):
+                made = next(one for one in ast.walk(node.handlers[0]) if isinstance(one, ast.Call))
+                if not isinstance(made.args[1], ast.Constant):
+                    continue
+                extra = made.args[1].value
+                wanted = {one for line in node.body for one in third_party(line)}
+            else:
+                continue
+            named += 1
+            assert wanted - brought_by() <= brought_by(extra), f"{path}, line {node.lineno}"
+    assert named > 10
+
+
+def test_extras_of_learners_stand_apart_and_all_installs_together():
+    extras = project()["optional-dependencies"]
+    assert brought_by("sb3") - brought_by() == {"llm-coop-envs", "stable-baselines3", "sb3-contrib"}
+    assert extras["ray"] == ["ray>=2.60"]
+    assert extras["rllib"] == ["ray[rllib]>=2.60"]
+    # RLlib pins an older gymnasium, and SuperSuit is needed by tests alone.
+    assert not {"ray", "supersuit"} & brought_by("all")
+    assert "litellm>=1.84" in extras["llm"]
 
 
 def test_the_links_are_relative_links():
@@ -141,3 +228,19 @@ done = CliRunner().invoke(app, ["run", "study.yaml", "-o", "run", "--workers", "
 print(done.exit_code, [name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm")])
 """
     assert elsewhere(code, tmp_path) == "0 []\n"
+
+
+def test_the_readme_holds_on_a_package_page():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    home = project()["urls"]["Homepage"].removeprefix("https://github.com/")
+    own = (f"https://github.com/{home}/blob/main/", f"https://raw.githubusercontent.com/{home}/main/")
+    links = re.findall(r"\]\(([^)]+)\)", readme)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    there = [link.removeprefix(own[0]).removeprefix(own[1]) for link in links if link.startswith(own)]
+    assert len(there) > 10
+    assert [one for one in there if not (ROOT / one.partition("#")[0]).exists()] == []
+
+
+def test_what_is_not_code_is_in_the_source_distribution():
+    listed = (ROOT / "MANIFEST.in").read_text().splitlines()
+    assert {"graft tests", "graft docs", "graft examples"} <= set(listed)

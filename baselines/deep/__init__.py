@@ -1,7 +1,7 @@
 """Deep reinforcement learning: one small network for all players, trained with stable-baselines3.
 
     from llm_coop_envs.baselines.deep.settings import TrainSettings
-    from llm_coop_envs.baselines.deep.train import train            # needs the extra `rl`
+    from llm_coop_envs.baselines.deep.train import train            # needs the extra `sb3`
     train(TrainSettings(env="evacuation", settings={"control": "exit", "talk": False}), Path("runs/ppo"))
 
 The same as `llm-coop train`. `rows` plays several copies of an environment as one batch (NumPy only), `vecenv` makes

@@ -24,7 +24,7 @@ try:
     from sb3_contrib import MaskablePPO  # pyright: ignore[reportMissingImports]
     from torch import nn  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise MissingExtra("training", "rl") from error
+    raise MissingExtra("training", "sb3") from error
 
 
 class SharedDQN(stable_baselines3.DQN):

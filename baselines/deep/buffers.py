@@ -19,7 +19,7 @@ try:
     from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer  # pyright: ignore[reportMissingImports]
     from stable_baselines3.common.buffers import ReplayBuffer  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise MissingExtra("training", "rl") from error
+    raise MissingExtra("training", "sb3") from error
 
 _PARTS = ("observations", "actions", "values", "log_probs", "advantages", "returns", "action_masks")
 

@@ -21,8 +21,8 @@ from llm_coop_envs.storage.arrays import DAMAGED, pack_arrays, read_arrays
 FORMAT = 2
 #: Of files that hold one network per seat.
 APART = 3
-#: What the last layer gives: logarithms of chances up to a constant, or values of choices.
-LOGITS, VALUES = "logits", "values"
+#: What the last layer gives: logarithms of chances up to a constant, values of choices, or one number from -1 to 1.
+LOGITS, VALUES, NUMBERS = "logits", "values", "numbers"
 
 _ACTIVATIONS: Mapping[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
     "tanh": np.tanh,
@@ -35,11 +35,11 @@ class Network:
     """A trained network.
 
     Attributes:
-        scenario: its name.
-        features: the columns it reads, in order.
+        scenario: its name; empty if it is not known.
+        features: the columns it reads, in order; empty for all that `NumericView` shows.
         layers: weights (outputs, inputs) and biases of each layer; one network per seat: (seats, outputs, inputs).
         activation: between layers, `"tanh"` or `"relu"`.
-        output: `"logits"` or `"values"`.
+        output: `"logits"`, `"values"` or `"numbers"`.
         about: everything else that is known of its training; JSON data.
     """
 

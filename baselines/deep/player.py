@@ -1,5 +1,7 @@
 """Trained networks in any seats: policies named `sb3:NAME`, `sb3:FOLDER` or `sb3:FILE` in studies.
 
+A file is one of ours, or one that stable-baselines3 saved of a learner that saw `NumericView`.
+
 Options: `play`, `"sample"` (draw from the network's chances) or `"best"`; by default as the training was set.
 """
 
@@ -9,18 +11,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from llm_coop_envs.baselines.deep.choices import Choices
-from llm_coop_envs.baselines.deep.network import Network
+from llm_coop_envs.baselines.deep.network import NUMBERS, Network
 from llm_coop_envs.baselines.deep.settings import BEST, SAMPLE
 from llm_coop_envs.baselines.deep.shipped import find_network
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.registry import find_scenario, scenario_of
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Action, Policy
+from llm_coop_envs.wrappers import NumericView
+from llm_coop_envs.wrappers.numeric import numeric_names
 
 LABEL = "trained network"
 
@@ -37,7 +42,7 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
     """
     check_options(options, ("play",))
     network = find_network(argument)
-    check_played(f"sb3:{argument}", scenario, network.scenario)
+    check_played(f"sb3:{argument}", scenario, network.scenario or scenario)
     return NetworkPolicy(network, play=options.get("play"))
 
 
@@ -71,20 +76,31 @@ class NetworkPolicy(Policy):
             SettingsError: the network sees or chooses other things than there are in these settings.
         """
         super().begin(episode)
-        env = find_scenario(self.network.scenario).environment(**episode.settings.to_json())
+        scenario = scenario_of(episode.scenario).name
+        check_played("sb3", scenario, self.network.scenario or scenario)
+        env = find_scenario(scenario).environment(**episode.settings.to_json())
+        self._columns = self.network.features or numeric_names(env)
         self._choices = Choices(env, self.network.n_choices)
         self._phases = env.phases
         self._seat = {name: k for k, name in enumerate(episode.agents)}
-        partial = learning_of(self.network.scenario).partial(episode.settings)
+        partial = learning_of(scenario).partial(episode.settings)
         fits = partial is not None and partial.choices == self.network.n_choices
         self._rules = {phase: rule() for phase, rule in partial.rules.items()} if partial and fits else {}
         known = {name: k for k, name in enumerate(env.feature_names)}
-        trained = [name for name in self.network.features if name != _TURN and not name.startswith(_PHASE)]
+        trained = [name for name in self._columns if name != _TURN and not name.startswith(_PHASE)]
         if trained != list(known):
             odd = sorted({*trained} ^ {*known}) or trained
             why = f"it was trained with other settings, which change what it sees ({odd[0]})"
             raise SettingsError("policy", "sb3", why)
-        if not fits and self.network.n_choices != self._choices.n:
+        width = self.network.layers[0][0].shape[-1]
+        if len(self._columns) != width:
+            counts = f"it sees {width} columns, here are {len(self._columns)}"
+            raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
+        if self.network.output == NUMBERS:
+            if not isinstance(env.choice_space, spaces.Box):
+                raise SettingsError("policy", "sb3", "it gives a number from a range, and choices are listed here")
+            self._view = NumericView(env)
+        elif not fits and self.network.n_choices != self._choices.n:
             counts = f"it has {self.network.n_choices} choices, here are {self._choices.n}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
         if self.network.seats not in (None, env.n_players):
@@ -104,22 +120,24 @@ class NetworkPolicy(Policy):
         if decided:
             asked = [requests[k] for k in decided]
             for k, output in zip(decided, self._decide(asked), strict=True):
-                actions[k] = {"choice": self._choices.value(self._seat[requests[k].agent], output)}
+                actions[k] = {"choice": output}
         return actions
 
-    def _decide(self, requests: Sequence[Request]) -> list[int]:
-        network = self.network
-        seen = np.zeros((len(requests), len(network.features)), dtype=np.float32)
+    def _decide(self, requests: Sequence[Request]) -> list[float | int]:
+        network, columns = self.network, self._columns
+        seen = np.zeros((len(requests), len(columns)), dtype=np.float32)
         legal = np.ones((len(requests), network.n_choices), dtype=np.bool_)
         for row, request in enumerate(requests):
             features = request.observation["observation"]
             seen[row, : len(features)] = features
             phase = _PHASE + self._phases[request.observation["phase"]]
-            seen[row, len(features) :] = [name in (_TURN, phase) for name in network.features[len(features) :]]
+            seen[row, len(features) :] = [name in (_TURN, phase) for name in columns[len(features) :]]
             mask = request.info["action_mask"]["choice"]
             if mask is not None:
                 legal[row] = mask[: network.n_choices]
         seats = np.array([self._seat[request.agent] for request in requests])
-        if self.play == SAMPLE:
-            return [int(choice) for choice in network.sample(seen, legal, self.episode.rng, seats)]
-        return [int(choice) for choice in network.best(seen, legal, seats)]
+        if network.output == NUMBERS:
+            return [self._view.choice(number) for number in network.outputs(seen)[:, 0].clip(-1, 1)]
+        drawn = self.play == SAMPLE
+        outputs = network.sample(seen, legal, self.episode.rng, seats) if drawn else network.best(seen, legal, seats)
+        return [self._choices.value(*one) for one in zip(seats.tolist(), outputs.tolist(), strict=True)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llm_coop_envs.baselines.deep.folder import POLICY
+from llm_coop_envs.baselines.deep.folder import MODEL, POLICY
 from llm_coop_envs.baselines.deep.network import Network, read_network
+from llm_coop_envs.baselines.deep.saved_model import read_saved
 from llm_coop_envs.baselines.stored import find_stored, shipped_in
 
 FOLDER = Path(__file__).parent / "shipped"
@@ -30,10 +31,13 @@ def trained_lines() -> dict[str, str]:
 
 
 def find_network(argument: str) -> Network:
-    """A network by a shipped policy's name, a training folder or a file.
+    """A network by a shipped policy's name, a training folder or a file, also one saved by stable-baselines3.
 
     Raises:
         SettingsError: there is no such policy.
         RunError: the file is no trained policy.
     """
-    return read_network(find_stored("sb3", argument, shipped(), POLICY))
+    path = find_stored("sb3", argument, shipped(), POLICY)
+    if path.name == MODEL and (path.parent / POLICY).is_file():
+        path = path.parent / POLICY  # the same network, and what it was trained on
+    return read_saved(path) if path.suffix == ".zip" else read_network(path)

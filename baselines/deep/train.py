@@ -40,14 +40,21 @@ try:
     from stable_baselines3.common.callbacks import BaseCallback  # pyright: ignore[reportMissingImports]
     from stable_baselines3.common.logger import configure  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise MissingExtra("training", "rl") from error
+    raise MissingExtra("training", "sb3") from error
 
 
 #: Told after each evaluation: steps so far, the means of the episodes' measures, and seconds since the session began.
 Tell = Callable[[int, dict[str, float], float], None]
 
 
-def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell | None = None) -> TrainingFolder:
+def train(
+    settings: TrainSettings,
+    path: Path,
+    *,
+    command: str = "",
+    tell: Tell | None = None,
+    count: Callable[[int], None] = lambda done: None,
+) -> TrainingFolder:
     """Train, or go on training.
 
     Args:
@@ -55,6 +62,7 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
         path: made if it is not there.
         command: what was typed, for the record.
         tell: called after each evaluation.
+        count: told the steps so far before each rollout.
 
     Raises:
         RunError: the folder holds something else, is damaged, or cannot be written.
@@ -67,11 +75,18 @@ def train(settings: TrainSettings, path: Path, *, command: str = "", tell: Tell 
     folder = open_folder(path, settings)
     with folder.locked():
         if folder.done < settings.steps:
-            _train(models, settings, folder, command, tell)
+            _train(models, settings, folder, command, tell, count)
     return folder
 
 
-def _train(models: list[Any], settings: TrainSettings, folder: TrainingFolder, command: str, tell: Tell | None) -> None:
+def _train(
+    models: list[Any],
+    settings: TrainSettings,
+    folder: TrainingFolder,
+    command: str,
+    tell: Tell | None,
+    count: Callable[[int], None],
+) -> None:
     path, done = folder.folder, folder.done
     if done:
         load_checkpoint(path / CHECKPOINT, models)
@@ -79,7 +94,7 @@ def _train(models: list[Any], settings: TrainSettings, folder: TrainingFolder, c
     folder.manifest.update({name: getattr(settings, name) for name in MAY_CHANGE})
     with folder.session(command=command, **{"from": done, "to": done, "seconds": 0.0}) as session:
         formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
-        keeper = _Keeper(models, folder, session, settings, tell, begun)
+        keeper = _Keeper(models, folder, session, settings, tell, count, begun)
         logs = path / LOGS / str(len(folder.manifest["sessions"]))
         for seat, model in enumerate(models):
             model.set_logger(configure(str(logs / f"seat_{seat}" if seat else logs), formats))
@@ -140,11 +155,12 @@ class _Keeper(_Seat):
         session: dict[str, Any],
         settings: TrainSettings,
         tell: Tell | None,
+        count: Callable[[int], None],
         begun: float,
     ) -> None:
         super().__init__(settings, len(models))
         self._models, self._folder, self._session, self._tell = models, folder, session, tell
-        self._begun = begun
+        self._count, self._begun = count, begun
         self._env = settings.environment(record=True)
         self._due = self._next(folder.done)
 
@@ -155,6 +171,7 @@ class _Keeper(_Seat):
     def _on_rollout_start(self) -> None:
         # Between two rollouts nothing is half done: what was collected has been learned.
         super()._on_rollout_start()
+        self._count(self._done)
         if self._done >= self._due:
             self.keep()
 

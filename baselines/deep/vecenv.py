@@ -23,7 +23,7 @@ from llm_coop_envs.errors import MissingExtra, SettingsError
 try:
     from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise MissingExtra("SharedVecEnv", "rl") from error
+    raise MissingExtra("SharedVecEnv", "sb3") from error
 
 
 class SharedVecEnv(VecEnv):

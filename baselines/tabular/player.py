@@ -27,7 +27,7 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
     check_options(options)
     table = load(argument)
     check_played(f"tabular:{argument}", scenario, table.scenario)
-    return learner_of(scenario).player(table.arrays, argument)
+    return learner_of(table.scenario).player(table.arrays, argument)
 
 
 # Making one is cheap, and finds everything that can be wrong.

@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from llm_coop_envs.benchmarks.cli.messages import sentences
+from llm_coop_envs.benchmarks.cli.messages import finite, sentences
 from llm_coop_envs.benchmarks.cli.run_options import KIND, RunOptions, option, with_options
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.run.cost import Cost, Row
 
+WIDTH = 80  # of the table at least; narrower terminals break its lines
 # What changes neither prompts nor prices nor time.
 _WITHOUT = (
     *("key_env", "client", "stream", "timeout", "budget", "max_calls", "max_tokens"),
@@ -30,11 +31,14 @@ def cost_command(
     study: Annotated[str, typer.Argument(help="A shipped study's name (see 'llm-coop list') or a YAML file.")],
     options: RunOptions,
     played: Annotated[int, typer.Option(min=1, help="Episodes of each condition that are played by script.")] = 1,
-    latency: Annotated[float, typer.Option(min=0, help="Seconds from a question to its answer.")] = 1.0,
+    latency: Annotated[
+        float, typer.Option(min=0, help="Seconds from a question to its answer.", callback=finite)
+    ] = 1.0,
     as_json: Annotated[bool, option("Print JSON.", "--json")] = False,
 ) -> None:
     """Estimate calls, tokens, money and time of a study with a language model. Nobody is asked."""
     from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
+    from llm_coop_envs.benchmarks.run.progress import working
     from llm_coop_envs.benchmarks.study.study import load_study
     from llm_coop_envs.policies.llm.asking.live import known_prices
 
@@ -51,13 +55,13 @@ def cost_command(
         requests_per_minute=options.requests_per_minute,
         tokens_per_minute=options.tokens_per_minute,
     )
-    with Console(stderr=True).status("Playing by script") as status:
+    with working("Playing by script") as tell:
         cost = estimate_cost(
             plan,
             known.get,
             pace,
             episodes=played,
-            watch=lambda condition, one: status.update(f"Playing by script: {escape(condition)}, seed {one}"),
+            watch=lambda condition, one: tell(f"Playing by script: {condition}, seed {one}"),
         )
     if as_json:
         typer.echo(json.dumps(cost.to_json(), indent=2))
@@ -66,9 +70,10 @@ def cost_command(
 
 
 def _print(cost: Cost) -> None:
-    console = Console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("condition", no_wrap=True)
+    console = Console(width=max(WIDTH, Console().width))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    # Long names take more lines; numbers are never cut.
+    table.add_column("condition", overflow="fold")
     for name in ("played", "calls", "asked", "answered", "at most", "US $", "at most", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in cost.rows:
@@ -82,7 +87,7 @@ def _print(cost: Cost) -> None:
 
 
 def _cells(row: Row) -> list[str]:
-    from llm_coop_envs.benchmarks.run.progress import clock
+    from llm_coop_envs.benchmarks.run.remaining import clock
 
     return [
         escape(row.name),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from llm_coop_envs.benchmarks.cli.messages import sentences
 from llm_coop_envs.core.statistics import LEVEL, Interval
@@ -37,6 +36,7 @@ def evaluate_command(
 ) -> None:
     """Play a policy in all seats, with intervals over the seeds; no language model is asked."""
     from llm_coop_envs.benchmarks.run.evaluation import Contest, to_json
+    from llm_coop_envs.benchmarks.run.progress import counting
     from llm_coop_envs.core.registry import find_scenario
     from llm_coop_envs.storage.files import write_json
 
@@ -45,10 +45,9 @@ def evaluate_command(
     policies = (policy, *([] if against is None else [against]))
     contest = Contest(scenario=env, settings=given, policies=policies, options=own)
     seeds = range(first_seed, first_seed + episodes)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("episodes", total=len(policies) * episodes)
-        results = contest.play(seeds, lambda: progress.advance(bar))
+    numbers = itertools.count(1)
+    with counting("episodes", len(policies) * episodes) as count:
+        results = contest.play(seeds, lambda: count(next(numbers)))
     columns = ["measure", "policy", *([] if against is None else ["against", "difference"])]
     table = [columns]
     for measure in (*find_scenario(env).measured.headline, "return_mean"):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llm_coop_envs.benchmarks.cli.messages import note, sentences
+from llm_coop_envs.benchmarks.cli.messages import check_target, note, sentences
 
 
 @sentences
@@ -15,7 +15,7 @@ def figures_command(
     run: Annotated[Path, typer.Argument(help="A run folder, or a folder with Q-learning sessions.")],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Where to write. [default: RUN/figures]", show_default=False),
+        typer.Option("-o", "--out", help="Where to write. (default: RUN/figures)", show_default=False),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -23,7 +23,7 @@ def figures_command(
     ] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", help="png, pdf or svg; may be repeated. [default: png, pdf]", show_default=False),
+        typer.Option("--format", help="png, pdf or svg; may be repeated. (default: png, pdf)", show_default=False),
     ] = None,
     embedding: Annotated[
         str | None,
@@ -37,18 +37,22 @@ def figures_command(
     """Draw a run's figures, each beside the published values where there are any."""
     from llm_coop_envs.benchmarks.report.embedding import by_model
     from llm_coop_envs.benchmarks.report.figures import draw_figures, known_figures
+    from llm_coop_envs.benchmarks.run.progress import working
     from llm_coop_envs.errors import SettingsError
 
     if base_url is not None and embedding is None:
         raise SettingsError("base-url", base_url, "says where an embedding model is; name it with --embedding")
-    found = draw_figures(
-        run.expanduser(),
-        None if out is None else out.expanduser(),
-        only=tuple(only or ()),
-        formats=tuple(dict.fromkeys(formats or ("png", "pdf"))),
-        embed=None if embedding is None else by_model(embedding, base_url),
-        method="TF-IDF" if embedding is None else embedding,
-    )
+    where = None if out is None else out.expanduser()
+    check_target(where)
+    with working("Reading the episodes and drawing"):
+        found = draw_figures(
+            run.expanduser(),
+            where,
+            only=tuple(only or ()),
+            formats=tuple(dict.fromkeys(formats or ("png", "pdf"))),
+            embed=None if embedding is None else by_model(embedding, base_url),
+            method="TF-IDF" if embedding is None else embedding,
+        )
     if found.missing:
         note(f"The run lacks {found.missing} episodes; the figures show what is there.")
     for name, files in found.drawn.items():

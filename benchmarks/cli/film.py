@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llm_coop_envs.benchmarks.cli.messages import note, sentences
 
@@ -16,24 +15,25 @@ from llm_coop_envs.benchmarks.cli.messages import note, sentences
 def film_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     condition: Annotated[
-        str | None, typer.Argument(help="Which condition. [default: the first]", show_default=False)
+        str | None, typer.Argument(help="Which condition. (default: the first)", show_default=False)
     ] = None,
-    seed: Annotated[int | None, typer.Argument(help="Which seed. [default: the first]", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Argument(help="Which seed. (default: the first)", show_default=False)] = None,
     out: Annotated[Path, typer.Option("-o", "--out", help="The film: a name that ends in .mp4 or .gif.")] = Path(
         "film.mp4"
     ),
     fps: Annotated[float, typer.Option("--fps", help="Pictures per second.")] = 12.0,
     per: Annotated[
         str | None,
-        typer.Option("--per", help="A picture per step or per round. [default: what suits the scenario]"),
+        typer.Option("--per", help="A picture per step or per round. (default: what suits the scenario)"),
     ] = None,
     size: Annotated[
-        str | None, typer.Option("--size", help="WIDTHxHEIGHT in pixels. [default: the scene's]", show_default=False)
+        str | None, typer.Option("--size", help="WIDTHxHEIGHT in pixels. (default: the scene's)", show_default=False)
     ] = None,
-    scale: Annotated[float, typer.Option("--scale", help="Draw everything so much larger.")] = 1.0,
+    scale: Annotated[float, typer.Option("--scale", help="Draw everything this many times larger.")] = 1.0,
     colour: Annotated[str, typer.Option("--colour", help="What people's colours mean: target or persona.")] = "target",
 ) -> None:
     """Film a recorded episode, without playing it again."""
+    from llm_coop_envs.benchmarks.run.progress import counting
     from llm_coop_envs.benchmarks.run.recorded import read_recording
     from llm_coop_envs.core.registry import scenario_of
     from llm_coop_envs.render.film import Film, form_of, need_ffmpeg, write_film
@@ -53,17 +53,16 @@ def film_command(
     view = View(
         size=(round(film.width / film.scale), round(film.height / film.scale)), scale=film.scale, colour=film.colour
     )
-    console = Console(stderr=True)
-    columns = (TextColumn("Filming"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with (
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
-        whole(out) as part,
-    ):
-        pictures = (frame(scene, view) for scene in bar.track(scenes))
-        count = write_film(pictures, part, form, film)
-    if recording.others:
-        note(f"Filmed {recording.title}; {recording.others} more episodes can be named after the run folder.")
-    typer.echo(f"Film: {out} ({count} pictures, {count / film.fps + film.hold:.0f} s)")
+
+    def pictures() -> Iterator[Any]:
+        for number, scene in enumerate(scenes, 1):
+            count(number)
+            yield frame(scene, view)
+
+    with counting("pictures", len(scenes)) as count, whole(out) as part:
+        drawn = write_film(pictures(), part, form, film)
+    note(f"Filmed {recording.title}{recording.more}.")
+    typer.echo(f"Film: {out} ({drawn} pictures, {drawn / film.fps + film.hold:.0f} s)")
 
 
 def _size(given: str) -> tuple[int, int]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -14,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from llm_coop_envs.core.quoting import harmless
-from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.errors import LlmCoopError, RunError
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -23,7 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def sentences(command: Command) -> Command:
-    """Turn what a user can mend into one sentence on stderr and exit code 2; Ctrl-C into 130."""
+    """Turn what a user can repair into one sentence on stderr and exit code 2; Ctrl-C into 130."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
@@ -52,6 +54,27 @@ def fail(sentence: str) -> NoReturn:
     shown = escape(harmless(scrub(" ".join(sentence.split()))))
     Console(stderr=True).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)
     raise typer.Exit(EXIT_ERROR)
+
+
+def check_target(folder: Path | None) -> None:
+    """Find out, before the work is done, whether its results can be written into a folder; nothing is made.
+
+    Raises:
+        RunError: they cannot.
+    """
+    for place in () if folder is None else (folder, *folder.absolute().parents):
+        if place.exists():
+            if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+                why = "no permission" if place.is_dir() else "it is a file"
+                raise RunError(f"-o {folder}: {place} cannot be written into ({why}); choose another folder")
+            return
+
+
+def finite(given: typer.CallbackParam, value: float | None) -> float | None:
+    """An option's callback: refuse `inf` and `nan`, which typer takes for numbers."""
+    if value is not None and not math.isfinite(value):
+        fail(f"{given.opts[0]} {value}: must be a finite number")
+    return value
 
 
 def note(sentence: str) -> None:

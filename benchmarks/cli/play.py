@@ -26,7 +26,7 @@ def play_command(
         typer.Option(
             "--others",
             help="Who fills the other seats: a policy, such as grim_trigger or 'llm:MODEL {base_url: URL}'. "
-            "[default: a scripted one]",
+            "(default: a scripted one)",
             show_default=False,
         ),
     ] = None,
@@ -37,15 +37,16 @@ def play_command(
         list[str] | None,
         typer.Option("--set", help="A setting, such as talk=false or rounds=20; may be repeated.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="The run folder. [default: runs/play_SCENARIO-N]", show_default=False),
+        typer.Option("-o", "--out", help="The run folder. (default: runs/play_SCENARIO-N)", show_default=False),
     ] = None,
     terminal: Annotated[bool, typer.Option("--terminal", help="Play in the terminal instead of a window.")] = False,
 ) -> None:
     """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
     from llm_coop_envs.benchmarks.run.human_game import plan_game, play_game
+    from llm_coop_envs.benchmarks.run.progress import waiting, working
     from llm_coop_envs.core.values import read_pairs
     from llm_coop_envs.storage.folder import new_folder
     from llm_coop_envs.storage.parquet import need_arrow
@@ -54,13 +55,16 @@ def play_command(
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then
     settings = read_pairs("--set", changed or ())
-    game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
+    with working("Setting up the game"):
+        game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
     command = f"llm-coop play {scenario}"
     if terminal:
-        from llm_coop_envs.policies.human.terminal import TerminalHuman
+        from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 
         folder = new_folder(game.study.name) if out is None else out.expanduser()
-        result = asyncio.run(play_game(game, folder, TerminalHuman(), command=command, notify=note))
+        with waiting("The game continues") as marked:
+            human = TerminalHuman(Terminal(read=marked(input)))
+            result = asyncio.run(play_game(game, folder, human, command=command, notify=note))
     else:
         from llm_coop_envs.benchmarks.run.human_window import play_in_window
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llm_coop_envs.benchmarks.cli.messages import sentences
+from llm_coop_envs.benchmarks.cli.messages import check_target, sentences
 
 
 @sentences
@@ -15,7 +15,7 @@ def report_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Where to write. [default: RUN/report]", show_default=False),
+        typer.Option("-o", "--out", help="Where to write. (default: RUN/report)", show_default=False),
     ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Report on a run that is not complete; the page says so.")
@@ -32,7 +32,10 @@ def report_command(
 ) -> None:
     """Write a run's report: one HTML page that holds everything, and its figures as PNG files."""
     from llm_coop_envs.benchmarks.report.build import write_report
+    from llm_coop_envs.benchmarks.run.progress import working
 
     where = None if out is None else out.expanduser()
-    page = write_report(run.expanduser(), where, partial=partial, invalid_above=invalid_above)
+    check_target(where)
+    with working("Reading the episodes and drawing"):
+        page = write_report(run.expanduser(), where, partial=partial, invalid_above=invalid_above)
     typer.echo(f"Report: {page}")

@@ -28,10 +28,19 @@ def run_command(
     workers: Annotated[
         int | None, option("Processes, for episodes without a model. (default: all cores)", "--workers", min=1)
     ] = None,
+    limit: Annotated[
+        int | None,
+        option("Play at most this many episodes now, conditions taking turns. (default: all)", "--limit", min=1),
+    ] = None,
+    dry: Annotated[
+        bool,
+        option("Show the prompts and actions of one episode, with scripted answers; nothing is paid or kept.", "--dry"),
+    ] = False,
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
     from llm_coop_envs.benchmarks.run.folder import open_run, study_of
-    from llm_coop_envs.benchmarks.run.progress import RichWatcher, clock
+    from llm_coop_envs.benchmarks.run.progress import RichWatcher
+    from llm_coop_envs.benchmarks.run.remaining import clock, count_of
     from llm_coop_envs.benchmarks.run.runner import run_study
     from llm_coop_envs.benchmarks.run.workers import usable_cores
     from llm_coop_envs.benchmarks.study.study import load_study
@@ -39,7 +48,6 @@ def run_command(
     from llm_coop_envs.storage.folder import MANIFEST, new_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
-    need_arrow()
     given = Path(study).expanduser()
     continued = (given / MANIFEST).is_file()
     if continued and options.seed is not None:
@@ -49,6 +57,13 @@ def run_command(
         )
     known = options.base_url is not None or options.replay is not None
     plan = options.study(study_of(open_run(given), reached=not known) if continued else load_study(study, options.seed))
+    if dry:
+        from llm_coop_envs.benchmarks.cli.dry import show_episode
+
+        show_episode(plan, typer.echo)
+        note("This was a dry run: no model was asked, and nothing was written.")
+        return
+    need_arrow()
     access = options.access()
     replay = options.replay
     if out is None and continued and replay is None:
@@ -71,6 +86,7 @@ def run_command(
                 command=again,
                 watcher=watcher,
                 access=access,
+                limit=limit,
             )
     except KeyboardInterrupt:
         note(f"Stopped at once. What was finished is in {folder}; continue with: {again}")
@@ -81,17 +97,20 @@ def run_command(
         fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
     if not outcome.complete and outcome.elsewhere and outcome.why is None:
         note(
-            f"This part is done: {outcome.played} episodes in {clock(outcome.seconds)}. Other parts are playing "
-            f"{outcome.elsewhere} more; the last one to end writes the tables."
+            f"This part is done: {count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}. Other parts are "
+            f"playing {outcome.elsewhere} more; the last one to end writes the tables."
         )
         return
     if not outcome.complete:
-        there = f"{outcome.finished} of {outcome.run.total} episodes are in {folder}"
+        there = f"{outcome.finished} of {count_of(outcome.run.total, 'episode')} are in {folder}"
         if outcome.why is None:
             note(f"Stopped: {there}; continue with: {again}")
+            if outcome.limited:
+                return
         else:
             more = ["llm-coop", "run", study, *options.with_more().again(), "-o", str(folder)]
             note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {there}; for example: {scrub(shlex.join(more))}")
         raise typer.Exit(EXIT_INTERRUPTED)
-    note(f"Done: {outcome.played} episodes in {clock(outcome.seconds)}; all {outcome.run.total} are in {folder}.")
+    played = f"{count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}"
+    note(f"Done: {played}; all {outcome.run.total} are in {folder}.")
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from llm_coop_envs.benchmarks.cli.messages import finite
 from llm_coop_envs.errors import StudyError
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ class RunOptions:
         ),
     ] = None
     model: Annotated[str | None, option("The model of --policy llm, such as openai/gpt-4o-mini.", panel=_MODELS)] = None
-    preset: Annotated[
-        str | None, option("The papers' settings: a preset's name, or none. (default: team_up)", panel=_MODELS)
+    model_preset: Annotated[
+        str | None,
+        option("A paper's model parameters: a preset's name, or none. (default: team_up)", panel=_MODELS),
     ] = None
     pack: Annotated[str | None, option("The prompt pack: a name or a folder. (default: en-a)", panel=_MODELS)] = None
     answers: Annotated[str | None, option("How answers are asked for: plain, json or reason.", panel=_MODELS)] = None
@@ -68,10 +70,12 @@ class RunOptions:
         list[str] | None,
         option("A persona of the pack; several are dealt to the seats in equal blocks.", panel=_MODELS),
     ] = None
-    temperature: Annotated[float | None, option("Replaces the preset's temperature.", panel=_MODELS)] = None
+    temperature: Annotated[
+        float | None, option("Replaces the preset's temperature.", panel=_MODELS, callback=finite)
+    ] = None
     parameters: Annotated[
         Path | None,
-        option("A YAML file of model parameters by scenario or call, for the preset's.", panel=_MODELS),
+        option("A YAML file of model parameters by scenario or call, in place of the preset's.", panel=_MODELS),
     ] = None
     base_url: Annotated[
         str | None, option("An OpenAI-compatible server, such as http://127.0.0.1:8000/v1.", panel=_ENDPOINT)
@@ -79,19 +83,28 @@ class RunOptions:
     key_env: Annotated[str | None, option("The environment variable that holds the key.", panel=_ENDPOINT)] = None
     client: Annotated[str | None, option("auto, lean, openai or litellm. (default: auto)", panel=_ENDPOINT)] = None
     stream: Annotated[bool, option("Ask for answers in pieces.", "--stream", panel=_ENDPOINT)] = False
-    timeout: Annotated[float | None, option("Seconds for one attempt. (default: 300)", panel=_ENDPOINT)] = None
-    wait: Annotated[
-        float | None, option("Seconds in which the server may still be started. (default: 20)", min=0, panel=_ENDPOINT)
+    timeout: Annotated[
+        float | None, option("Seconds for one attempt. (default: 300)", panel=_ENDPOINT, callback=finite)
     ] = None
-    in_flight: Annotated[int | None, option("At most so many requests at the same time.", min=1, panel=_ENDPOINT)] = (
+    wait: Annotated[
+        float | None,
+        option(
+            "Seconds in which the server may still be started. (default: 20)", min=0, panel=_ENDPOINT, callback=finite
+        ),
+    ] = None
+    in_flight: Annotated[int | None, option("At most this many requests at the same time.", min=1, panel=_ENDPOINT)] = (
         None
     )
-    requests_per_minute: Annotated[int | None, option("What the provider allows.", min=1, panel=_ENDPOINT)] = None
-    tokens_per_minute: Annotated[int | None, option("What the provider allows.", min=1, panel=_ENDPOINT)] = None
-    budget: Annotated[float | None, option("US dollars that are never passed.", min=0, panel=_ANSWERS)] = None
-    max_calls: Annotated[int | None, option("Calls that are never passed.", min=0, panel=_ANSWERS)] = None
+    requests_per_minute: Annotated[int | None, option("Requests that the provider allows.", min=1, panel=_ENDPOINT)] = (
+        None
+    )
+    tokens_per_minute: Annotated[int | None, option("Tokens that the provider allows.", min=1, panel=_ENDPOINT)] = None
+    budget: Annotated[
+        float | None, option("Never spend more than this many US dollars.", min=0, panel=_ANSWERS, callback=finite)
+    ] = None
+    max_calls: Annotated[int | None, option("Never make more calls than this.", min=0, panel=_ANSWERS)] = None
     max_tokens: Annotated[
-        int | None, option("Tokens, of questions and answers, that are never passed.", min=0, panel=_ANSWERS)
+        int | None, option("Never use more tokens than this, questions and answers counted.", min=0, panel=_ANSWERS)
     ] = None
     prices: Annotated[
         Path | None,
@@ -101,9 +114,9 @@ class RunOptions:
         Path | None, option("A run folder whose journal answers; nobody is asked, no key needed.", panel=_ANSWERS)
     ] = None
     cache: Annotated[Path | None, option("A folder of answers shared between runs.", panel=_ANSWERS)] = None
-    sample: Annotated[int | None, option("Which shared answer to take above temperature 0.", min=0, panel=_ANSWERS)] = (
-        None
-    )
+    sample: Annotated[
+        int | None, option("Which shared answer to take at temperatures above 0.", min=0, panel=_ANSWERS)
+    ] = None
     part: Annotated[
         str | None, option("A name for this process's share, if several write one run.", panel=_ANSWERS)
     ] = None
@@ -217,7 +230,7 @@ class RunOptions:
 
     def _model_options(self) -> dict[str, Any]:
         """What all language models of the run are given, unless their own options say otherwise."""
-        given = {"preset": self.preset, "pack": self.pack, "answers": self.answers}
+        given = {"preset": self.model_preset, "pack": self.pack, "answers": self.answers}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.persona:
             options["personas"] = list(self.persona)
@@ -241,17 +254,18 @@ class RunOptions:
         from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
         from llm_coop_envs.policies.llm.playing.presets import presets
 
-        preset, known = self.preset or PRESET, {NO_PRESET: {}, **presets()}
+        preset, known = self.model_preset or PRESET, {NO_PRESET: {}, **presets()}
         if preset not in known:
-            raise StudyError(f"--preset {preset}: is no preset; {suggestion(preset, known)}")
+            raise StudyError(f"--model-preset {preset}: is not a preset; {suggestion(preset, known)}")
         table = plain(known[preset].get("parameters", {}))
         return {name: {**one, "temperature": self.temperature} for name, one in {"default": {}, **table}.items()}
 
     def _no_model_options(self) -> None:
         """Refuse what only a language model given here could obey."""
-        for name in ("model", "preset", "pack", "answers", "persona", "temperature", "parameters"):
+        for name in ("model", "model_preset", "pack", "answers", "persona", "temperature", "parameters"):
             if getattr(self, name):
-                raise StudyError(f"--{name}: for whom? Say who is played by a model: --policy llm, or --seat SEAT=llm")
+                flag = name.replace("_", "-")
+                raise StudyError(f"--{flag}: for whom? Say who is played by a model: --policy llm, or --seat SEAT=llm")
 
 
 def with_options(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:

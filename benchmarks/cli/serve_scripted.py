@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from llm_coop_envs.benchmarks.cli.messages import fail, note, sentences
+from llm_coop_envs.benchmarks.cli.messages import fail, finite, note, sentences
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.testing.server import ScriptedServer
@@ -21,7 +21,9 @@ HANG = 2.0  # seconds of silence where a fault is a time-out; a real one would m
 def serve_scripted_command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    latency: Annotated[float, typer.Option("--latency", min=0, help="Seconds before each answer.")] = 0.0,
+    latency: Annotated[
+        float, typer.Option("--latency", min=0, help="Seconds before each answer.", callback=finite)
+    ] = 0.0,
     faults: Annotated[
         float, typer.Option("--faults", min=0, max=1, help="The share of requests that go wrong, in every way.")
     ] = 0.0,
@@ -30,7 +32,7 @@ def serve_scripted_command(
         typer.Option(
             "--kind",
             help="A kind of fault, such as rate_limit or half_body; may be given several times. (default: all that a "
-            "client can mend by asking again)",
+            "client can repair by asking again)",
             show_default=False,
         ),
     ] = None,
@@ -42,8 +44,8 @@ def serve_scripted_command(
 ) -> None:
     """Serve scripted answers in OpenAI's format, on this machine. This is NOT a language model.
 
-    It answers players whose model is called 'scripted' (or so with anything behind it): their requests carry the
-    question as data, and the answer is any legal one. Nothing that was played with it says anything about a model.
+    It answers players whose model's name begins with 'scripted': their requests carry the question as data, and the
+    answer is any legal one. Nothing that was played with it says anything about a model.
     Answers are streamed where a request asks for it. Ctrl-C ends it.
     """
     from llm_coop_envs.core.extras import need

@@ -21,7 +21,7 @@ def train_command(
         str | None,
         typer.Option(
             "--algo",
-            help="ppo, dqn or maskable_ppo. [default: the scenario's own]",
+            help="ppo, dqn or maskable_ppo. (default: the scenario's own)",
             show_default=False,
         ),
     ] = None,
@@ -29,7 +29,7 @@ def train_command(
         str | None,
         typer.Option(
             "--networks",
-            help="shared: one network for all players; independent: a learner for each. [default: the scenario's own]",
+            help="shared: one network for all players; independent: a learner for each. (default: the scenario's own)",
             show_default=False,
         ),
     ] = None,
@@ -38,11 +38,11 @@ def train_command(
         list[str] | None, typer.Option("--set", help="A setting of the scenario, as name=value; may be repeated.")
     ] = None,
     steps: Annotated[
-        int, typer.Option("--steps", min=1, help="How long; one player in one step of one copy counts 1.")
+        int, typer.Option("--steps", min=1, help="Steps in all; one player in one step of one copy counts 1.")
     ] = 100_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     copies: Annotated[
-        int | None, typer.Option("--copies", min=1, help="Environments side by side. [default: 8]")
+        int | None, typer.Option("--copies", min=1, help="Environments side by side. (default: 8)")
     ] = None,
     hyper: Annotated[
         list[str] | None, typer.Option("--hyper", help="An argument of the algorithm, as name=value; may be repeated.")
@@ -56,14 +56,15 @@ def train_command(
     every: Annotated[
         int | None,
         typer.Option(
-            "--every", min=1, help="Steps between evaluations and checkpoints. [default: a tenth]", show_default=False
+            "--every", min=1, help="Steps between evaluations and checkpoints. (default: a tenth)", show_default=False
         ),
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes of an evaluation.")] = 5,
 ) -> None:
-    """Train networks that play all seats, with stable-baselines3; the same command goes on after a stop."""
+    """Train networks that play all seats, with stable-baselines3; the same command continues after a stop."""
     from llm_coop_envs.baselines.deep.settings import TrainSettings, default_algorithm
     from llm_coop_envs.baselines.learning import MASKABLE_PPO
+    from llm_coop_envs.benchmarks.run.progress import counting, working
     from llm_coop_envs.core.registry import find_scenario
 
     plan = TrainSettings(
@@ -81,7 +82,8 @@ def train_command(
         episodes=episodes,
         hyper=read_pairs("--hyper", hyper or ()),
     )
-    from llm_coop_envs.baselines.deep.train import train
+    with working("Loading PyTorch"):
+        from llm_coop_envs.baselines.deep.train import train
 
     if plan.algo != MASKABLE_PPO == default_algorithm(plan.environment()):
         note(
@@ -100,12 +102,17 @@ def train_command(
         note(f"{done:>11,} of {plan.steps:,} steps, {seconds:.0f} s: {told}")
 
     try:
-        made = train(plan, folder, command=shlex.join(parts), tell=tell)
+        with counting("steps", plan.steps) as count:
+            made = train(plan, folder, command=shlex.join(parts), tell=tell, count=count)
     except KeyboardInterrupt:
         note(f"Stopped. What was learned up to the last checkpoint is in {folder}; continue with: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     note(f"Done: {made.done:,} steps are in {folder} ({time.perf_counter() - begun:.0f} s now).")
-    typer.echo(f"Next: {shlex.join(['llm-coop', 'evaluate', f'sb3:{folder}', '--env', env])}")
+    given = [
+        *([] if preset is None else ["--preset", preset]),
+        *(part for one in settings or () for part in ("--set", one)),
+    ]
+    typer.echo(f"Next: {shlex.join(['llm-coop', 'evaluate', f'sb3:{folder}', '--env', env, *given])}")
 
 
 def _command(

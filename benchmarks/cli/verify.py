@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, note, sentences
 from llm_coop_envs.core.quoting import harmless
@@ -21,11 +19,12 @@ def verify_command(
     ] = False,
 ) -> None:
     """Check a run: files against the manifest, events against the journal, tables against events."""
+    from llm_coop_envs.benchmarks.run.progress import working
     from llm_coop_envs.benchmarks.run.verify import verify_run
 
     folder = run.expanduser()
-    with Console(stderr=True).status(f"Checking {escape(str(folder))}") as status:
-        found = verify_run(folder, again=again, tell=lambda what: status.update(f"Checking {escape(what)}"))
+    with working(f"Checking {folder}") as tell:
+        found = verify_run(folder, again=again, tell=lambda what: tell(f"Checking {what}"))
     for sentence in found.notes:
         note(f"Not checked: {sentence}.")
     for sentence in found.faults:

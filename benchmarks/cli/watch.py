@@ -14,15 +14,15 @@ from llm_coop_envs.benchmarks.cli.messages import note, sentences
 def watch_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     condition: Annotated[
-        str | None, typer.Argument(help="Which condition. [default: the first]", show_default=False)
+        str | None, typer.Argument(help="Which condition. (default: the first)", show_default=False)
     ] = None,
-    seed: Annotated[int | None, typer.Argument(help="Which seed. [default: the first]", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Argument(help="Which seed. (default: the first)", show_default=False)] = None,
     fps: Annotated[float, typer.Option("--fps", help="Pictures per second at speed 1.")] = 12.0,
     per: Annotated[str, typer.Option("--per", help="A picture per step or per round.")] = "step",
-    scale: Annotated[float, typer.Option("--scale", help="Draw everything so much larger.")] = 1.0,
+    scale: Annotated[float, typer.Option("--scale", help="Draw everything this many times larger.")] = 1.0,
     pictures: Annotated[
         int | None,
-        typer.Option("--pictures", min=1, help="End after so many pictures, for tests.", show_default=False),
+        typer.Option("--pictures", min=1, help="End after this many pictures, for tests.", show_default=False),
     ] = None,
 ) -> None:
     """Replay a recorded episode, forwards and backwards, at any speed, without playing it again."""
@@ -36,8 +36,7 @@ def watch_command(
     told = Film(fps=fps, per=per, scale=scale)
     recording = read_recording(run.expanduser(), condition, seed)
     scenes = frames(recording.events, per=told.per)
-    if recording.others:
-        note(f"{recording.title}; {recording.others} more episodes can be named after the run folder.")
+    note(f"{recording.title}{recording.more}.")
     window = ReplayWindow(scenes, title=recording.title, fps=told.fps, view=View(scale=told.scale, colour="target"))
     try:
         window.run(pictures)

@@ -138,7 +138,7 @@ def _model(scenario: Scenario) -> PolicyText:
     own = _settings(LLMSettings) + (() if workflow is None else _settings(workflow.settings_type))
     return PolicyText(
         name="llm",
-        about="A language model: llm:MODEL; --preset gives it a paper's settings.",
+        about="A language model: llm:MODEL; --model-preset gives it a paper's settings.",
         options=tuple(one for one in own if one.name != "options"),
     )
 

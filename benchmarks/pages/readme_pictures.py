@@ -24,7 +24,7 @@ def evacuation() -> Picture:
     play(env, make("evacuation/herding"), seed=4)
     scenes = [scene for scene in frames(env.events) if scene.round == 10 and scene.doing == "talk"]
     loudest = max(scenes[-1].said, key=lambda said: len(said.hearers or ()))
-    return scenes[-1], View(selected=loudest.speaker)
+    return scenes[-1], View(selected=loudest.speaker, bubbles=True)
 
 
 def bertrand() -> Picture:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.benchmarks.report.page_parts import Excerpt, ReportTable, TableRow, episodes_text, interval_cell
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables, without_flagged
-from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE, Condition
 from llm_coop_envs.core.scenario import Row, Scenario, load
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
@@ -284,7 +284,7 @@ class ScenarioSection(ABC, Generic[E]):
     def define(self, name: str) -> str:
         """What a measure means."""
         after = getattr(load(self.scenario.after), "about", {})
-        return self.scenario.measured.define(name) or after.get(name) or _ABOUT.get(name, "")
+        return self.scenario.measured.define(name) or after.get(name) or EVERY_EPISODE.get(name, "")
 
     def flag_notes(self) -> list[str]:
         """What is left out of the rows and columns without flagged choices; nothing if there are none."""
@@ -341,13 +341,6 @@ def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look
 
 
 _NO_MEASURE = ("seed", "talk")
-# What every episode's row has besides the scenario's measures.
-_ABOUT = {
-    "players": "Seats that were played, a count from 1.",
-    "submissions": "Choices and messages that counted, a count from 0.",
-    "corrected": "Submissions among them that the environment had to correct, a count from 0.",
-    "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
-}
 
 
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.study.players import Learns, Recorded, make_policy
 from llm_coop_envs.benchmarks.study.study import Condition, assign_seats
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.branching import Branching
@@ -43,6 +45,7 @@ async def play_episode(
     seed: int,
     chat: Chat | None = None,
     policy_seed: np.random.SeedSequence | None = None,
+    on_step: Callable[[ScenarioEnv], None] | None = None,
 ) -> Played:
     """Play one episode.
 
@@ -52,6 +55,7 @@ async def play_episode(
         seed: the environment's seed.
         chat: answers the questions of policies that ask a model.
         policy_seed: where the policies' generators come from; by default from the other three.
+        on_step: called after the episode's start and after every step.
     """
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(study_seed, condition.streams, seed).spawn(2)
@@ -67,7 +71,7 @@ async def play_episode(
     for _, policy in made.values():
         if isinstance(policy, Learns):
             measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
-    returns = await play_async(env, seats, seed=seed, policy_seed=deciding, name=name)
+    returns = await play_async(env, seats, seed=seed, policy_seed=deciding, on_step=on_step, name=name)
     played = Played(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,

@@ -19,12 +19,12 @@ from llm_coop_envs.benchmarks.run.episode import Played, episode_randomness
 from llm_coop_envs.benchmarks.run.folder import Run, make_run
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.tables import write_tables
-from llm_coop_envs.benchmarks.study.players import Recorded, make_policy
+from llm_coop_envs.benchmarks.study.players import Recorded, full_name, make_policy
 from llm_coop_envs.benchmarks.study.seating import read_player
-from llm_coop_envs.benchmarks.study.study import Condition, Study, assign_seats, parse_study
+from llm_coop_envs.benchmarks.study.study import MAX_SEED, Condition, Study, assign_seats, make_player, parse_study
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.errors import PlayerLeft, RunError, SettingsError
+from llm_coop_envs.errors import LlmCoopError, PlayerLeft, RunError, SettingsError, StudyError
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED
 from llm_coop_envs.storage.parquet import need_arrow
@@ -92,6 +92,8 @@ def plan_game(
     Raises:
         LlmCoopError: something is impossible; the sentence says what.
     """
+    if not 0 <= seed <= MAX_SEED:
+        raise SettingsError("seed", seed, f"must be between 0 and {MAX_SEED}")
     found = find_scenario(scenario)
     agents = found.environment(preset=preset, **dict(settings or {})).possible_agents
     if isinstance(seats, int):
@@ -102,11 +104,15 @@ def plan_game(
         mine = list(dict.fromkeys(seats))
         unknown = [name for name in mine if name not in agents]
         if unknown or not mine:
-            why = f"is no seat; seats are {agents[0]} to {agents[-1]}"
+            why = f"is not a seat; seats are {agents[0]} to {agents[-1]}"
             raise SettingsError("seat", unknown[0] if unknown else "", why)
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):
         given = read_player(others or found.opponent)
+        try:
+            make_player(scenario, full_name(scenario, given.name), given.options)
+        except LlmCoopError as error:
+            raise StudyError(f"--others {given}: {error}") from error
         policies["all"] = {"name": given.name, "options": dict(given.options)} if given.options else given.name
     condition: dict[str, Any] = {"name": CONDITION, "title": f"{scenario} with people", "scenario": scenario}
     condition |= {} if preset is None else {"preset": preset}

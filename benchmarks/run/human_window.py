@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from llm_coop_envs.benchmarks.run.human_game import HumanGame, Result, play_game
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import WindowError
 from llm_coop_envs.policies.human.window import WindowHuman
 from llm_coop_envs.render.screen.canvas import View
@@ -36,15 +37,24 @@ async def play_in_window(
         raise WindowError(f"{reason}; play in the terminal with --terminal") from error
     folder = choose()
     human = WindowHuman(window)
+    played = env
+
+    def look(game: ScenarioEnv) -> None:
+        nonlocal played
+        played = game
+        window.look(game.scene())
+
     try:
         result = await play_game(
             game,
             folder,
             human,
-            on_step=lambda played: window.look(played.scene()),
+            on_step=look,
             command=command,
             notify=notify,
         )
+        if not result.left:
+            window.end(played.scene(), "The game is over.")
         await human.close()
     finally:
         window.close()

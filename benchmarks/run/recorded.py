@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
+from llm_coop_envs.benchmarks.run.remaining import count_of
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError
@@ -28,6 +29,13 @@ class Recording:
     seed: int
     events: list[Event]
     others: int
+
+    @property
+    def more(self) -> str:
+        """What to say about the run's other episodes; empty if there are none."""
+        if not self.others:
+            return ""
+        return f"; {count_of(self.others, 'more episode')} can be named after the run folder"
 
 
 def read_recording(folder: Path, condition: str | None = None, seed: int | None = None) -> Recording:

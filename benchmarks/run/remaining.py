@@ -8,8 +8,11 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import read_episode
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError, StudyError
+
+SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
 
 
 def missing_episodes(run: Run) -> list[Task]:
@@ -73,6 +76,61 @@ def estimate(left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:
     overall = sum(known) / len(known) if known else 0.0
     means = [sum(one) / len(one) if one else overall for one in spent]
     return sum(count * mean for count, mean in zip(left, means, strict=True))
+
+
+class TimeLeft:
+    """How long episodes side by side still take, when each has played a share of its rounds.
+
+    Args:
+        episodes: how many there are to play.
+
+    Attributes:
+        shares: what of each episode was played, in [0, 1].
+    """
+
+    def __init__(self, episodes: int) -> None:
+        self.shares: dict[Task, float] = {}
+        self._episodes = episodes
+        self._since: dict[Task, tuple[float, float]] = {}
+
+    def follow(self, task: Task, env: ScenarioEnv) -> None:
+        """Note how far an episode is; one without a setting `rounds` counts when it is done."""
+        rounds = getattr(env.settings, "rounds", None)
+        self.shares[task] = 0.0 if rounds is None else min(1.0, max(0, env.round - 1) / rounds)
+
+    def left(self, now: float, *, begun: bool) -> float | None:
+        """Seconds that remain if episodes last all their rounds; `None` as long as that cannot be said.
+
+        As long as the slowest episode under way takes at its own pace, or all of them at the pace of all so far.
+
+        Args:
+            now: seconds on any clock.
+            begun: whether what takes the time has begun; the count starts then.
+        """
+        for task, share in self.shares.items():
+            if task not in self._since or not begun:
+                self._since[task] = now, share
+        start = min((since for since, _ in self._since.values()), default=now)
+        gained = {task: share - self._since[task][1] for task, share in self.shares.items()}
+        if now - start < SURE_SECONDS or not sum(gained.values()):
+            return None
+        found = [(now - start) * (self._episodes - sum(self.shares.values())) / sum(gained.values())]
+        found += [
+            (now - self._since[task][0]) * (1 - self.shares[task]) / gain for task, gain in gained.items() if gain
+        ]
+        return max(found)
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun, such as `1 episode` or `2 episodes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class _Measures:

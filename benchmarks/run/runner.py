@@ -18,7 +18,7 @@ from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
-from llm_coop_envs.benchmarks.study.study import Study
+from llm_coop_envs.benchmarks.study.study import Study, check_players
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
@@ -40,6 +40,7 @@ class Outcome:
         seconds: how long this session took.
         why: why it stopped before it was complete, other than by Ctrl-C.
         elsewhere: episodes that other parts of the run are playing.
+        limited: whether it stopped because it was to play no more.
     """
 
     run: Run
@@ -49,6 +50,7 @@ class Outcome:
     seconds: float
     why: str | None = None
     elsewhere: int = 0
+    limited: bool = False
 
 
 def run_study(
@@ -59,6 +61,7 @@ def run_study(
     command: str = "",
     watcher: Watcher | None = None,
     access: ModelAccess | None = None,
+    limit: int | None = None,
 ) -> Outcome:
     """Play what is missing of a study, and write its tables.
 
@@ -75,6 +78,7 @@ def run_study(
         command: how this session was started, for the record.
         watcher: is told how it goes.
         access: how models are asked.
+        limit: how many episodes are played at most; all by default.
 
     Returns:
         What there is now.
@@ -93,7 +97,7 @@ def run_study(
         with contextlib.suppress(DamagedManifest):  # it will be rebuilt
             open_run(folder).check_same(study.identity)
     session = _Runner(study, workers, command, watcher or Watcher(), access or ModelAccess())
-    return session.play(folder)
+    return session.play(folder, limit)
 
 
 class _Runner:
@@ -101,6 +105,7 @@ class _Runner:
 
     def __init__(self, study: Study, workers: int, command: str, watcher: Watcher, access: ModelAccess) -> None:
         self._started = time.monotonic()
+        check_players(study)
         self._study = study
         self._workers = workers
         self._watcher = watcher
@@ -123,7 +128,7 @@ class _Runner:
                 check_words(open_run(access.replay), self._models)
             self._record["asking"] = access.describe(self._endpoints)
 
-    def play(self, folder: Path) -> Outcome:
+    def play(self, folder: Path, limit: int | None) -> Outcome:
         part = self._access.part
         with self._guard(folder):
             run = make_run(self._study, folder, self._models)
@@ -132,6 +137,7 @@ class _Runner:
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
+            missing = missing[:limit]
             count = Remaining(run, missing, self._workers, self._watcher)
             elsewhere = 0
             try:
@@ -158,6 +164,7 @@ class _Runner:
             seconds=time.monotonic() - self._started,
             why=None if self._table is None else self._table.why,
             elsewhere=0 if interrupts.asked() else elsewhere,
+            limited=count.played == limit,
         )
 
     def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import time
 from collections import deque
@@ -15,6 +16,7 @@ from llm_coop_envs.benchmarks.run.claims import Claims
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
+from llm_coop_envs.benchmarks.run.remaining import TimeLeft, clock
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, failure
 from llm_coop_envs.errors import LlmCoopError
@@ -81,6 +83,7 @@ class SideBySide:
         self._main: asyncio.Task[Any] | None = None
         self._stop = asyncio.Event()
         self._leaving = False
+        self._time = TimeLeft(len(tasks))
 
     def record(self) -> dict[str, Any]:
         """What a session's record says of the questions so far: counters, notes on the journal, why it stopped."""
@@ -175,17 +178,22 @@ class SideBySide:
         condition, seed = run.conditions[task[0]], task[1]
         started = time.perf_counter()
         try:
-            played = await play_episode(run.manifest["seed"], condition, seed, chat)
+            follow = functools.partial(self._time.follow, task)
+            played = await play_episode(run.manifest["seed"], condition, seed, chat, on_step=follow)
             files = run.write_events(condition.name, seed, played)
         except LlmCoopError:
             raise
         except Exception as error:
             raise failure(run, condition, seed, error) from error
+        self._time.shares[task] = 1.0
         self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
 
     async def _tick(self, chat: OpenChat) -> None:
         while True:
-            self._watcher.asked(chat.counters.line())
+            # What the journal answers comes at once, and says nothing about the rest.
+            left = self._time.left(time.monotonic(), begun=chat.counters.calls > 0)
+            told = "" if left is None else f", at most about {clock(left)} left"
+            self._watcher.asked(chat.counters.line() + told)
             await asyncio.sleep(TICK_SECONDS)
 
     def _break_off(self) -> None:

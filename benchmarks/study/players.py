@@ -7,58 +7,20 @@ kind is a module that is imported when it is first asked for, and offers `LABEL`
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings, suggestion
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies import Policy, scripted
+from llm_coop_envs.policies import Policy, kinds, scripted
+from llm_coop_envs.policies.kinds import LLM, find_kind
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
 
 SCRIPTED = "scripted"
-LLM = "llm"
-
-KINDS: Mapping[str, str] = {
-    LLM: "llm_coop_envs.policies.llm.playing.player",
-    "human": "llm_coop_envs.policies.human.player",
-    "q_learning": "llm_coop_envs.baselines.q_learning.player",
-    "tabular": "llm_coop_envs.baselines.tabular.player",
-    "sb3": "llm_coop_envs.baselines.deep.player",
-}
-
-
-class Kind(Protocol):
-    """What the module of a kind offers.
-
-    Attributes:
-        LABEL: what reports call these policies, such as `"language model"`.
-    """
-
-    LABEL: str
-
-    def check(self, scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-        """Find out, before anything starts, whether such a policy can be made.
-
-        Raises:
-            LlmCoopError: it cannot; a `SettingsError` names the option.
-        """
-        ...
-
-    def make(self, scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
-        """Make the policy.
-
-        Args:
-            scenario: the scenario's name.
-            argument: what follows the colon; empty without one.
-            options: what the study gives.
-            chat: answers the questions of policies that ask a model.
-        """
-        ...
 
 
 @runtime_checkable
@@ -98,12 +60,12 @@ def full_name(scenario: str, name: str) -> str:
         SettingsError: there is none of that name for the scenario.
     """
     kind, _, _ = name.partition(":")
-    if kind in KINDS:
+    if kind in kinds.KINDS:
         return name
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies
     if short not in known:
-        others = ", ".join(f"{one}:..." for one in KINDS)
+        others = ", ".join(f"{one}:..." for one in kinds.KINDS)
         raise SettingsError(
             "policy", name, f"there is no such policy for {scenario}; {suggestion(short, known)}; or {others}"
         )
@@ -113,7 +75,7 @@ def full_name(scenario: str, name: str) -> str:
 def label(policy: str) -> str:
     """What reports call a policy: `"scripted"`, or its kind's label."""
     kind, _, _ = policy.partition(":")
-    return _kind(kind).LABEL if kind in KINDS else SCRIPTED
+    return find_kind(kind).LABEL if kind in kinds.KINDS else SCRIPTED
 
 
 def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None:
@@ -128,8 +90,8 @@ def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None
         LlmCoopError: it cannot; a `SettingsError` names the option.
     """
     kind, _, argument = policy.partition(":")
-    if kind in KINDS:
-        _kind(kind).check(scenario, argument, options)
+    if kind in kinds.KINDS:
+        find_kind(kind).check(scenario, argument, options)
     else:
         scripted.make(policy, **options)
 
@@ -137,8 +99,8 @@ def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None
 def make_policy(scenario: str, policy: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
     """Make a policy; see `check_policy`."""
     kind, _, argument = policy.partition(":")
-    if kind in KINDS:
-        return _kind(kind).make(scenario, argument, options, chat)
+    if kind in kinds.KINDS:
+        return find_kind(kind).make(scenario, argument, options, chat)
     return scripted.make(policy, **options)
 
 
@@ -158,7 +120,7 @@ def settle(policy: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]
     if not asks_a_model(policy):
         return policy, dict(options), {}
     kind, _, argument = policy.partition(":")
-    module: Any = _kind(kind)
+    module: Any = find_kind(kind)
     model, own, elsewhere = module.settle(argument, options)
     return f"{kind}:{model}", own, elsewhere
 
@@ -168,17 +130,14 @@ def asks_a_model(policy: str) -> bool:
     return policy.partition(":")[0] == LLM
 
 
+def learns(policy: str) -> bool:
+    """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
+    return policy.partition(":")[0] in kinds.KINDS and not asks_a_model(policy)
+
+
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:
     """What a run records of a policy that asks a language model, for the scenarios that are played."""
     kind, _, argument = policy.partition(":")
-    module: Any = _kind(kind)
+    module: Any = find_kind(kind)
     described: dict[str, Any] = module.describe(argument, options, played)
     return described
-
-
-def _kind(name: str) -> Kind:
-    try:
-        module = importlib.import_module(KINDS[name])
-    except ModuleNotFoundError as error:
-        raise SettingsError("policy", name, f"this version cannot play it ({error})") from error
-    return cast("Kind", module)

@@ -62,7 +62,10 @@ def read_player(text: str) -> Given:
         raise StudyError(f"'{text}': must be a policy's name, with options as in 'grim_trigger {{tolerance: 0.1}}'")
     options: dict[str, Any] = {}
     if found["options"]:
-        options = {key: spot.plain() for key, spot in read_yaml(found["options"], f"'{text}'").mapping().items()}
+        try:
+            options = {key: spot.plain() for key, spot in read_yaml(found["options"], f"'{text}'").mapping().items()}
+        except StudyError as error:  # there is no file, and no line in it
+            raise StudyError(re.sub(r", line \d+| \(first on line \d+\)", "", str(error))) from error
     elif found["file"]:
         _, spot = read_yaml_file(Path(found["file"]).expanduser())
         options = {key: one.plain() for key, one in spot.mapping().items()}

@@ -7,8 +7,10 @@ pattern such as `firm_*`, or `all`) to policies. A seat named exactly goes befor
 that is given on the command line.
 
 A condition may have `variants`: a list of mappings with a name each, whose fields are put over the condition's. Each
-makes a condition of its own, `<condition>-<variant>`, so that players x markets need not be written out. `after` asks
-for what the scenario measures by playing on from the end of each episode, with its options.
+makes a condition of its own, `<condition>-<variant>`, so that players x markets need not be written out. A `grid` lists
+values of settings, as in `{players: [6, 12], talk: [true, false]}`; each combination makes a condition of its own, such
+as `<condition>-players-6-talk-true`. `after` asks for what the scenario measures by playing on from the end of each
+episode, with its options.
 
 Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
 show by how much they differ, seed by seed.
@@ -17,19 +19,22 @@ show by how much they differ, seed by seed.
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, settle
+from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, learns, settle
 from llm_coop_envs.benchmarks.study.yaml_source import Spot, read_yaml, read_yaml_file
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.core.shares import divide
-from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
+from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
 from llm_coop_envs.storage.folder import digest_of
 
 if TYPE_CHECKING:
@@ -40,10 +45,20 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parent / "shipped"
 MAX_SEED = 2**63 - 1
 MAX_EPISODES = 1_000_000
+MAX_SWEPT = 1_000
 EVERYONE = "all"
 
+EVERY_EPISODE: Mapping[str, str] = {
+    "players": "Seats that were played, a count from 1.",
+    "submissions": "Choices and messages that counted, a count from 0.",
+    "corrected": "Submissions among them that the environment had to correct, a count from 0.",
+    "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
+}
+"""Measures that every episode's row has besides the scenario's, with what they mean."""
+
 _STUDY_FIELDS = ("name", "description", "seed", "conditions", "measures")
-_VARIANT_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after", "pair")
+_PLAIN_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after", "pair")
+_VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
 GIVEN, GIVEN_MODEL = "given", "given_model"
@@ -288,6 +303,22 @@ def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: f
     return Player(policy=name, options=own, share=share, endpoint=endpoint)
 
 
+def check_players(study: Study) -> None:
+    """Find out, before anything is written, whether all players can be played here.
+
+    Raises:
+        MissingExtra: what one of them needs is not installed.
+    """
+    for condition in study.conditions:
+        for player in (one for _, players in condition.seats for one in players):
+            try:
+                if learns(player.policy):
+                    check_policy(condition.scenario, player.policy, player.options)
+            except MissingExtra as error:
+                where = f"in the condition '{condition.name}' (--only plays others)"
+                raise MissingExtra(f"{error.what}, {where},", error.extra) from error
+
+
 def fits(pattern: str, agent: str) -> bool:
     """Whether a pattern of a study's `policies` means an agent."""
     return pattern == EVERYONE or fnmatch.fnmatchcase(agent, pattern)
@@ -301,7 +332,8 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
     study_seed = given if seed is None else seed
     conditions: list[Condition] = []
     names: dict[str, int] = {}
-    for item, variant in [both for entry in fields["conditions"].items() for both in _variants(entry)]:
+    entries = [both for entry in fields["conditions"].items() for both in _variants(entry)]
+    for item, variant in [both for entry in entries for both in _swept(*entry)]:
         condition = _condition(item, study_seed, variant)
         # File names: some file systems do not tell cases apart.
         key = condition.name.lower()
@@ -310,16 +342,31 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
         names[key] = item.line
         _check_pair(condition, conditions, item)
         conditions.append(condition)
-    measures = tuple(m.text() for m in fields["measures"].items()) if "measures" in fields else ()
+    measures = fields["measures"].items() if "measures" in fields else []
+    _check_measures(measures, conditions)
     return Study(
         name=fields["name"].label(),
         description=fields["description"].text() if "description" in fields else "",
         seed=study_seed,
         conditions=tuple(one for one in conditions if not one.awaits),
-        measures=measures,
+        measures=tuple(one.text() for one in measures),
         text=text,
         optional=tuple(one for one in conditions if one.awaits),
     )
+
+
+def _check_measures(spots: Sequence[Spot], conditions: Sequence[Condition]) -> None:
+    """Refuse measures that no scenario defines, unless learning or what follows an episode may bring them."""
+    about = [one.spec.measured for one in conditions]
+    players = [policy for one in conditions for policy in one.policies]
+    after = [load(one.spec.after) for one in conditions if one.after is not None]
+    known = {*EVERY_EPISODE, *(name for kind in after for name in getattr(kind, "about", ()))}
+    open_ended = any(map(learns, players)) or not all(hasattr(kind, "about") for kind in after)
+    for spot in spots:
+        name = spot.text()
+        if not (open_ended or name in known or any(one.define(name) for one in about)):
+            known.update(own for one in about for own in one.about)
+            spot.fail(f"nothing is called '{name}'; {suggestion(name, sorted(known))}")
 
 
 def _check_pair(condition: Condition, before: Sequence[Condition], spot: Spot) -> None:
@@ -352,8 +399,38 @@ def _variants(spot: Spot) -> list[tuple[Spot, str]]:
     return found
 
 
+def _swept(spot: Spot, variant: str) -> list[tuple[Spot, str]]:
+    """The conditions of an entry's `grid`: one for each combination of the listed values of settings."""
+    fields = spot.mapping(_VARIANT_FIELDS, required=("name",))
+    if "grid" not in fields:
+        return [(spot, variant)]
+    axes = {key: item.items() for key, item in fields.pop("grid").mapping().items()}
+    settings = fields["settings"].mapping() if "settings" in fields else {}
+    for key, item in settings.items():
+        if key in axes:
+            item.fail("stands in the grid too; leave it out here")
+    count = math.prod(map(len, axes.values()))
+    if count > MAX_SWEPT:
+        spot.fail(f"its grid makes {count:,} conditions; {MAX_SWEPT:,} are the most")
+    name = fields["name"].label()
+    title = fields["title"].text() if "title" in fields else name
+    found = []
+    for values in itertools.product(*axes.values()):
+        chosen = dict(zip(axes, values, strict=True))
+        plainly = {key: json.dumps(one.plain()).strip('"') for key, one in chosen.items()}
+        label = "-".join(f"{key}-{re.sub('[^A-Za-z0-9_]+', '_', value)}" for key, value in plainly.items())
+        told = ", ".join(f"{key} {value}" for key, value in plainly.items())
+        merged = {
+            "name": replace(fields["name"], value=f"{name}-{label}"),
+            "title": replace(fields["name"], value=f"{title}, {told}"),
+            "settings": replace(fields.get("settings", spot), value={**settings, **chosen}),
+        }
+        found.append((replace(spot, value={**fields, **merged}), ", ".join(filter(None, (variant, told)))))
+    return found
+
+
 def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
-    fields = spot.mapping(_VARIANT_FIELDS, required=("name", "scenario", "policies"))
+    fields = spot.mapping(_PLAIN_FIELDS, required=("name", "scenario", "policies"))
     name = fields["name"].label()
     scenario_name = fields["scenario"].text()
     if scenario_name not in scenarios():
@@ -442,7 +519,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str,
             span = (
                 f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
             )
-            item.fail(f"'{pattern}' is no seat; {span}")
+            item.fail(f"'{pattern}' is not a seat; {span}")
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
     seats = (*exact, *patterns, *rest)
@@ -471,8 +548,11 @@ def _player(spot: Spot, scenario: str, *, mixed: bool) -> Player:
         place.fail(f"{error.value!r}: {error.why}")
     options = fields["options"].mapping() if "options" in fields else {}
     share = fields["share"].number(0) if "share" in fields else 1.0
+    given = {key: item.plain() for key, item in options.items()}
     try:
-        return make_player(scenario, policy, {key: item.plain() for key, item in options.items()}, share)
+        return make_player(scenario, policy, given, share)
+    except MissingExtra:  # told by `check_players`: the rest of the study can be played without
+        return Player(policy=policy, options=given, share=share)
     except SettingsError as error:
         where = options.get(error.field, fields.get("options", place))
         where.fail(f"{error.value!r}: {error.why}")

@@ -82,9 +82,9 @@ class Spot:
         return name
 
     def integer(self, low: int, high: int) -> int:
-        """The value as a whole number in [low, high]."""
+        """The value as an integer in [low, high]."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
-            self.fail(f"must be a whole number, not {_kind(self.value)}")
+            self.fail(f"must be an integer, not {_kind(self.value)}")
         if not low <= self.value <= high:
             self.fail(f"{self.value} must be between {low} and {high}")
         return self.value
@@ -107,7 +107,7 @@ class Spot:
 
 
 def read_yaml(text: str, source: str) -> Spot:
-    """Parse YAML into located values.
+    """Parse YAML into values with their places.
 
     Args:
         text: the file's content.
@@ -127,23 +127,23 @@ def read_yaml(text: str, source: str) -> Spot:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise StudyError(f"{source}, line {line}: is no YAML: {error.problem or error.context}") from error
+        raise StudyError(f"{source}, line {line}: is not valid YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise StudyError(f"{source}: is no YAML: {' '.join(str(error).split())}") from error
+        raise StudyError(f"{source}: is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def read_yaml_file(path: Path) -> tuple[str, Spot]:
-    """Read a YAML file; returns its text and its located values.
+    """Read a YAML file; returns its text and its values with their places.
 
     Raises:
-        StudyError: the file cannot be read, is no UTF-8 text, or is no YAML.
+        StudyError: the file cannot be read, is not UTF-8 text, or is not valid YAML.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise StudyError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise StudyError(f"{path}: is no UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise StudyError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
     return text, read_yaml(text, str(path))
 
 

@@ -94,7 +94,8 @@ def _signs(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> int:
         middle = y + step // 2 - px(1)
         canvas.box(Rect(rect.left, middle - px(2), px(14), px(4)), exit_colour(index))
         canvas.text((rect.left + px(20), y), name, size=12, width=rect.width // 2 - px(20))
-        canvas.text((rect.right - px(50), y), str(int((heading == index).sum())), size=12, anchor="topright")
+        there = "\u2013" if scene.hidden else str(int((heading == index).sum()))
+        canvas.text((rect.right - px(50), y), there, size=12, anchor="topright")
         canvas.text((rect.right, y), str(scene.out[index]), size=12, bold=True, anchor="topright")
         y += step
     if len(shown) < len(scene.room.exit_names):

@@ -136,7 +136,7 @@ def draw_room(scene: EvacuationScene, canvas: Canvas, area: Rect) -> None:
         pygame.draw.circle(surface, PAPER, middle, radius + canvas.px(2), canvas.px(2))
         pygame.draw.circle(surface, INK, middle, radius, canvas.px(2))
     tags = _draw_exits(scene, canvas, layout)
-    if view.bubbles and scene.said:
+    if scene.said and view.shows_bubbles(len(scene.agents)):
         _draw_bubbles(scene, canvas, layout, chosen, tags)
     surface.set_clip(None)
 
@@ -297,8 +297,9 @@ def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, layout: Layout, chosen
     people = tuple(map(tuple, scene.stood[inside].tolist()))
     spoken = tuple((one.text, *scene.stood[one.speaker].tolist()) for one in said[:_BUBBLES])
     area = layout.area
+    free = [*tags, *(layout.rect(row, col) for row, col, _ in exit_places(scene.room))]
     placed = _bubbles(spoken, people, layout.cell, (area.left, area.top, area.width, area.height),
-                      (layout.left, layout.top), tuple((t.left, t.top, t.width, t.height) for t in tags),
+                      (layout.left, layout.top), tuple((t.left, t.top, t.width, t.height) for t in free),
                       canvas.view.scale, canvas.view.system_fonts)  # fmt: skip
     for one in placed:
         # By now the speaker may have gone a step further.
@@ -310,7 +311,13 @@ def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, layout: Layout, chosen
         message = said[one.index]
         box = Rect(one.box)
         canvas.box(box, PAPER, INK if chosen in (None, message.speaker) else FAINT, 5)
-        canvas.paragraph(box.inflate(-2 * pad, -2 * pad), message.text, size=11, lines=3)
+        canvas.lines(box.inflate(-2 * pad, -2 * pad), _bubble_lines(canvas, message.text, area.width), 11)
+
+
+def _bubble_lines(canvas: Canvas, text: str, room: int) -> list[str]:
+    """What stands in a bubble: of a long message its end, where people say what they are going to do."""
+    widest = min(canvas.px(170), room // 3)
+    return canvas.fonts.wrap(text, canvas.px(11), widest, lines=3, keep_end=True)
 
 
 @lru_cache(maxsize=64)
@@ -329,8 +336,8 @@ def _bubbles(
     canvas = Canvas(pygame.Surface((1, 1)), view)
     layout = Layout(area=Rect(area), cell=cell, left=corner[0], top=corner[1])
     px, size = canvas.px, canvas.px(11)
-    widest, pad, height = min(px(170), area[2] // 3), px(_PAD), canvas.line_height(11)
-    wrapped = [canvas.fonts.wrap(text, size, widest, lines=3) for text, *_ in spoken]
+    pad, height = px(_PAD), canvas.line_height(11)
+    wrapped = [_bubble_lines(canvas, text, area[2]) for text, *_ in spoken]
     wide = [max((canvas.fonts.width(line, size) for line in lines), default=0) for lines in wrapped]
     sizes = [(w + 2 * pad, len(lines) * height + 2 * pad) for w, lines in zip(wide, wrapped, strict=True)]
     return tuple(

@@ -42,6 +42,7 @@ class EvacuationScene(Scene):
         hearing_radius: how far one is heard, in cells; `None` without talk.
         count_self: whether the people seen include the watcher.
         count_desks: whether they include desks.
+        hidden: whether it shows only what some people know: where others head for is not among it.
     """
 
     room: Room
@@ -62,6 +63,7 @@ class EvacuationScene(Scene):
     hearing_radius: float | None
     count_self: bool
     count_desks: bool
+    hidden: bool = False
 
     def known_to(self, players: Collection[int]) -> EvacuationScene:
         """What people in the room know: of the others where they are.
@@ -76,6 +78,7 @@ class EvacuationScene(Scene):
             chosen=np.where(others, -1, self.chosen),
             planners=self.planners & ~others,
             personas=tuple((None, None) if others[i] else own for i, own in enumerate(self.personas)),
+            hidden=True,
         )
 
 

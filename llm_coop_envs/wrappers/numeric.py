@@ -195,5 +195,5 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
 
 class _NumericAEC(parallel_to_aec_wrapper[str, Any, Any]):
     @property
-    def unwrapped(self) -> AECEnv[str, Any, Any]:
+    def unwrapped(self) -> Any:
         return self

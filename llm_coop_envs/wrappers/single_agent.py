@@ -129,6 +129,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         """Close the environment and the event loop of the others."""
         self.env.close()
         if self._loop is not None:
+            run_coroutine(self._loop.shutdown_asyncgens(), self._loop)
             self._loop.close()
             self._loop = None
 

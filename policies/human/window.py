@@ -46,6 +46,10 @@ class PromptWindow(Protocol):
     #: Whether the person closed it.
     closed: bool
 
+    @property
+    def lingers(self) -> bool:
+        """Whether it shows how the game came out, until a key is pressed."""
+
     def ask(self, prompt: Prompt) -> None:
         """Show a question and begin to take an answer."""
 
@@ -82,7 +86,9 @@ class WindowHuman(Policy):
         return [await self._ask(request) for request in requests]
 
     async def close(self) -> None:
-        """Let the window rest."""
+        """Let the window rest; where it shows how it came out, once the person has seen that."""
+        while self._living is not None and not self._living.done() and self._window.lingers:
+            await asyncio.sleep(1 / AWAKE)
         if self._living is not None:
             self._living.cancel()
             with contextlib.suppress(asyncio.CancelledError):

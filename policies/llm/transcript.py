@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,7 @@ def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> l
     Raises:
         JournalError: there is no journal, or the episode is not in it.
     """
-    if not journal_files(folder):
-        raise JournalError(f"{folder}: holds no journal; give the folder of a run that asked a model")
+    _need_journal(folder)
     found: dict[RequestKey, Exchange] = {}
     names: set[str] = set()
     for key, line in read_questions(folder, gaps):
@@ -54,6 +54,27 @@ def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> l
         raise JournalError(f"{folder}: its journal has no episode '{episode}'; {suggestion(episode, sorted(names))}")
     order = {key: number for number, key in enumerate(found)}  # a player's own questions arrive in order
     return sorted(found.values(), key=lambda one: (one.key.step, _natural(one.key.agent), order[one.key]))
+
+
+def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]:
+    """The episodes in a run's journal, `"condition/seed"` each, with how many questions of each were answered.
+
+    Args:
+        folder: the run's folder.
+        gaps: as for `read_episode`.
+
+    Raises:
+        JournalError: there is no journal.
+    """
+    _need_journal(folder)
+    found = {key: "/".join(key.episode.split("/")[:2]) for key, _ in read_questions(folder, gaps)}
+    counts = Counter(found.values())
+    return {name: counts[name] for name in sorted(counts, key=_natural)}
+
+
+def _need_journal(folder: Path) -> None:
+    if not journal_files(folder):
+        raise JournalError(f"{folder}: holds no journal; give the folder of a run that asked a model")
 
 
 def _natural(name: str) -> tuple[Any, ...]:

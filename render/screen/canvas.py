@@ -47,6 +47,10 @@ def mixed(colour: Colour, share: float, base: Colour = PAPER) -> Colour:
     return red, green, blue
 
 
+#: Bubbles of more players than this hide the players.
+FEW = 50
+
+
 @dataclass(frozen=True, kw_only=True)
 class View:
     """How a scene is looked at.
@@ -58,7 +62,7 @@ class View:
             are) or `"target"` (what they are after).
         trails: draw where players came from.
         density: draw how crowded it is.
-        bubbles: draw what was said in this round.
+        bubbles: draw what was said in this round; `None` for up to `FEW` players.
         selected: the index of the player whose view, hearing and words are shown.
         follow: zoom in on that player.
         system_fonts: use fonts of this machine; without them pictures are the same on every machine.
@@ -71,12 +75,16 @@ class View:
     colour: str = "persona"
     trails: bool = True
     density: bool = False
-    bubbles: bool = True
+    bubbles: bool | None = None
     selected: int | None = None
     follow: bool = False
     system_fonts: bool = True
     marks: bool = True
     hint: str = ""
+
+    def shows_bubbles(self, players: int) -> bool:
+        """Whether what so many players say is drawn."""
+        return players <= FEW if self.bubbles is None else self.bubbles
 
 
 class Canvas:

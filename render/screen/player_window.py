@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -60,6 +61,13 @@ class PlayerWindow(Window):
         self._asked: Prompt | None = None
         self._line = _Line()
         self._waiting = False
+        self._reading = False
+        self._over = ""
+
+    @property
+    def lingers(self) -> bool:
+        """Whether it shows how the game came out, and nobody has pressed a key yet."""
+        return bool(self._over) and not self.closed
 
     def look(self, scene: Scene) -> None:
         """Take the scene of the moment; opens the window with the first one.
@@ -83,6 +91,12 @@ class PlayerWindow(Window):
         """Show what was wrong with the last answer."""
         self._line.problem, self._waiting, self._dirty = sentence, False, True
 
+    def end(self, scene: Scene, sentence: str) -> None:
+        """Show how it came out, until a key is pressed or the window is closed."""
+        if self._screen is not None and not self.closed and self._seen():
+            self._scene, self._visible, self._reading, self._over = scene, True, False, sentence
+            self.draw()
+
     def take(self) -> str | None:
         """The answer, if one was given."""
         if not self._line.given:
@@ -102,7 +116,7 @@ class PlayerWindow(Window):
 
     def _paint(self) -> None:
         """Draw the question or the scene, and the line that is typed."""
-        if self._visible:
+        if self._visible and not self._reading:
             super()._paint()
         else:
             self._question(self._canvas())
@@ -114,7 +128,7 @@ class PlayerWindow(Window):
     def _fitting(self, scene: Scene) -> View:
         # Whoever steps has to see where to; what was said stands beside it.
         stepping = self._asked is not None and bool(self._asked.steps)
-        return replace(super()._fitting(scene), hint="", bubbles=not stepping)
+        return replace(super()._fitting(scene), hint="", bubbles=False if stepping else self.view.bubbles)
 
     def _question(self, canvas: Canvas) -> None:
         """The question as text, its end first to be seen, and a chart of what the player knows."""
@@ -157,10 +171,20 @@ class PlayerWindow(Window):
         canvas.box(Rect(bar.left, bar.top, bar.width, px(1)), GRID)
         wide = bar.width - px(28)
         where = (bar.left + px(14), bar.top + px(8))
+        if self._over:
+            canvas.text(where, f"{self._over} Any key closes the window.", size=12.5, bold=True, width=wide)
+            return
+        if self._reading:
+            canvas.text(where, "F1: back to the game; the mouse wheel, Page Up and Page Down move the text", size=12.5)
+            return
         if asked is None or self._waiting:
             canvas.text(where, _WAITING, size=12.5, colour=FAINT, width=wide)
             return
-        told = line.problem or self._note or f"{asked.agent}: {asked.hint}"
+        told = (
+            line.problem
+            or self._note
+            or f"{asked.agent}: {asked.hint}" + (" · F1 rules and talk" if self._visible else "")
+        )
         canvas.text(where, told, size=12.5, bold=True, colour=VERMILION if line.problem else INK, width=wide)
         if asked.steps:
             return
@@ -181,7 +205,7 @@ class PlayerWindow(Window):
 
     def _typed(self, text: str) -> None:
         asked, line = self._asked, self._line
-        if asked is None or self._waiting or asked.steps:
+        if asked is None or self._waiting or asked.steps or self._reading:
             return
         clean = "".join(character for character in text if character.isprintable())
         line.text = (line.text + clean)[: asked.longest]
@@ -194,8 +218,19 @@ class PlayerWindow(Window):
 
     def _key(self, event: Any) -> bool:
         asked, line, key = self._asked, self._line, event.key
+        if self._over:
+            self.closed = True
+            return True
         if key == pygame.K_F12:
             self.screenshot()
+        if key == pygame.K_F1 and asked is not None:
+            # From the rules on, which stand first; all that was heard follows.
+            self._reading, self._line.scroll = not self._reading, -sys.maxsize
+            return True
+        if self._reading:
+            if key in (pygame.K_PAGEUP, pygame.K_PAGEDOWN):
+                self._scroll(-10 if key == pygame.K_PAGEUP else 10)
+            return False
         if asked is None or self._waiting:
             return False
         if asked.steps:

@@ -88,11 +88,22 @@ class Fonts:
         most = range(1, min(len(parts), max(0, width)) + 1)
         return cut(bisect_right(most, width, key=lambda count: self.width(cut(count), size, bold=bold)))
 
-    def wrap(self, text: str, size: int, width: int, *, lines: int | None = None, bold: bool = False) -> list[str]:
+    def wrap(
+        self, text: str, size: int, width: int, *, lines: int | None = None, bold: bool = False, keep_end: bool = False
+    ) -> list[str]:
         """Break text into lines no wider than `width` pixels, at spaces where there are any; empty lines are left out.
 
-        Its own line breaks are kept. Of more lines than `lines` the last one ends in an ellipsis.
+        Its own line breaks are kept. Of more lines than `lines` the last one ends in an ellipsis; with `keep_end` the
+        first ones are left out, and what is left begins with it.
         """
+        if keep_end and lines is not None:
+            every = self.wrap(text, size, width, bold=bold)
+            words = " ".join(every).split()
+            while len(every) > lines:
+                # A few words at a time: long messages would take long otherwise.
+                words = words[max(1, len(words) // 8 * (len(every) > 2 * lines)) :]
+                every = self.wrap(f"{ELLIPSIS} {' '.join(words)}", size, width, bold=bold)
+            return every
         found: list[str] = []
         for paragraph in shown(text).split("\n"):
             if not paragraph.strip():

@@ -116,6 +116,15 @@ class Window:
         pygame.display.flip()
         self._dirty = bool(self._note)
 
+    def linger(self, seconds: float) -> None:
+        """Leave the last scene in sight for a while; pausing keeps it as long as one likes."""
+        until = time.perf_counter() + seconds
+        while self._screen is not None and not self.closed and (self.paused or time.perf_counter() < until):
+            if not self._seen():
+                return
+            self.tick()
+            time.sleep(1.0 / _AWAKE)
+
     def close(self) -> None:
         """Close the window; may be called any number of times."""
         if self._screen is not None:
@@ -123,6 +132,10 @@ class Window:
             pygame.display.quit()
 
     # Inside.
+
+    def _seen(self) -> bool:
+        """Whether anybody can see it."""
+        return pygame.display.get_driver() not in _UNSEEN
 
     def _take(self, event: Any) -> None:
         """Do what a key or a click asks for."""
@@ -195,7 +208,8 @@ class Window:
             self.view = replace(view, colour="target" if view.colour == "persona" else "persona")
         elif key in _SWITCHES:
             name = _SWITCHES[key]
-            self.view = replace(view, **{name: not getattr(view, name)})  # type: ignore[arg-type]
+            shown = view.shows_bubbles(len(self._scene.agents)) if name == "bubbles" else getattr(view, name)
+            self.view = replace(view, **{name: not shown})  # type: ignore[arg-type]
         elif key == pygame.K_ESCAPE:
             self.view = replace(view, selected=None, follow=False)
         else:

@@ -34,6 +34,7 @@ FOR_THE_POLICY = frozenset({"context_too_long"})
 # Kinds of failure behind which there need not be a server that works.
 _NO_SIGN = frozenset({"network", "timeout", "bad_reply"})
 _EACH = 1.0  # seconds between attempts at an endpoint that has not answered anything yet
+_FIRST_LOOK = (5.0, 20.0)  # seconds, at least and at most, until it is asked whether a silent one is there at all
 _GO_ON = "every answer so far is kept, run again to continue"
 _NOBODY = f"check the address, start the server, or give --wait SECONDS to start it later; {_GO_ON}"
 _ADVICE = {
@@ -217,7 +218,7 @@ class Dispatcher:
         if self._began is None:
             self._began = now
             if math.isfinite(self.patience):
-                self.clock.call_later(self.patience, self._look)
+                self.clock.call_later(min(max(self.patience, _FIRST_LOOK[0]), _FIRST_LOOK[1]), self._look)
         if job.began is None:
             job.began, job.paused_before = now, self._paused_total
         if job.attempts:
@@ -333,10 +334,17 @@ class Dispatcher:
             self._looking = asyncio.get_running_loop().create_task(self._look_after())
 
     async def _look_after(self) -> None:
-        silent = f"{self.where} has not answered its first question for {self.patience:.0f} s"
-        if self.is_there is None or await self.is_there():
+        there = self.is_there is None or await self.is_there()
+        if self._heard or self._stopped is not None:
+            return
+        waited = self.clock.time() - (self._began or 0.0)
+        silent = f"{self.where} has not answered its first question for {waited:.0f} s"
+        if there:
             self.notify(f"{silent}; it is there, and may be loading its model: it is waited for (--timeout)")
-        elif not self._heard and self._stopped is None:
+        elif waited < self.patience:
+            self.notify(f"{silent}, nor anything else; it is waited for {self.patience:.0f} s (--wait)")
+            self.clock.call_later(self.patience - waited, self._look)
+        else:
             self.stop(EndpointStopped(f"{silent}, nor anything else; {_NOBODY}"))
             self.abandon()
 

@@ -24,7 +24,7 @@ CUT_FROM = 8000
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SettledReply:
     """An answer as it is recorded, and what of it counts against the budget.
 
     Attributes:
@@ -37,7 +37,7 @@ class Account:
     doubts: dict[str, str]
 
 
-def settle(request: ChatRequest, reply: ChatReply, price: Price | None, where: str) -> Account:
+def settle(request: ChatRequest, reply: ChatReply, price: Price | None, where: str) -> SettledReply:
     """Check what an answer is said to have used.
 
     Implausible are token counts of zero or less, or higher than there can be; and costs that are no number, negative,
@@ -76,7 +76,7 @@ def settle(request: ChatRequest, reply: ChatReply, price: Price | None, where: s
                 cost = usd = price.most(counted.prompt_tokens, counted.completion_tokens)
     # The latency is rounded, so that an answer and its replay are equal.
     reply = replace(reply, usage=usage, cost=cost, latency=round(reply.latency, 6))
-    return Account(reply, counted.prompt_tokens + counted.completion_tokens, usd, doubts)
+    return SettledReply(reply, counted.prompt_tokens + counted.completion_tokens, usd, doubts)
 
 
 def _most_answer(reply: ChatReply) -> int:

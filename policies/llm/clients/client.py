@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from abc import ABC, abstractmethod
@@ -99,7 +100,8 @@ class Client(ABC):
         if isinstance(error, aiohttp.ServerTimeoutError):
             return ChatError(f"{where} took no connection for {CONNECT_SECONDS:g} s", kind="timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
-            why = error.os_error.strerror or type(error.os_error).__name__
+            code = error.os_error.errno  # asyncio's own words for it name the address again, and not what is wrong
+            why = os.strerror(code) if code and code > 0 else error.os_error.strerror or type(error.os_error).__name__
             return ChatError(f"{where} cannot be reached ({why})", kind="network")
         return ChatError(f"{where} broke off the connection ({type(error).__name__})", kind="network", maybe_paid=True)
 

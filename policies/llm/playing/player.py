@@ -11,6 +11,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.core.keys import HIDDEN, scrub
@@ -147,19 +148,27 @@ def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
     try:
         prompts = load_pack(settings.pack).prompts(scenario)
     except WordingError as error:
-        raise SettingsError("pack", settings.pack, str(error)) from error
+        why = str(error).removeprefix(f"pack={settings.pack!r}: ")
+        raise SettingsError("pack", settings.pack, why) from error
     for name in settings.personas:
         prompts.persona(name)
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
-    """Make the policy; see `check`.
+    """Make the policy; see `check`. Where no scenario is named either, it opens a chat of its own, see `OwnChat`.
 
     Raises:
         SettingsError: there is no chat to ask.
     """
-    if chat is None:
+    if chat is None and scenario:
         raise SettingsError("policy", KIND, f"a language model plays {scenario} only where a chat is open")
+    if chat is None:
+        from llm_coop_envs.policies.llm.asking.own import OwnChat
+
+        options = dict(options)
+        folder = options.pop("folder", None)
+        model, _, endpoint = settle(argument, options)
+        chat = OwnChat(endpoint_of(model, endpoint), None if folder is None else Path(folder))
     return ModelPlayer(chat, settings_of(argument, options))
 
 

@@ -8,8 +8,10 @@ import sys
 import pytest
 from invoking import assert_sentence, invoke
 from small import KBC, command, llm_coop
+from typer.main import get_command
 
 import llm_coop_envs
+from llm_coop_envs.benchmarks.cli import main as cli
 from llm_coop_envs.benchmarks.pages.describe import describe, entries
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.policies import scripted
@@ -54,7 +56,7 @@ def test_seed_is_recorded_and_changes_the_run(tmp_path, study_file):
     [
         (KBC.replace("poisson", "piosson"), ["line 7", "conditions[0].policies", "did you mean 'poisson'?"]),
         (KBC.replace("players: 5, ", "players: 5, exchnages: 3, "), ["line 11", "exchnages"]),
-        ("a: [", ["no YAML"]),
+        ("a: [", ["not valid YAML"]),
         ("'[red]not markup[/red]'", ["mapping", "[red]not markup[/red]"]),
         (KBC.replace("name: silent", "name: '[red]x[/]'"), ["[red]x[/]"]),
     ],
@@ -88,15 +90,25 @@ def test_a_folder_without_permission(tmp_path, study_file):
     assert_sentence(invoke("run", study_file(KBC), "-o", locked / "run"), "cannot be written")
 
 
-def test_reports_cannot_be_written_into_a_file(tmp_path, study_file):
-    invoke("run", study_file(KBC), "-o", tmp_path / "run", "--workers", 1)
+def test_reports_cannot_be_written_into_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    assert_sentence(invoke("report", tmp_path / "run", "-o", tmp_path / "file"), "cannot be written")
+    for where in (tmp_path / "file", tmp_path / "file" / "report"):
+        # Before the episodes are read: of this run there are none.
+        assert_sentence(invoke("report", tmp_path / "none", "-o", where), f"{tmp_path / 'file'} cannot be written into")
+        assert_sentence(invoke("figures", tmp_path / "none", "-o", where), "it is a file", "choose another folder")
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["nosuch"], ["run", "team_up", "--workers", "0"], ["report"]])
 def test_wrong_usage_is_told_with_code_2(arguments):
     assert invoke(*arguments).exit_code == 2
+
+
+def test_help_texts_hold_no_markup():
+    """What stands in square brackets is not shown: `[default: RUN/report]` was lost so."""
+    helps = [one.help or "" for command in get_command(cli.app).commands.values() for one in command.params]
+    assert len(helps) > 100
+    assert not [text for text in helps if "[" in text]
+    assert "RUN/report" in invoke("report", "--help").stdout
 
 
 def test_version():

@@ -47,6 +47,16 @@ def test_texts_cannot_act_on_the_terminal_or_leave_their_place(run):
     assert "\n== step 99" not in told
 
 
+def test_without_names_the_episodes_are_listed_as_commands(run, tmp_path):
+    (line,) = invoke("transcript", run).stdout.splitlines()
+    command, _, count = line.partition("    # ")
+    assert command == f"llm-coop transcript {run} talk 7"
+    assert count == f"{len(read_episode(run, 'talk/7'))} answers"
+    assert invoke("transcript", run, "talk").stdout == line + "\n"
+    assert_sentence(invoke("transcript", run, "tlak"), "no condition 'tlak'", "did you mean 'talk'")
+    assert_sentence(invoke("transcript", tmp_path), "holds no journal")
+
+
 def test_one_players_part_and_answers_alone(run):
     told = invoke("transcript", run, "talk", 7, "--agent", "player_3").stdout
     heads = [line for line in told.splitlines() if line.startswith("== ")]

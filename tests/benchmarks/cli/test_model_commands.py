@@ -201,7 +201,7 @@ def test_a_model_in_the_study_file(study_file, server, tmp_path):
         (["--policy", "llm:scripted", "--temperature", "9"], ["temperature=9.0"]),
         (["--policy", "llm:scripted", "--pack", "nowhere"], ["pack='nowhere'", "en-a"]),
         (["--policy", "llm:scripted", "--persona", "nobody"], ["personas='nobody'", "agreeable"]),
-        (["--policy", "llm:scripted", "--preset", "teem_up", "--temperature", "1"], ["did you mean 'team_up'?"]),
+        (["--policy", "llm:scripted", "--model-preset", "teem_up", "--temperature", "1"], ["did you mean 'team_up'?"]),
         (["--policy", "llm:scripted {answer: json}"], ["answer='json'", "did you mean 'answers'?"]),
         (["--policy", "llm:scripted {answers}"], ["answers=None"]),
         (["--policy", "llm:scripted trailing"], ["must be a policy's name"]),
@@ -212,6 +212,9 @@ def test_a_model_in_the_study_file(study_file, server, tmp_path):
         (["--seat", "player_*=poison"], ["--seat player_*", "condition 'kbc'", "did you mean 'poisson'?"]),
         (["--policy", "llm:scripted", "--replay", "x", "--part", "a"], ["is not needed in a replay"]),
         (["--policy", "llm:scripted", "--sample", "1"], ["it needs a cache"]),
+        (["--policy", "llm:scripted", "--budget", "inf"], ["--budget inf: must be a finite number"]),
+        (["--policy", "llm:scripted", "--pack", "nope"], ["condition 'kbc': pack='nope': is neither"]),
+        (["--policy", "llm:x {a: 1, a: 2}"], ["'llm:x {a: 1, a: 2}': 'a' is given twice; keep one"]),
         (["--part", "a"], ["only runs in which a language model plays"]),
         (["--policy", "llm:scripted", "--budget", "1"], ["price of scripted is not known", "--prices"]),
         (["--policy", "llm:gpt-4o-mini {base_url: null}", "--key-env", "NO_SUCH_KEY"], ["NO_SUCH_KEY", "is not set"]),
@@ -224,7 +227,7 @@ def test_what_cannot_be_is_a_sentence_before_anything_is_written(path, server, t
 
 
 def test_a_log_tells_what_was_asked_so_far(path, server, tmp_path, monkeypatch):
-    monkeypatch.setattr("llm_coop_envs.benchmarks.run.progress.QUIET_SECONDS", -1.0)
+    monkeypatch.setattr("llm_coop_envs.benchmarks.run.progress.QUIET_SECONDS", 0.01)
     told = with_model(path, server, tmp_path / "run")
     assert told.exit_code == 0
     assert re.search(r"^[0-2] of 2 episodes, \d+ answers, .*\d+ in flight, .*\d+ tokens", told.stderr, re.MULTILINE)

@@ -31,4 +31,5 @@ def test_a_port_in_use_and_unknown_faults_are_sentences():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert_sentence(invoke("serve-scripted", "--port", port), str(port), "in use", "--port")
+    assert_sentence(invoke("serve-scripted", "--latency", "inf"), "--latency inf: must be a finite number")
     assert_sentence(invoke("serve-scripted", "--faults", 0.1, "--kind", "nonsense"), "nonsense", "rate_limit")

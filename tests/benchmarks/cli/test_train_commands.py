@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shlex
 import sys
 from types import SimpleNamespace
 
@@ -73,7 +74,7 @@ def test_without_the_extra(tmp_path, monkeypatch):
     for name in ("stable_baselines3", "sb3_contrib", "stable_baselines3.common.vec_env"):
         monkeypatch.setitem(sys.modules, name, None)
     result = invoke("train", "--env", "kbc", "-o", tmp_path / "run")
-    assert_sentence(result, "extra 'rl'", "pip install 'llm-coop-envs[rl]'")
+    assert_sentence(result, "extra 'sb3'", "pip install 'llm-coop-envs[sb3]'")
     assert not (tmp_path / "run").exists()
 
 
@@ -123,11 +124,27 @@ def test_wrong_evaluations(arguments, words):
 def test_train_evaluate_and_train_again(tmp_path):
     pytest.importorskip("sb3_contrib")
     small = ["--set", "talk=false", "--set", "players=4", "--hyper", "n_steps=8"]
-    arguments = ["train", "--env", "kbc", *small, "--steps", 600, "--seed", 2, "--episodes", 2, "-o", tmp_path / "run"]
+    arguments = [
+        "train",
+        "--env",
+        "kbc",
+        "--preset",
+        "half",
+        *small,
+        "--steps",
+        600,
+        "--seed",
+        2,
+        "--episodes",
+        2,
+        "-o",
+        tmp_path / "run",
+    ]
     first = invoke(*arguments)
     assert first.exit_code == 0, first.stderr
     assert "mean_last" in first.stderr
-    assert f"llm-coop evaluate sb3:{tmp_path / 'run'} --env kbc" in first.stdout
+    given = "--preset half --set talk=false --set players=4"
+    assert f"Next: llm-coop evaluate sb3:{tmp_path / 'run'} --env kbc {given}\n" in first.stdout
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     command = manifest["sessions"][0]["command"]
     assert command.startswith("llm-coop train --algo ppo --env kbc ")
@@ -137,7 +154,7 @@ def test_train_evaluate_and_train_again(tmp_path):
     assert again.exit_code == 0, again.stderr
     assert (tmp_path / "run" / "policy.npz").read_bytes() == (tmp_path / "again" / "policy.npz").read_bytes()
     assert invoke(*arguments).exit_code == 0
-    evaluated = invoke("evaluate", f"sb3:{tmp_path / 'run'}", "--env", "kbc", *small[:4], "--episodes", 2)
+    evaluated = invoke(*shlex.split(first.stdout.partition("Next: llm-coop ")[2]), "--episodes", 2)
     assert evaluated.exit_code == 0, evaluated.stderr
     assert_sentence(invoke(*arguments, "--seed", 3), "seed is 2 there and 3 here")
     assert_sentence(invoke("train", "--env", "kbc", "-o", tmp_path), "is neither empty nor a run folder")

@@ -3,6 +3,7 @@ import io
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,9 @@ def test_which_episode(everything):
     first = read_recording(everything)
     assert (first.condition, first.seed, first.others) == ("kbc-silent", 0, 11)
     assert "everything: kbc-silent, seed 0 (5 poisson)" in first.title
+    assert first.more == "; 11 more episodes can be named after the run folder"
+    assert replace(first, others=1).more.startswith("; 1 more episode can")
+    assert replace(first, others=0).more == ""
     assert read_recording(everything, "bertrand-talk").seed == 0
     assert read_recording(everything, "bertrand-talk", 1).events[0]["seed"] == 1
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from invoking import assert_sentence, invoke
@@ -73,6 +74,31 @@ def test_the_command(study_file, tmp_path):
     assert told["assumed"]["latency"] == 0.5
     assert [row["name"] for row in told["conditions"]] == ["kbc-talk", "bertrand-talk", "evacuation-talk"]
     assert told["total"]["calls"] == sum(row["calls"] for row in told["conditions"])
+
+
+def test_no_number_is_cut_at_80_columns(study_file, tmp_path, monkeypatch):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("m: {input: 1000000, output: 1000000}")
+    text = SHORT.replace("kbc-talk", "a-name-of-forty-letters-and-not-one-less")
+    arguments = ("cost", study_file(text), "--model", "m", "--prices", prices, "--latency", 100_000)
+    for columns in ("80", "40"):
+        monkeypatch.setenv("COLUMNS", columns)
+        told = invoke(*arguments)
+        assert told.exit_code == 0
+        table = told.stdout.partition("\n\n")[0]
+        assert "…" not in table
+        assert all(len(line) <= 80 for line in table.splitlines())
+        assert "at most" in table
+        assert re.search(r"\d,\d{3}\.\d\d", table)
+
+
+def test_the_readmes_own_install_line_gives_a_price(study_file, monkeypatch):
+    monkeypatch.setattr("llm_coop_envs.policies.llm.asking.prices._bundled_table", dict)
+    told = invoke("cost", study_file(SHORT), "--model", "openai/gpt-4o-mini", "--json")
+    assert json.loads(told.stdout)["total"]["usd"] > 0
+    unknown = " ".join(invoke("cost", study_file(SHORT), "--model", "my-model").stdout.split())
+    assert "my-model: {input: 0.15, output: 0.60}" in unknown
+    assert "--prices FILE" in unknown
 
 
 def test_mistakes_are_sentences(study_file, tmp_path):

@@ -143,11 +143,14 @@ def test_people_can_take_any_seats(tmp_path):
         ({"preset": "nothing"}, "preset"),
         ({"settings": {"playres": 3}}, "did you mean 'players'"),
         ({"others": "human:me"}, "write 'human'"),
+        ({"others": "poisson {tau: -1}"}, "^--others poisson.*: tau=-1: must be a number above 0"),
+        ({"seed": 2**64}, "^seed=18446744073709551616: must be between 0 and"),
     ],
 )
 def test_impossible_games_are_sentences(options, why):
-    with pytest.raises(LlmCoopError, match=why):
+    with pytest.raises(LlmCoopError, match=why) as told:
         plan_game("kbc", **options)
+    assert "line" not in str(told.value).replace("(lines", "")  # the player wrote no file
 
 
 def test_lines_from_a_pipe(tmp_path):

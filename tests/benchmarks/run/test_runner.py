@@ -23,6 +23,18 @@ from llm_coop_envs.kbc import scripted as kbc
 from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.storage.folder import INTERRUPTED, locked
 
+BRANCHED = """\
+name: branched
+conditions:
+  - name: grim
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {talk: false, prices: grid, price_cap: null, rounds: 6, collusion_window: 0}
+    policies: grim_trigger
+    episodes: 2
+    after: {horizon: 4}
+"""
+
 
 class Counting(Watcher):
     def __init__(self):
@@ -397,6 +409,18 @@ def test_tables_hold_every_episode_round_and_message(everything):
     assert {m["policy"] for m in messages if m["condition"] == "kbc-talk"} == {"kbc/announcer", "kbc/follower"}
 
 
+def test_a_limit_plays_conditions_in_turn_and_the_rest_later(tmp_path):
+    watcher = Counting()
+    first = run_study(small_study(), tmp_path / "run", limit=2, watcher=watcher)
+    assert (first.played, first.finished, first.complete, first.limited) == (2, 2, False, True)
+    assert len({condition for condition, _ in watcher.episodes}) == 2
+    assert open_run(tmp_path / "run").manifest["status"] == INTERRUPTED
+    rest = run_study(small_study(), tmp_path / "run")
+    assert (rest.played, rest.complete, rest.limited) == (3, True, False)
+    run_study(small_study(), tmp_path / "whole")
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
 def test_a_silent_run_has_an_empty_message_table(tmp_path):
     text = KBC[: KBC.index("  - name: talking")]
     run_study(small_study(text), tmp_path / "run")
@@ -406,8 +430,21 @@ def test_a_silent_run_has_an_empty_message_table(tmp_path):
 
 
 def test_measures_that_nobody_measures_are_refused_early(tmp_path):
+    with pytest.raises(StudyError, match=r"line \d+: measures\[1\].*varience_first.*did you mean 'variance_first'"):
+        small_study(KBC + "measures: [variance_last, varience_first]\n")
+    assert small_study(KBC + "measures: [variance_last, corrected]\n").measures == ("variance_last", "corrected")
+
+
+def test_measures_of_what_follows_an_episode_are_known_too(tmp_path):
+    assert small_study(BRANCHED + "measures: [deviation_answer]\n").measures == ("deviation_answer",)
+    with pytest.raises(StudyError, match=r"devation_answer.*did you mean 'deviation_answer'"):
+        small_study(BRANCHED + "measures: [deviation_answer, devation_answer]\n")
+
+
+def test_measures_of_learners_are_checked_after_the_first_episode(tmp_path):
     watcher = Counting()
-    study = small_study(KBC + "measures: [variance_last, varience_first]\n")
-    with pytest.raises(StudyError, match=r"measures.*varience_first.*did you mean 'variance_first'"):
+    text = BRANCHED.replace("policies: grim_trigger", "policies: sb3:bertrand_dqn").replace("team_up_linear", "calvano")
+    study = small_study(text + "measures: [deviation_answer, devation_answer]\n")
+    with pytest.raises(StudyError, match=r"measures.*devation_answer.*did you mean 'deviation_answer'"):
         run_study(study, tmp_path / "run", watcher=watcher)
-    assert len(watcher.episodes) <= 2
+    assert len(watcher.episodes) == 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from small import contents
 from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.benchmarks.study.selection import select
-from llm_coop_envs.benchmarks.study.study import load_study, parse_study, shipped_studies
+from llm_coop_envs.benchmarks.study.study import check_players, load_study, parse_study, shipped_studies
 from llm_coop_envs.bertrand.comparison_report import WHY
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.errors import StudyError
+from llm_coop_envs.errors import MissingExtra, StudyError
 from llm_coop_envs.policies.llm.asking.prices import Price
 
 NAME = "collusion_comparison"
@@ -49,6 +51,16 @@ def quick(rule="grim_trigger", market="calvano", rounds=210, **more):
     text = shipped_studies()[NAME].read_text().replace("horizon: 100", "horizon: 12")
     study = select(parse_study(text, "quick.yaml"), only=[f"{rule}-{market}"], rounds=rounds)
     return replace(study.conditions[0], **more)
+
+
+def test_what_is_not_installed_is_needed_by_its_own_conditions_only(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "llm_coop_envs.baselines.q_learning.learn.compiled", raising=False)
+    whole = load_study(NAME)
+    with pytest.raises(MissingExtra, match=r"in the condition 'q_learning-calvano' \(--only plays others\), needs the"):
+        run_study(whole, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    check_players(select(whole, only=["tit_for_tat-*"]))
 
 
 @pytest.mark.parametrize("old", ROWS, ids=lambda old: f"{old['condition']}-{old.get('number', old.get('seed'))}")

@@ -8,6 +8,7 @@ import pytest
 from llm_coop_envs.benchmarks.study import players
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.scripted import POLICIES
+from llm_coop_envs.policies import kinds
 
 
 def test_a_short_name_is_completed():
@@ -31,7 +32,7 @@ def test_a_kind_is_asked_with_its_argument(monkeypatch: pytest.MonkeyPatch):
         return (scenario, argument, options, chat)
 
     monkeypatch.setitem(sys.modules, "kind_of_a_test", SimpleNamespace(LABEL="tested", check=check, make=make))
-    monkeypatch.setattr(players, "KINDS", {"tested": "kind_of_a_test"})
+    monkeypatch.setattr(kinds, "KINDS", {"tested": "kind_of_a_test"})
     assert players.full_name("bertrand", "tested:a:b") == "tested:a:b"
     assert players.label("tested:a:b") == "tested"
     players.check_policy("bertrand", "tested:a:b", {"x": 1})
@@ -40,6 +41,6 @@ def test_a_kind_is_asked_with_its_argument(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_kind_whose_module_is_missing_is_a_sentence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(players, "KINDS", {"lost": "llm_coop_envs.nowhere"})
+    monkeypatch.setattr(kinds, "KINDS", {"lost": "llm_coop_envs.nowhere"})
     with pytest.raises(SettingsError, match="cannot play it"):
         players.check_policy("kbc", "lost:x", {})

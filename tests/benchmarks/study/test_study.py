@@ -98,7 +98,7 @@ WRONG = [
     ("name: tiny", "name: a b", 1, ["name", "'a b'", "letters"]),
     ("name: tiny", "name: yes", 1, ["name", "must be text", "true"]),
     ("seed: 3", "seed: -1", 2, ["seed", "-1"]),
-    ("seed: 3", "seed: x", 2, ["seed", "whole number", "'x'"]),
+    ("seed: 3", "seed: x", 2, ["seed", "integer", "'x'"]),
     ("seed: 3", "seed: 3\nseed: 4", 3, ["'seed' is given twice", "line 2"]),
     (
         "scenario: kbc\n    settings:\n",
@@ -113,7 +113,7 @@ WRONG = [
     ("    policies: uniform", "    polices: uniform", 9, ["conditions[0].polices", "'policies'"]),
     ("    policies: uniform\n", "", 4, ["conditions[0]", "'policies' is missing"]),
     ("seeds: [1, 2]", "seeds: [1, 1]", 10, ["seeds[1]", "listed twice"]),
-    ("seeds: [1, 2]", "seeds: [1, x]", 10, ["seeds[1]", "whole number"]),
+    ("seeds: [1, 2]", "seeds: [1, x]", 10, ["seeds[1]", "integer"]),
     ("seeds: [1, 2]", "seeds: []", 10, ["seeds", "not be empty"]),
     ("seeds: [1, 2]", "seeds: 1", 10, ["seeds", "list"]),
     ("    seeds: [1, 2]\n", "", 4, ["either 'seeds'", "'episodes'"]),
@@ -121,7 +121,7 @@ WRONG = [
     ("name: talking", "name: SILENT", 11, ["already", "line 4"]),
     ("options: {k: 2}", "options: {k: -2}", 16, ["all.options.k", "-2"]),
     ("options: {k: 2}", "options: {kk: 2}", 16, ["options", "kk"]),
-    ("player_0: announcer", "player_9: announcer", 17, ["player_9", "no seat", "player_0 to player_3"]),
+    ("player_0: announcer", "player_9: announcer", 17, ["player_9", "not a seat", "player_0 to player_3"]),
     ("      all: {name: level_k, options: {k: 2}}\n", "", 15, ["nobody plays player_3"]),
     ("player_0: announcer", "player_0: {mix: [{name: announcer, share: 0}]}", 17, ["mix[0].share", "0"]),
     ("episodes: 3", "episodes: 0", 19, ["episodes", "0"]),
@@ -143,21 +143,21 @@ def test_errors_name_file_line_and_field(old, new, line, words):
 
 
 BROKEN = {
-    "name: [": ["line 1", "no YAML"],
-    "a: b: c": ["line 1", "no YAML"],
-    "\tname: x": ["line 1", "no YAML"],
-    "name: \x00": ["no YAML"],
+    "name: [": ["line 1", "not valid YAML"],
+    "a: b: c": ["line 1", "not valid YAML"],
+    "\tname: x": ["line 1", "not valid YAML"],
+    "name: \x00": ["not valid YAML"],
     "": ["empty"],
     "# only a remark": ["empty"],
     "- a\n- b": ["line 1", "mapping", "list"],
     "just text": ["mapping", "'just text'"],
     "42": ["mapping", "42"],
-    "--- \nname: a\n---\nname: b": ["no YAML"],
+    "--- \nname: a\n---\nname: b": ["not valid YAML"],
     "name: &a [*a]\nconditions: []": ["contains itself"],
     "? [1, 2]\n: 3": ["plain text"],
     "name: !!python/object/apply:os.system ['true']": ["line 1", "name", "tag"],
     "name: !!binary aGFsbG8=": ["line 1", "name", "tag"],
-    "conditions: [}": ["line 1", "no YAML"],
+    "conditions: [}": ["line 1", "not valid YAML"],
 }
 
 
@@ -186,7 +186,7 @@ def test_files_that_cannot_be_read(tmp_path):
         load_study(str(tmp_path))
     latin = tmp_path / "latin.yaml"
     latin.write_bytes("name: \xe9".encode("latin-1"))
-    with pytest.raises(StudyError, match=r"latin\.yaml: is no UTF-8"):
+    with pytest.raises(StudyError, match=r"latin\.yaml: is not UTF-8"):
         load_study(str(latin))
     with pytest.raises(StudyError, match="seed=-1"):
         load_study("team_up", seed=-1)

@@ -485,6 +485,21 @@ def test_a_server_that_hangs_from_the_start_is_given_up_within_thirty_seconds():
     run(fine, and_look, **fields)
 
 
+def test_a_silent_server_that_is_started_later_is_told_and_waited_for():
+    use, fields = hanging(there=False, patience=600.0)
+
+    async def and_wait(bench):
+        futures = await use(bench)
+        assert len(bench.said) == 1
+        assert "nor anything else; it is waited for 600 s (--wait)" in bench.said[0]
+        await bench.clock.pass_time(600)
+        assert all(future.done() for future in futures)
+        found = await asyncio.gather(*futures, return_exceptions=True)
+        assert all(isinstance(one, EndpointStopped) for one in found)
+
+    run(fine, and_wait, **fields)
+
+
 def test_a_server_that_is_slow_at_first_is_told_and_waited_for():
     use, fields = hanging(there=True, latency=120.0)
 

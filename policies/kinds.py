@@ -1,0 +1,88 @@
+"""Policies by name: the one place that knows every way of taking a seat.
+
+A scripted policy is `"scenario/name"`. Everything else is `"kind"` or `"kind:argument"`, such as `"sb3:runs/ppo"`. A
+kind is a module that is imported when it is first asked for, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies import scripted
+from llm_coop_envs.policies.base import Policy
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.chat import Chat
+
+LLM = "llm"
+
+KINDS: Mapping[str, str] = {
+    LLM: "llm_coop_envs.policies.llm.playing.player",
+    "human": "llm_coop_envs.policies.human.player",
+    "q_learning": "llm_coop_envs.baselines.q_learning.player",
+    "tabular": "llm_coop_envs.baselines.tabular.player",
+    "sb3": "llm_coop_envs.baselines.deep.player",
+}
+
+
+class Kind(Protocol):
+    """What the module of a kind offers.
+
+    Attributes:
+        LABEL: what reports call these policies, such as `"language model"`.
+    """
+
+    LABEL: str
+
+    def check(self, scenario: str, argument: str, options: Mapping[str, Any]) -> None:
+        """Find out, before anything starts, whether such a policy can be made.
+
+        Raises:
+            LlmCoopError: it cannot; a `SettingsError` names the option.
+        """
+        ...
+
+    def make(self, scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
+        """Make the policy.
+
+        Args:
+            scenario: the scenario's name; empty if it is not known yet.
+            argument: what follows the colon; empty without one.
+            options: what the study gives.
+            chat: answers the questions of policies that ask a model; without one they open their own.
+        """
+        ...
+
+
+def make(name: str, **options: Any) -> Policy:
+    """Make a policy.
+
+    Args:
+        name: `"bertrand/grim_trigger"` or another scripted policy (`scripted.describe`), `"llm:MODEL"`,
+            `"q_learning:calvano"`, `"tabular:kbc"`, `"sb3:runs/ppo"` or another trained network, `"human"`.
+        **options: what the policy takes. Of a language model: settings (`LLMSettings.build`), where it is reached
+            (`base_url` and other fields of `Endpoint`), and `folder`, where its answers are kept.
+
+    Raises:
+        LlmCoopError: there is no such policy, or it refuses the options.
+    """
+    kind, _, argument = name.partition(":")
+    if kind in KINDS:
+        return find_kind(kind).make("", argument, options)
+    return scripted.make(name, **options)
+
+
+def find_kind(name: str) -> Kind:
+    """The module of a kind.
+
+    Raises:
+        SettingsError: it cannot be imported.
+    """
+    try:
+        module = importlib.import_module(KINDS[name])
+    except ModuleNotFoundError as error:
+        raise SettingsError("policy", name, f"this version cannot play it ({error})") from error
+    return cast("Kind", module)
