@@ -15,6 +15,7 @@ from openenv.core.env_client import EnvClient
 from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
+from pydantic import Field
 
 from llm_coop_envs.policies.llm.seats import ChatSeat
 
@@ -28,14 +29,14 @@ class ReplyAction(Action):
 class Asked(Observation):
     """What the seat is asked: the new messages; and the seat's info, at the end with the episode's measures."""
 
-    messages: list[dict[str, str]] = []
-    info: dict[str, Any] = {}
+    messages: list[dict[str, str]] = Field(default_factory=list)
+    info: dict[str, Any] = Field(default_factory=dict)
 
 
 class SeatState(State):
     """Where the episode is, with what was recorded of it."""
 
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class SeatEnvironment(Environment[ReplyAction, Asked, SeatState]):
