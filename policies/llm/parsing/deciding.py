@@ -69,16 +69,17 @@ _DENIED = re.compile(
     r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
     r"|no)(?:thing|where) but|all but|except"
     r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
-    r"|skip\w*|leav\w* behind|over)|n't)\b"
+    r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*)|n't)\b"
     rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
 )
 _IS = r"(?:is|are|was|looks|seems|would be|will be|might be|may be|could be|feels|gets|appears|remains|sounds|'s)"
 _DENIED_AFTER = re.compile(
-    r"^(?: exit| side| door| one)?(?:"
-    rf" {_IS}(?: (?:already|also|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit|little))){{0,2}}"
+    rf"^(?:,? (?:and|or|nor) (?:the )?{X})*(?: exits?| sides?| doors?| ones?)?(?:"
+    rf" {_IS}(?: (?:already|also|both|all|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit|little))){{0,2}}"
     r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
     r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap)|no\b|worse|bad\b"
     r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
+    r"| (?:taken|occupied|blocked|full|packed|jammed|closed|congested|(?:over)?crowded)\b"
     r"| too (?:high|low|risky|greedy|far|crowded|narrow|slow|dangerous|expensive|cheap)\b"
     r"|(?: \w+){0,1}n't\b| (?:cannot|will not|does not|would not|should not|can not|has no|did not)\b"
     r"|,? (?:no|not any|any) (?:more|longer|way)\b)"
@@ -112,7 +113,7 @@ _PAST_LABEL = re.compile(
     r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
 )
 # What makes what the others do one's own.
-_SAME = re.compile(r"\bi do (?:too|so|the same|likewise)\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
+_SAME = re.compile(r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
 _EXPECTED = re.compile(r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|see|saw|heard)\w*")
 _ASIDE = re.compile(
     rf"\b(?:if|unless|whether|(?<!i )suppos\w+|assuming|in case|could|next (?:round|time|turn)|tomorrow"
@@ -120,6 +121,11 @@ _ASIDE = re.compile(
 )
 # What is done in one case of several.
 _CONDITION = re.compile(rf"\W*(?:if|when|unless|in case)\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}")
+# What would be done if the world were another one; but not politeness, as in "if I had to choose".
+_UNREAL = re.compile(
+    rf"^(?:if|had|were)\b(?! (?:i (?:had|have|must|may|remember)|(?:you|we) |forced|pressed|pushed|so|not)\b)"
+    rf"[^.;\n{X}]{{0,70}}\b(?:i|we)(?:'d| would| could| might)\b[^,.;\n{X}]{{0,30}}$"
+)
 # What stands in the clause of a number or name that is not meant, though nothing says so outright.
 _DOUBTED = re.compile(
     r"\b(?:not|never|no|mistake|wrong|foolish|too|worse|avoid\w*|unclear|unsure|love to|wanted|wish|instead of)\b"
@@ -130,7 +136,7 @@ _ASIDE_LINE = re.compile(
     r"[^\w\n]{0,3}[:\u2013\u2014-]"
 )
 _ASIDE_AFTER = re.compile(
-    r"^(?: exit)?,? (?:if|unless|when|in case|otherwise|only if|as long as|next round|tomorrow)\b"
+    r"^(?: exit)?,? (?:if|unless|when|in case|otherwise|only if|as long as|(?:in the )?next (?:round|turn|step|time|move)|tomorrow|later|afterwards)\b"
 )
 _HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
 _HEDGED_AFTER = re.compile(r"^ (?:could|might|may) be\b|^-?ish\b|^ came to mind")
@@ -142,7 +148,7 @@ _NOUN = (
 )
 _KIND = (
     r"(?:(?:final|new|next|own|chosen|selected|best|optimal|ideal|recommended|suggested|proposed|revised|updated|right"
-    r"|corrected|correct|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
+    r"|corrected|correct|good|better|safe|safer|reasonable|sensible|smart|wise|rational|strategic|preferred|desired|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
 )
 _WHEN = (
     rf"(?: \([^()\n]{{0,40}}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: {X})?| this round"
@@ -160,6 +166,8 @@ _LABEL = re.compile(
     r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
 )
+# What makes a labelled candidate the subject of a statement, as in "the exit on the left is jammed".
+_SUBJECT = re.compile(r"(?: exit| side| door| one)? (?:is|are|was|were|has|have|gets|looks|seems)\b")
 _NO_LABEL = re.compile(
     r"\b(?:rival|competitor|opponent|other|their|his|her|last|previous|prior|old|expected?|average|mean|first|initial"
     r"|earlier|draft|past|was|competitive|market|current|cost|marginal|collusive|cartel|maximum|minimum|highest"
@@ -187,7 +195,10 @@ _SAID = re.compile(
     rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){_VERB}\b|[.;:!] (?:so )?{_VERB}\b"
     r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
     r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
-    rf"|\band (?:will |then )?{_VERB}\b",
+    rf"|\band (?:will |then )?{_VERB}\b"
+    r"|\bi(?:'d|'ll|'m| will| would| am) (?!not|never|love|like|hate|wish|want|hope|rather|have|doubt)\w+"
+    r"(?: it| (?:my|the) price)?(?: up| down| back)? (?:at|to|with|for|on)\b"
+    rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}]*\Z)",
     re.MULTILINE,
 )
 # What stands right before what is said; the verb may be the name itself, as in "I would like to stay".
@@ -203,8 +214,13 @@ _SAID_AFTER = re.compile(
     r"|remains)\b"
     r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit))|now\b|this time\b)"
 )
+# What points back to it: "I'll take it", "that is where I'm going".
+_POINTED = re.compile(
+    rf"[^{X}]{{0,60}}?(?:\b(?:i(?:'ll|'m|'d)?|we|so|let's)(?: will| am| shall| would)? {_VERB} (?:for |to |with |on )?"
+    r"(?:it|that(?: one)?|this(?: one)?|there)\b|\b(?:that|this|it)(?:'s| is) (?:where|what|the one) (?:i|we)\b)"
+)
 _OPENED = re.compile(
-    r"^[)\]\"']?(?: exit)?(?:[,:;]| [-\u2013\u2014] | \(| (?:because|since|as|brings)\b)"
+    r"^[)\]\"']?(?: exit)?(?:[,:;]| [-\u2013\u2014] | \(| (?:because|since|as|brings|for|until|while|so that|to)\b)"
     rf"(?! ?(?:(?:or|and|maybe|perhaps|no|wait|then)\b|{X}))(?![^\n]{{0,60}}\bor (?:maybe )?{X})"
 )
 _CLAUSE_END = re.compile(r"[,;(\u2014]| - |\b(?:because|since)\b")
@@ -244,11 +260,13 @@ _EXPLAINED = re.compile(
     r"|\n"
 )
 _UNDECIDED = re.compile(
+    r"\btb[dc]\b|"
     r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|could not) decide"
     r"|\btorn\b"
     r"|\bdepends\b|(?<!at )\bfirst (?:choice )?[^.\n]{0,15}" + X + r"[^.\n]{0,40}\b(?:then|second)\b"
     r"|\bneed (?:to know|more|\w+ more)|\bno comment\b"
 )
+_CONCLUDED = re.compile(r"\b(?:but|however|so|still|in the end|ok|okay|well|fine|nonetheless)\b")
 _FILLER_WORDS = """
 finally ultimately realistically definitely surely certainly simply really obviously clearly next me for namely e.g.
 even flat the exit option letter move choice door go head toward towards to please direction one step answer i is my
@@ -362,6 +380,7 @@ def _judge(
         or _PAST_SENTENCE.search(before)
         or _PAST_AFTER.match(after)
         or _CONDITION.match(before)
+        or _UNREAL.search(before)
         or excluded(before, after)
     )
     if one.meant:
@@ -385,13 +404,16 @@ def _mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str,
             between = text[start : places[k]]
             # What stands below a heading must be all of its line.
             heads = text[start - 1 : start] in ("\n", "|") and _WORD.search(between)
-            if not heads and not _STOP.search(between.lstrip(" \n*")):
+            subject = rule == "label" and _SUBJECT.match(text, places[k] + 1)
+            if not heads and not subject and not _STOP.search(between.lstrip(" \n*")):
                 meant[k].mark, meant[k].rule = mark, rule
 
     for match in _LABEL.finditer(text):
         ahead = re.split(r"[\n.,;]", text[max(0, match.start() - 20) : match.start()])[-1]
         if not _NO_LABEL.search(ahead + match[0]):
             following(match.end(), 45, MARKED, "label")
+        elif (k := bisect.bisect_left(places, match.end())) < len(meant) and places[k] - match.end() <= 6:
+            meant[k].aside = not _POINTED.match(text, places[k] + 1)
     first, last = text.find("\n"), text.rfind("\n")
     for one in meant:
         begin = text.rfind("\n", 0, one.at) + 1
@@ -415,7 +437,7 @@ def _mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str,
             near = {other.value for other in meant if one.at - len(before) <= other.at <= one.at + len(after)}
             if _is_bare(before + after):
                 one.mark, one.rule = SAID, "sentence"
-            elif _SAID_AFTER.match(after) or opens:
+            elif _SAID_AFTER.match(after) or opens or (not one.aside and _POINTED.match(text, one.at + 1)):
                 one.mark, one.rule = HINTED, "opening"
             elif (len(near) == 1 or (before.endswith(": ") and f": {X}" not in before)) and _is_bare(
                 _CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]
@@ -474,11 +496,11 @@ def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
         return AMBIGUOUS
     k = meant.index(winner)
     for other in meant[max(0, k - 1) : k + 2]:
-        if other.value != winner.value and other.legal and not (other.value is None and other.weak):
+        if other.value != winner.value and other.legal and not other.aside and not (other.value is None and other.weak):
             low, high = sorted((other.at, winner.at))
             if _BESIDE.search(text[low + 1 : high]):
                 return AMBIGUOUS
-    if _taken_back(text, winner) or (winner.mark < MARKED and _UNDECIDED.search(text)):
+    if _taken_back(text, winner) or (winner.mark < MARKED and _undecided(text, winner)):
         return AMBIGUOUS
     if winner.mark < MARKED and refuses(text[winner.at :]):
         return REFUSED
@@ -490,6 +512,13 @@ def _contradicts(text: str, winner: Candidate[T], later: Candidate[T]) -> bool:
     if later.mark >= SAID or (later.mark and _LABELLED.search(text[winner.at + 1 : later.at])):
         return True
     return winner.mark < MARKED and not _EXPLAINED.search(text[winner.at + 1 : later.at])
+
+
+def _undecided(text: str, winner: Candidate[T]) -> bool:
+    """Whether an answer says that nothing is decided, and does not decide after that."""
+    doubts = list(_UNDECIDED.finditer(text))
+    concluded = winner.mark == SAID and bool(doubts) and _CONCLUDED.search(text, doubts[-1].end(), winner.at)
+    return bool(doubts) and not concluded
 
 
 def _taken_back(text: str, winner: Candidate[T]) -> bool:

@@ -37,7 +37,7 @@ _NAMED = re.compile(
     r"|equation|rule|type|port|model|gpt)(?: ?=| no\.?| number| nr\.?)?|#|\b[kntqm] ?=|(?<!.)no\.|\bnr\.)[ _]?$"
 )
 _BOUND = re.compile(
-    r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than|up to"
+    r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than|(?<! it )(?<! price )(?<!go )(?<! back )up to"
     r"|than"
     r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
     r"|past|next|every|each|all|(?:down|up) from|as (?:high|low) as|within|by(?: about)?|half of|thirds? of"

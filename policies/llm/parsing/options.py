@@ -99,7 +99,7 @@ _NO_PLACE_AFTER = re.compile(
 _CALM = re.compile(r" (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b")
 _NO_PLACE_BEFORE = {
     "left": re.compile(
-        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|be"
+        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|(?<!would )(?<!will )be"
         r"|am|been"
         r"|i|he|she|they|we|everyone|all|evacuee_\d+) $"
     ),
@@ -116,7 +116,7 @@ _NO_PLACE_BEFORE = {
 }
 # What stands before a name that needs no mark, and after one that is only spoken of.
 _PLACED = re.compile(
-    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter|target|by"
+    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter|target|by|leav(?:e|es|ing)"
     r"|out|go|runs?|heads?|moves?|one is)"
     r"\b[^.,;:]{0,30}$"
 )
