@@ -54,8 +54,7 @@ class Answer:
         if wanted == [AGAIN]:
             return GARBAGE
         close = any(
-            reading.value == one or (isinstance(one, int | float) and abs(reading.value - one) < 1e-9)
-            for one in wanted
+            reading.value == one or (isinstance(one, int | float) and abs(reading.value - one) < 1e-9) for one in wanted
         )
         return RIGHT if close else WRONG
 

@@ -69,23 +69,27 @@ _DENIED = re.compile(
     r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
     r"|no)(?:thing|where) but|all but|except"
     r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
-    r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*)|n't)\b"
+    r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*|(?:done"
+    r"|finished|through) with)|n't)\b"
     rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
 )
 _IS = r"(?:is|are|was|looks|seems|would be|will be|might be|may be|could be|feels|gets|appears|remains|sounds|'s)"
 _DENIED_AFTER = re.compile(
     rf"^(?:,? (?:and|or|nor) (?:the )?{X})*(?: exits?| sides?| doors?| ones?)?(?:"
-    rf" {_IS}(?: (?:already|also|both|all|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit|little))){{0,2}}"
+    rf" {_IS}(?: (?:already|also|both|all|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit"
+    rf"|little))){{0,2}}"
     r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
     r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap)|no\b|worse|bad\b"
     r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
     r"| (?:taken|occupied|blocked|full|packed|jammed|closed|congested|(?:over)?crowded)\b"
+    r"|: (?:no|nope|never|bad|blocked|full|occupied|taken|too \w+)\b"
     r"| too (?:high|low|risky|greedy|far|crowded|narrow|slow|dangerous|expensive|cheap)\b"
     r"|(?: \w+){0,1}n't\b| (?:cannot|will not|does not|would not|should not|can not|has no|did not)\b"
     r"|,? (?:no|not any|any) (?:more|longer|way)\b)"
 )
 _PAST = re.compile(
-    rf"\b(?:last|previous(?:ly)?|prior|earlier|past|former(?:ly)?|initial(?:ly)?|before|was|were|had|did|used to|chose"
+    rf"\b(?:last|previous(?:ly)?|prior|earlier|past|former(?:ly)?|initial(?:ly)?|before|was|were|had|did|used to"
+    rf"|chose"
     r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|idea)"
     r"|originally|until now|headed|ran"
     rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so|stay|keep|remain|set"
@@ -100,11 +104,13 @@ _PAST_AFTER = re.compile(
     r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
     r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b"
 )
+_WHO = (
+    r"(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|theirs?|everyone|everybody|no one|nobody|anyone"
+    r"|someone|somebody|whoever|most|people|crowd|he|she|his|her|players?)"
+)
+_OTHERS_AFTER = re.compile(rf" (?:is|was)(?: what| (?:the )?\w+ (?:of|by))? (?:the |my )?{_WHO}\b")
 _OTHERS = re.compile(
-    r"\b(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|their|everyone|everybody|no one|nobody|anyone"
-    r"|someone|somebody|whoever|most|people|crowd|he"
-    r"|she|his"
-    rf"|her|all players|a player|players)\b(?! (?:is|are) (?:right|correct))(?:(?<!\d)"
+    rf"\b(?:{_WHO}|you (?:should|must|can|could|need|go|take))\b(?! (?:is|are) (?:right|correct))(?:(?<!\d)"
     rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
 )
 _OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
@@ -136,7 +142,8 @@ _ASIDE_LINE = re.compile(
     r"[^\w\n]{0,3}[:\u2013\u2014-]"
 )
 _ASIDE_AFTER = re.compile(
-    r"^(?: exit)?,? (?:if|unless|when|in case|otherwise|only if|as long as|(?:in the )?next (?:round|turn|step|time|move)|tomorrow|later|afterwards)\b"
+    r"^(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|as long as"
+    r"|(?:in the )?next (?:round|turn|step|time|move)|tomorrow|later|afterwards)\b"
 )
 _HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
 _HEDGED_AFTER = re.compile(r"^ (?:could|might|may) be\b|^-?ish\b|^ came to mind")
@@ -144,11 +151,13 @@ _HEDGED_AFTER = re.compile(r"^ (?:could|might|may) be\b|^-?ish\b|^ came to mind"
 _NOUN = (
     r"(?:answer|price|number|choice|pick|guess|bid|decision|selection|offer|response|result|output|verdict|submission"
     r"|conclusion|exit|move|letter|option|direction|action|destination|step|recommendation|vote|value|final"
-    r"|best)"
+    r"|best|goal)"
 )
 _KIND = (
-    r"(?:(?:final|new|next|own|chosen|selected|best|optimal|ideal|recommended|suggested|proposed|revised|updated|right"
-    r"|corrected|correct|good|better|safe|safer|reasonable|sensible|smart|wise|rational|strategic|preferred|desired|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
+    r"(?:(?:final|new|next|own|chosen|selected|best|optimal|ideal|recommended|suggested|proposed|revised|updated"
+    r"|right"
+    r"|corrected|correct|good|better|safe|safer|reasonable|sensible|smart|wise|rational|strategic|preferred"
+    r"|desired|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
 )
 _WHEN = (
     rf"(?: \([^()\n]{{0,40}}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: {X})?| this round"
@@ -158,11 +167,12 @@ _WHEN = (
 _LABEL = re.compile(
     rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
     rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
-    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|of|at|lies at|remains)\b)"
+    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|of|at|lies at|remains"
+    r"|stays|becomes|equals|stands at)\b(?: at\b)?)"
     r"| ?(?:[:=|\u2192\u2013\u2014]"
     r"|[-=]{1,2}>|- )"
     r"|[^\w\n]?\n)"
-    r"|\bmine (?:is|will be)\b|^\W{0,3}(?:line|round) " + X + r" ?:"
+    r"|\b(?:mine|ours)(?: is\b| will be\b| ?[:=])|(?:^|[.,;] )(?:me|us) ?[:=]|^\W{0,3}(?:line|round) " + X + r" ?:"
     r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
 )
@@ -176,27 +186,33 @@ _NO_LABEL = re.compile(
 _VERB = (
     r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)?(?: up| down| back)?"
     r"|submit(?:ting)?|opt(?:ing)? for|settl(?:e|ing)|settled|stick(?:ing)?|stay(?:ing)?|keep(?:ing)?|charg(?:e|ing)"
-    r"|set(?:ting)?|offer(?:ing)?|pric(?:e|ing)|guess(?:ing)?|bid(?:ding)?|play(?:ing)?|say|answer(?:ing)?|try(?:ing)?"
+    r"|set(?:ting)?|offer(?:ing)?|pric(?:e|ing)|guess(?:ing)?|bid(?:ding)?|play(?:ing)?|say|answer(?:ing)?"
+    r"|try(?:ing)?"
     r"|ask(?:ing)?|remain(?:ing)?|lower(?:ing)?|rais(?:e|ing)|increas(?:e|ing)|reduc(?:e|ing)|decreas(?:e|ing)|match"
     r"|undercut|adjust(?:ing)?|maintain(?:ing)?|hold(?:ing)?|decid(?:e|ing)|decided|propos(?:e|ing)|enter(?:ing)?"
     r"|writ(?:e|ing)|tak(?:e|ing)|mov(?:e|ing)|head(?:ing)?|step(?:ping)?|us(?:e|ing)|prefer|continu(?:e|ing)"
-    r"|run(?:ning)?"
+    r"|run(?:ning)?|test(?:ing)?|experiment(?:ing)? with|nudg(?:e|ing)|match(?:ing)?|repeat(?:ing)?|reus(?:e|ing)"
+    r"|thinking|aim(?:ing)? for|respond(?:ing)?|shift(?:ing)?"
     r"|leav(?:e|ing) (?:through|by|via)|evacuat(?:e|ing)|switch(?:ing)?|chang(?:e|ing)|mak(?:e|ing)|lean(?:ing)?"
     r"|follow(?:ing)?|commit(?:ting)?|turn(?:ing)?|get(?: out)?|vote|do)"
 )
 _SAID = re.compile(
-    r"\b(?:i|we)(?:'ll|'d|'m|'ve)?(?: (?:will|would|shall|am|should|must|now|therefore|thus|hence|also|going to|like to"
-    r"|plan to|intend to|have decided to|have|decide to|decided to|want to|need to|have to|might|may|still|just|simply"
+    r"\b(?:i|we)(?:'ll|'d|'m|'ve)?(?: (?:will|would|shall|am|should|must|now|therefore|thus|hence|also|going to"
+    r"|like to"
+    r"|plan to|intend to|have decided to|have|decide to|decided to|want to|need to|have to|might|may|still|just"
+    r"|simply"
     rf"|think i|think i'll|think|better|instead|rather|currently|hereby|then|once more|again|in fact"
     rf"|try to)){{0,4}},? {_VERB}\b"
     rf"|\b(?:let me|let's(?: \w+)?|let us(?: both| all)?|going to|best to|better to|decided to|so:?|therefore,?"
     rf"|thus,?|hence,?|will"
     rf"|should) {_VERB}\b"
     rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){_VERB}\b|[.;:!] (?:so )?{_VERB}\b"
+    rf"|\bfrom {X} to\b|\b(?:i|we)(?:'ve| have) (?:now |also |just )?(?:chosen|selected|settled|opted)\b"
     r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
     r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
     rf"|\band (?:will |then )?{_VERB}\b"
-    r"|\bi(?:'d|'ll|'m| will| would| am) (?!not|never|love|like|hate|wish|want|hope|rather|have|doubt)\w+"
+    r"|\b(?:i(?:'d|'ll| will| would) (?!not|never|love|like|hate|wish|want|hope|rather|have|doubt)\w+|i(?:'m"
+    r"| am) (?:\w+ing|in|set|settled|inclined))"
     r"(?: it| (?:my|the) price)?(?: up| down| back)? (?:at|to|with|for|on)\b"
     rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}]*\Z)",
     re.MULTILINE,
@@ -210,14 +226,19 @@ _SAID_BEFORE = re.compile(
 _SAID_AFTER = re.compile(
     r"^(?: exit)? (?:(?:is|seems|looks|would be|feels|seem) (?:to be |like )?(?:the |my |a |am )?(?:best|closest"
     r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
-    r"|shortest|better|okay|ok|fine|good|reasonable)\b(?! for (?:them|him|her))|it (?:is|shall be|will be|stays"
+    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|reasonable"
+    r"|ideal|perfect|appropriate|sweet spot|right (?:price|number|choice|balance|level|one))\b(?! for (?:them|him"
+    r"|her))|it (?:is|shall be|will be|stays"
     r"|remains)\b"
-    r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit))|now\b|this time\b)"
+    r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit))|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
+    r"|makes sense|maximi[sz]es my|gets me|keeps me|gives me)\b|now\b|this time\b)"
 )
 # What points back to it: "I'll take it", "that is where I'm going".
 _POINTED = re.compile(
-    rf"[^{X}]{{0,60}}?(?:\b(?:i(?:'ll|'m|'d)?|we|so|let's)(?: will| am| shall| would)? {_VERB} (?:for |to |with |on )?"
-    r"(?:it|that(?: one)?|this(?: one)?|there)\b|\b(?:that|this|it)(?:'s| is) (?:where|what|the one) (?:i|we)\b)"
+    rf"[^{X}]{{0,60}}?(?:\b(?:i(?:'ll|'m|'d)?|we|so|let's)(?: will| am| shall| would)? (?!under|low|rais|incr|red"
+    rf"|decr|chan|adj){_VERB} (?:for |to |with |on )?"
+    r"(?:it|that(?: one)?|this(?: one)?|there)\b(?! (?:at|to|by|up|down|a bit|slightly|lower|higher)\b)|\b(?:that"
+    r"|this|it)(?:'s| is) (?:where|what|the one) (?:i|we)\b)"
 )
 _OPENED = re.compile(
     r"^[)\]\"']?(?: exit)?(?:[,:;]| [-\u2013\u2014] | \(| (?:because|since|as|brings|for|until|while|so that|to)\b)"
@@ -225,7 +246,8 @@ _OPENED = re.compile(
 )
 _CLAUSE_END = re.compile(r"[,;(\u2014]| - |\b(?:because|since)\b")
 _STOP = re.compile(
-    r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although|when|as it|as there|which|where|than|or|before|so)\b"
+    r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although|when|as it|as there|which|where|than|or|before"
+    r"|so)\b"
 )
 
 _CUE = re.compile(
@@ -238,7 +260,8 @@ _CUE = re.compile(
     r"|thinking about it(?: more)?|finally|ultimately|in the end|realistically)\b"
 )
 _REVOKED = re.compile(
-    r"(?:^|[.,;:!?\n\u2014\u2013(-] ?|\.\.\. ?)(?:(?:but|hmm+|no|oh|or|well),? ){0,3}(?:wait\b|no[.,!](?! one)|hold on)"
+    r"(?:^|[.,;:!?\n\u2014\u2013(-] ?|\.\.\. ?)(?:(?:but|hmm+|no|oh|or|well),? ){0,3}(?:wait\b|no[.,!](?! one)"
+    r"|hold on)"
     r"|\b(?:scratch|strike|ignore|disregard|forget) (?:that|this|it)|\bnever ?mind|\btake (?:that|it|this) back"
     r"|\bkidding|\bjoking|\bmaybe not\b|\bwithdraw|\bon (?:second|further) thought|\bon reflection|\b(?:but|hmm,?"
     r"|or) no\b|\blet me (?:re\w+|think)"
@@ -274,7 +297,7 @@ cell at diagonal diagonally about approximately approx around roughly circa exac
 therefore ok okay sure yes well now again here number price final no nope wait actually hmm hm oh sorry correction
 edit rather instead better mean meant say maybe perhaps probably likely it make that it's would be still on second
 thought reflection oops scratch alright all side out of bucks each per unit decision response result think guess as
-agreed fact in choose line ah um uh apologies revised updated i'd
+agreed fact in choose straight we line ah um uh apologies revised updated i'd
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
@@ -365,17 +388,20 @@ def _judge(
         return
     starts = [match.end() for match in _CLAUSE_START.finditer(before)]
     clause = before[starts[-1] :] if starts else before
+    pointed = _POINTED.match(text, one.at + 1) is not None
     others = (
         not _SAME.search(text, one.at, one.at + 60)
+        and not pointed
         and _OTHERS.search(clause) is not None
         and (not _OWN.search(clause) or _EXPECTED.search(clause) is not None)
     )
     one.meant = not (
         (end == "?" and len(after) < _AFTER)
         or others
+        or _OTHERS_AFTER.match(after)
         or _DENIED.search(before)
         or _DENIED_AFTER.match(after)
-        or _PAST.search(clause)
+        or (not pointed and _PAST.search(clause))
         or _PAST_LABEL.search(before)
         or _PAST_SENTENCE.search(before)
         or _PAST_AFTER.match(after)
@@ -409,8 +435,8 @@ def _mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str,
                 meant[k].mark, meant[k].rule = mark, rule
 
     for match in _LABEL.finditer(text):
-        ahead = re.split(r"[\n.,;]", text[max(0, match.start() - 20) : match.start()])[-1]
-        if not _NO_LABEL.search(ahead + match[0]):
+        label = re.split(r"[\n.,;|]", text[max(0, match.start() - 20) : match.end()].rstrip("\n|"))[-1]
+        if not _NO_LABEL.search(label):
             following(match.end(), 45, MARKED, "label")
         elif (k := bisect.bisect_left(places, match.end())) < len(meant) and places[k] - match.end() <= 6:
             meant[k].aside = not _POINTED.match(text, places[k] + 1)

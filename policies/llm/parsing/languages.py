@@ -40,7 +40,7 @@ set: setze setzen lege fixe устанавливаю ставлю fisso
 i-set: fijo pongo
 charge: cobrar facturer назначаю
 go: gehe laufe vais иду двигаюсь бегу vado vou geh
-i-go: voy
+i-go: voy vamos
 stay: bleibe bleiben stehenbleiben reste rester quedarse quedo остаюсь стою resto fico
 is: ist lautet est es é è это será sera está están liegt
 not: nicht kein keine keinen keinesfalls niemals pas ne не jamais nunca ни não никогда
