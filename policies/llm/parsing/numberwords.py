@@ -43,9 +43,11 @@ _WORD = (
     rf"(?:(?:{_TEN})(?:[ -]| and )(?:one|{_ONE})|{_TEN}|(?:a |one )?hundred|{'|'.join(_ENGLISH[10:20])}|zero|{_ONE})"
 )
 _PARTS = {"half": 2, "halves": 2, "thirds": 3, "third": 3, "quarters": 4, "quarter": 4, "fifths": 5, "fifth": 5}
+_PART = rf" and (?:a|one|{_ONE}) (?:{'|'.join(_PARTS)})"
 _RUN = re.compile(
-    rf"(?<![\w-])(?:(?P<whole>{_WORD}|\d{{1,3}}(?= and (?:a|one|{_ONE}) (?:{'|'.join(_PARTS)}))|one(?= point| and a half| dollars?)|(?:(?<=: )|(?<![^\n]))one(?=[.!]?(?:\n|\Z)))"
-    rf"(?P<rest> point(?: (?:zero|one|{_ONE})){{1,4}}| and (?:a|one|{_ONE}) (?:{'|'.join(_PARTS)}))?"
+    rf"(?<![\w-])(?:(?P<whole>{_WORD}|\d{{1,3}}(?={_PART})|one(?= point|{_PART}| dollars?)"
+    rf"|(?:(?<=: )|(?<![^\n]))one(?=[.!]?(?:\n|\Z)))"
+    rf"(?P<rest> point(?: (?:zero|one|{_ONE})){{1,4}}|{_PART})?"
     rf"(?: dollars? and (?P<cents>{_WORD}) cents)?)(?![\w-]|[ -](?:thirds?|quarters?|halves|fifths?)\b)",
     re.IGNORECASE,
 )

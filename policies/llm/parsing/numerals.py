@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import NARROW
-from llm_coop_envs.policies.llm.parsing.deciding import X, ends_of
+from llm_coop_envs.policies.llm.parsing.judging import X, ends_of
 from llm_coop_envs.policies.llm.parsing.numberwords import SPELLED
 
 _CURRENCY = r"(?:(?:us|ca|au)?\$|€|£|¥|₹|(?:usd|eur|gbp|chf) ?|rs\.? ?)"

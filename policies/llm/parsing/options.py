@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
-from llm_coop_envs.policies.llm.parsing.deciding import Candidate, X, decide, ends_of
+from llm_coop_envs.policies.llm.parsing.deciding import decide
+from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, Reading
 
