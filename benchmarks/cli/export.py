@@ -17,7 +17,8 @@ def export_command(
         str,
         typer.Option(
             "--to",
-            help="parquet: tables with a code book. otree: wide CSV, a row per participant and round.",
+            help="parquet (with a code book), otree (wide CSV), inspect (a log), hf (Hugging Face), eee (Every Eval"
+            " Ever).",
         ),
     ],
     out: Annotated[

@@ -21,6 +21,9 @@ FORMS: Mapping[str, str] = {
     for form, place in {
         "parquet": "parquet:write_parquet",
         "otree": "otree:write_otree",
+        "inspect": "inspect_log:write_inspect",
+        "hf": "hugging_face:write_hugging_face",
+        "eee": "every_eval:write_every_eval",
     }.items()
 }
 

@@ -222,12 +222,13 @@ class ChatSeats:
         assert self._actions is not None, "a step has begun"
         before = self._policy.counters.total()
         try:
-            seat.question = seat.deciding.send(reply)
+            question: _Question = seat.deciding.send(reply)
         except StopIteration as decided:
             seat.question = seat.deciding = None
             (self._actions[name],) = decided.value
         else:
-            seat.shown = seat.conversation.ask(seat.question.key, seat.question.request)
+            seat.question = question
+            seat.shown = seat.conversation.ask(question.key, question.request)
         after = self._policy.counters.total()
         failed = after.fallbacks - before.fallbacks
         if after.ended > before.ended:

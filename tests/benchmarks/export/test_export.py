@@ -1,8 +1,13 @@
 import csv
+import hashlib
 import json
 import os
+import subprocess
+import sys
 
+import pyarrow.parquet as parquet
 import pytest
+import yaml
 from small import ALL, llm_coop, small_study
 
 from llm_coop_envs.benchmarks.export import export as module
@@ -100,3 +105,69 @@ def test_the_command_names_what_it_wrote(everything, tmp_path):
     again = llm_coop("export", everything, "--to", "otree", "-o", tmp_path / "out")
     assert again.returncode == 2
     assert again.stderr.count("\n") == 1
+
+
+def test_a_hugging_face_folder_has_a_card_and_metadata_of_every_column(everything, tmp_path):
+    out = export_run(everything, "hf", tmp_path / "out")
+    told = json.loads((out / "croissant.json").read_text())
+    for file, records in zip(told["distribution"], told["recordSet"], strict=True):
+        path = out / file["contentUrl"]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == file["sha256"]
+        names = [field["source"]["extract"]["column"] for field in records["field"]]
+        assert names == parquet.read_schema(path).names
+    _, head, text = (out / "README.md").read_text().split("---\n", 2)
+    configured = [one["data_files"] for one in yaml.safe_load(head)["configs"]]
+    assert configured == [one["contentUrl"] for one in told["distribution"]]
+    assert "12 episodes of 6 conditions" in text
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
+def test_croissant_metadata_load_the_tables(everything, tmp_path):
+    croissant = pytest.importorskip("mlcroissant")
+    out = export_run(everything, "hf", tmp_path / "out")
+    loaded = croissant.Dataset(jsonld=str(out / "croissant.json"))
+    assert not loaded.metadata.ctx.issues.errors
+    rows = read_rows(out / "data" / "messages.parquet")
+    assert [one["messages/text"].decode() for one in loaded.records("messages")] == [row["text"] for row in rows]
+
+
+def test_every_eval_records_hold_the_headline_measures(everything, tmp_path):
+    out = export_run(everything, "eee", tmp_path / "out")
+    records = [json.loads(path.read_text()) for path in out.rglob("*.json")]
+    assert len(records) == 6
+    episodes = {f"{e.condition.name}/{e.seed}": e.metrics for e in read_episodes(open_run(everything))}
+    for record in records:
+        told = record["detailed_evaluation_results"]
+        lines = [json.loads(line) for line in (out / told["file_path"]).read_text().splitlines()]
+        assert len(lines) == told["total_rows"] > 0
+        for line in lines:
+            measure = line["evaluation_result_id"].partition("/")[2]
+            assert line["evaluation"]["score"] == episodes[line["sample_id"]][measure]
+
+
+def test_every_eval_ever_finds_them_valid(everything, tmp_path):
+    pytest.importorskip("every_eval_ever")
+    out = export_run(everything, "eee", tmp_path / "out")
+    files = [str(path.relative_to(out)) for path in out.rglob("*.json*")]
+    done = subprocess.run([sys.executable, "-m", "every_eval_ever", "validate", *files], cwd=out, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
+def test_inspect_gives_the_tables_back(everything, tmp_path):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.analysis import MessageColumn, MessageColumns, SampleSummary, messages_df, samples_df
+    from inspect_ai.log import read_eval_log
+
+    out = export_run(everything, "inspect", tmp_path / "out")
+    log = str(out / "run.eval")
+    # Inspect puts samples in the order of their names.
+    episodes = sorted(read_episodes(open_run(everything)), key=lambda one: f"{one.condition.name}/{one.seed}")
+    assert [one.metadata for one in read_eval_log(log).samples] == [one.metrics for one in episodes]
+    samples = samples_df(log, columns=SampleSummary)
+    gains = [one.metrics["profit_gain"] for one in episodes if "profit_gain" in one.metrics]
+    assert samples["score_profit_gain"].dropna().tolist() == pytest.approx(gains)
+    speaker = MessageColumn("speaker", path="metadata.speaker")
+    messages = messages_df(log, columns=[*MessageColumns, speaker]).dropna(subset="speaker")
+    expected = [(row["speaker"], row["text"]) for one in episodes for row in one.messages]
+    assert list(zip(messages["speaker"], messages["content"], strict=True)) == expected
