@@ -52,7 +52,7 @@ _DENIED = re.compile(
     r"|no)(?:thing|where) but|all but|except"
     r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
     r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*|should have"
-    r"|wonder\w*|(?:done"
+    r"|wonder\w*|so (?:is|are)|(?:done"
     r"|finished|through) with)|n't)\b"
     rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
 )

@@ -86,7 +86,8 @@ _SAID_BEFORE = re.compile(
 _SAID_AFTER = re.compile(
     r"^(?: exit)? (?:(?:is|seems|looks|would be|feels|seem) (?:to be |like )?(?:the |my |a |am )?(?:best|closest"
     r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
-    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|reasonable"
+    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|solid|decent"
+    r"|safe|reasonable"
     r"|ideal|perfect|appropriate|sweet spot|right (?:price|number|choice|balance|level|one))\b(?! for (?:them|him"
     r"|her))|it (?:is|shall be|will be|stays"
     r"|remains)\b"
