@@ -42,6 +42,7 @@ class Learning:
         potential: a feature and the factor that makes it a potential, in rewards before scaling; `None` without
             shaping. It must leave the best policies what they are, see `deep.vecenv`.
         numbers: the numbers that stand for a continuous choice, (players, points); `None`: equally spaced ones.
+        same_game: whether two settings are the same game to a trained network, whatever their length.
         partial: how a network with fewer choices plays; `None`: not at all.
         tabular: the tabular learner, a `tabular.learner.TabularLearner` class or a reference to one; `None` without.
     """
@@ -54,6 +55,7 @@ class Learning:
     reward_scale: Callable[[Any], float] = lambda _: 1.0
     potential: Callable[[Any], tuple[str, float] | None] = lambda _: None
     numbers: Callable[[Any], NDArray[np.float64] | None] = lambda _: None
+    same_game: Callable[[Any, Any], bool] = lambda one, other: True
     partial: Callable[[Any], Partial | None] = lambda _: None
     tabular: Any = None
 

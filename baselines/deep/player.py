@@ -1,6 +1,7 @@
 """Trained networks in any seats: policies named `sb3:NAME`, `sb3:FOLDER` or `sb3:FILE` in studies.
 
 A file is one of ours, or one that stable-baselines3 saved of a learner that saw `NumericView`.
+With a pattern such as `sb3:bertrand_dqn_*` each episode of a condition has the network of another training, in turn.
 
 Options: `play`, `"sample"` (draw from the network's chances) or `"best"`; by default as the training was set.
 """
@@ -16,12 +17,14 @@ from gymnasium import spaces
 from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.network import NUMBERS, Network
 from llm_coop_envs.baselines.deep.settings import BEST, SAMPLE
-from llm_coop_envs.baselines.deep.shipped import find_network
+from llm_coop_envs.baselines.deep.shipped import find_networks
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import find_scenario, scenario_of
+from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.wrappers import NumericView
@@ -41,9 +44,11 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
         RunError: the file is no trained policy.
     """
     check_options(options, ("play",))
-    network = find_network(argument)
-    check_played(f"sb3:{argument}", scenario, network.scenario or scenario)
-    return NetworkPolicy(network, play=options.get("play"))
+    networks = find_networks(argument)
+    for network in networks:
+        check_played(f"sb3:{argument}", scenario, network.scenario or scenario)
+    kind = NetworkPolicy if len(networks) == 1 else EachTraining
+    return kind(*networks, play=options.get("play"))
 
 
 # Making one is cheap, and finds everything that can be wrong.
@@ -107,6 +112,16 @@ class NetworkPolicy(Policy):
             counts = f"it has a network for each of {self.network.seats} players, here are {env.n_players}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
 
+    def check_learned(self, settings: ScenarioSettings) -> None:
+        """Raise `SettingsError` if these settings are another game than the network was trained in."""
+        training = self.network.about.get("training")
+        if training is None:
+            return
+        spec = find_scenario(self.network.scenario)
+        own = spec.settings_type.build(training["preset"], **training["settings"])
+        if not learning_of(self.network.scenario).same_game(own, settings):
+            raise SettingsError("policy", "sb3", "was trained in another game; it is compared where it has learned")
+
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Answer all requests at once."""
         actions: list[Action] = [{"message": ""} for _ in requests]
@@ -141,3 +156,23 @@ class NetworkPolicy(Policy):
         drawn = self.play == SAMPLE
         outputs = network.sample(seen, legal, self.episode.rng, seats) if drawn else network.best(seen, legal, seats)
         return [self._choices.value(*one) for one in zip(seats.tolist(), outputs.tolist(), strict=True)]
+
+
+class EachTraining(NetworkPolicy):
+    """Several trainings of the same: the n-th episode of a condition is played by the n-th of them, then anew.
+
+    So episodes count trainings, which is what differs; a trained network does the same in every episode.
+    """
+
+    def __init__(self, *networks: Network, play: str | None = None) -> None:
+        super().__init__(networks[0], play=play)
+        self._networks = networks
+
+    def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
+        """Take the network of one training.
+
+        Returns:
+            `training_seed`.
+        """
+        self.network = self._networks[number % len(self._networks)]
+        return {"training_seed": self.network.about["training"]["seed"]}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 
 from llm_coop_envs.baselines.deep.folder import MODEL, POLICY
 from llm_coop_envs.baselines.deep.network import Network, read_network
 from llm_coop_envs.baselines.deep.saved_model import read_saved
 from llm_coop_envs.baselines.stored import find_stored, shipped_in
+from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.errors import SettingsError
 
 FOLDER = Path(__file__).parent / "shipped"
 
@@ -28,6 +31,21 @@ def trained_lines() -> dict[str, str]:
         how = f"{about['done']:,} steps, seed {training['seed']}"
         lines[f"sb3:{name}"] = f"{training['algo']} on {', '.join(where)}; {how}"
     return lines
+
+
+def find_networks(argument: str) -> list[Network]:
+    """All shipped policies that fit a pattern such as `bertrand_dqn_*`; without a star, the one of `find_network`.
+
+    Raises:
+        SettingsError: there is no such policy.
+        RunError: the file is no trained policy.
+    """
+    if "*" not in argument:
+        return [find_network(argument)]
+    names = fnmatch.filter(shipped(), argument)
+    if not names:
+        raise SettingsError("policy", f"sb3:{argument}", f"fits no shipped policy; {suggestion(argument, shipped())}")
+    return [find_network(name) for name in names]
 
 
 def find_network(argument: str) -> Network:

@@ -39,7 +39,8 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Sessions at a time; al
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the random stream.")]
 Docked = Annotated[bool, typer.Option("--docked", help="Draw the random numbers of the authors' code.")]
 Misread = Annotated[
-    bool, typer.Option("--misread", help="Analyse two rounds of memory as the authors' code does, firms mixed up.")
+    bool,
+    typer.Option("--misread", help="Analyse as the authors' code does: firms mixed up, prices of the first."),
 ]
 Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in it is continued.")]
 
@@ -116,15 +117,18 @@ def study(
         known = ", ".join(f"'{v.name}'" for v in chosen.variants)
         raise SettingsError("variant", variant, f"is no variant of {name}; known are {known}")
     console.print(f"{chosen.title}; published: {chosen.source}")
-    far = 0
+    far: dict[str, list[float]] = {}
     for one in variants:
         count = sessions or one.sessions or chosen.sessions
         settings = replace(one.settings, ties="random") if docked else one.settings
         plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread)
         found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
         console.print(*comparison_lines(one, found), sep="\n")
-        far += abs(distance("gain", found, one)) > 3.0
-    console.print(f"{far} of {len(variants)} with a gain more than three standard errors from the published one")
+        for measure in one.published:
+            far.setdefault(measure, []).append(abs(distance(measure, found, one)))
+    for measure, apart in far.items():
+        count = sum(gap > 3.0 for gap in apart)
+        console.print(f"{measure}: {count} of {len(apart)} more than three standard errors from the published value")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""A Q-learner that learns anew before each episode of a study, and then plays what it has learned."""
+"""A Q-learner that learns anew before each episode of a study; then it plays what it has learned, or learns on."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.bertrand.metrics import WINDOW, together, window_reached
+from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.policy import Episode
+from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.base import Action
 
 
 class LearningPolicy(QTablePolicy):
     """Learns in the market that will be played, until it converges; then as `QTablePolicy`.
 
     Args:
-        options: fields of `QLearningSettings`, all but the market.
+        options: fields of `QLearningSettings`, all but the market; and `goes_on`: whether it goes on learning and
+            exploring while it plays, from where it was when it converged, with the same rates.
 
     Raises:
         SettingsError: an impossible option.
@@ -37,7 +42,12 @@ class LearningPolicy(QTablePolicy):
         if "market" in options:
             raise SettingsError("market", options["market"], "is the one that the condition plays; leave it out")
         self._options = dict(options)
-        QLearningSettings.from_json(options)
+        self._goes_on = self._options.pop("goes_on", False)
+        if not isinstance(self._goes_on, bool):
+            raise SettingsError("goes_on", self._goes_on, "must be true or false")
+        plan = QLearningSettings.from_json(self._options)
+        if self._goes_on and (plan.exploration != "epsilon" or plan.updates != "asynchronous" or not plan.memory):
+            raise SettingsError("goes_on", True, "is there for epsilon-greedy, asynchronous learners with a memory")
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
@@ -48,6 +58,36 @@ class LearningPolicy(QTablePolicy):
         if not hasattr(self, "table"):
             raise SettingsError("policy", "q_learning", "learns in studies; name a trained table: q_learning:calvano")
         super().begin(episode)
+        self._q = self.table.q.copy()
+        self._asked: dict[int, int] = {}
+
+    def get_state(self) -> dict[str, Any]:
+        """What it has learned while it played."""
+        return {"q": self._q.copy(), "asked": dict(self._asked)}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what was learned until then."""
+        self._q, self._asked = state["q"].copy(), dict(state["asked"])
+
+    def decide(self, request: Request) -> Action:
+        """The greedy price, or where it goes on learning: learn from the last round, then explore or be greedy."""
+        slots: BertrandSlots = request.info["slots"]
+        if not self._goes_on or slots.phase == TALK:
+            return super().decide(request)
+        me, plan, game = self.episode.agents.index(slots.me), self.table.settings, self._game
+        q, state, grid = self._q[me], self.state(slots, me), game.prices[me]
+        if me in self._asked and slots.history:
+            # The price that was counted, which need not be the one that was asked.
+            last, before = slots.history[-1], self._asked[me]
+            price = nearest(grid.tolist(), last.price)
+            target = last.profit + plan.spread("delta")[me] * q[state].max()
+            q[before, price] += plan.spread("alpha")[me] * (target - q[before, price])
+        self._asked[me] = state
+        period = self.table.periods + slots.round - 1
+        index = int(q[state].argmax())
+        if self.episode.rng.random() < np.exp(-plan.spread("beta")[me] * period):
+            index = int(self.episode.rng.integers(len(grid)))
+        return {"choice": index if self._grid else float(grid[index])}
 
     def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
         """Learn session `number` of a seed, the one that a run of sessions has.

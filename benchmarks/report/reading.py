@@ -63,6 +63,7 @@ def read_run(
         answers.add(episode)
     for name, one in played.items():
         one.end(one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who)
+        one.invalid = answers.invalid.get(name, "")
     return [section for section in sections.values() if section.conditions], answers if answers.rows else None
 
 

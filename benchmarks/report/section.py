@@ -116,6 +116,7 @@ class PlayedCondition(Generic[E]):
         choices: how many choices counted.
         flagged: how many of them were flagged: illegal or missing, and replaced by the environment's own.
         unflagged: the same without the flagged ones, as far as anything is left; `None` without any.
+        invalid: why it is no result of its models; empty if it is one.
     """
 
     condition: Condition
@@ -126,6 +127,7 @@ class PlayedCondition(Generic[E]):
     metrics: list[Row] = field(default_factory=list)
     said: list[list[tuple[int, str]]] = field(default_factory=list)
     excerpt: Excerpt | None = None
+    invalid: str = ""
     choices: int = 0
     flagged: int = 0
     unflagged: PlayedCondition[E] | None = None

@@ -45,6 +45,19 @@ class Learns(Protocol):
 
 
 @runtime_checkable
+class Learned(Protocol):
+    """A policy that was trained before, in settings that it knows."""
+
+    def check_learned(self, settings: ScenarioSettings) -> None:
+        """Find out whether these settings are the game that it was trained in.
+
+        Raises:
+            SettingsError: they are not.
+        """
+        ...
+
+
+@runtime_checkable
 class Recorded(Protocol):
     """A policy that has something to say about an episode that it has played."""
 

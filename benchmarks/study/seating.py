@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import Learns, asks_a_model, full_name, label, make_policy
+from llm_coop_envs.benchmarks.study.players import Learned, Learns, asks_a_model, full_name, label, make_policy
 from llm_coop_envs.benchmarks.study.study import (
     EVERYONE,
     GIVEN,
@@ -135,10 +135,15 @@ def _joined(study: Study, everyone: Given) -> list[Condition]:
         except LlmCoopError as error:
             refused = error
         else:
-            found.append(replace(condition, title=title, seats=((EVERYONE, (player,)),), awaits=""))
+            seats = tuple((seat, _taken(players, player)) for seat, players in condition.seats)
+            found.append(replace(condition, title=title, seats=seats, awaits=""))
     if not found:
         raise refused or StudyError(f"--policy {everyone}: '{study.name}' has no place for such a player")
     return found
+
+
+def _taken(players: tuple[Player, ...], given: Player) -> tuple[Player, ...]:
+    return tuple(given if one.policy in (GIVEN, GIVEN_MODEL) else one for one in players)
 
 
 def _title(policy: str) -> str:
@@ -153,6 +158,8 @@ def _try(condition: Condition, player: Player) -> None:
     """Let a policy begin an episode: what was learned may belong to other settings."""
     env = condition.spec.environment(**condition.settings)
     policy = make_policy(condition.scenario, player.policy, player.options)
+    if isinstance(policy, Learned):
+        policy.check_learned(env.settings)
     if not isinstance(policy, Learns):
         seats = Seating(dict.fromkeys(env.possible_agents, policy), env.possible_agents)
         seats.begin(condition.spec.env_name, env.settings, env.possible_agents, np.random.SeedSequence(0))

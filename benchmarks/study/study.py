@@ -63,6 +63,7 @@ _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
 GIVEN, GIVEN_MODEL = "given", "given_model"
 """Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
+_GIVEN = (GIVEN, GIVEN_MODEL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +104,7 @@ class Condition:
         after: the options of what is measured after each episode (`Scenario.after`); `None` if nothing is.
         variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
         pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
-        awaits: `"given"` or `"given_model"` while nobody sits in it; it is not played then.
+        awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
     """
 
     name: str
@@ -445,7 +446,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         _settings_spot(spot, fields, places, error.field).fail(f"{error.value!r}: {error.why}")
     except LlmCoopError as error:
         fields.get("settings", spot).fail(str(error))
-    awaits = fields["policies"].value if fields["policies"].value in (GIVEN, GIVEN_MODEL) else ""
+    seats = _seats(fields["policies"], scenario_name, env.possible_agents)
     after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
     condition = Condition(
         name=name,
@@ -454,12 +455,12 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         settings=env.settings.to_json(),
         changed=changed,
         preset=preset,
-        seats=() if awaits else _seats(fields["policies"], scenario_name, env.possible_agents),
+        seats=seats,
         seeds=_seeds(spot, fields, study_seed),
         after=after,
         variant=variant,
         pair=fields["pair"].label() if "pair" in fields else "",
-        awaits=awaits,
+        awaits=next((one.policy for _, players in seats for one in players if one.policy in _GIVEN), ""),
     )
     try:
         condition.afterwards()
@@ -533,6 +534,8 @@ def _players(spot: Spot, scenario: str) -> tuple[Player, ...]:
     if isinstance(spot.value, dict) and "mix" in spot.value:
         parts = spot.mapping(("mix",))["mix"].items()
         return tuple(_player(part, scenario, mixed=True) for part in parts)
+    if spot.value in _GIVEN:
+        return (Player(policy=spot.value, options={}),)
     return (_player(spot, scenario, mixed=False),)
 
 

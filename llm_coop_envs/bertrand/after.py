@@ -72,6 +72,7 @@ class Deviations(Settings):
         "deviation_paid": "Share of deviations that earn more than none, discounted, 0 to 1.",
         "deviation_returned": "Share of deviations after which play comes back to what it was, 0 to 1.",
         "deviation_length": "Rounds until play is back, mean over deviations after which it comes back.",
+        "training_seed": "Seed of the training whose networks played the episode, from 0.",
         # Of players that learn anew before each episode.
         "learned_periods": "Periods of learning before the episode, the window of convergence included, from 1.",
         "learned_lasting_from": "Period of learning from which strategies change no more; missing if they still do.",
@@ -92,10 +93,14 @@ class Deviations(Settings):
         """More rounds: for a branch, and for the cycle along which the main line goes on.
 
         Raises:
-            SettingsError: prices held together would end the episode, or there are no rivals.
+            SettingsError: prices held together would end the episode, there are no rivals, or the tolerance is finer
+                than the price grid.
         """
         assert isinstance(settings, BertrandSettings)
         _check_measurable(settings)
+        if settings.prices == "grid" and EXACT < self.tolerance < settings.grid_step:
+            why = f"is less than a step of the price grid ({settings.grid_step:.4g}) and changes nothing; leave it out"
+            raise SettingsError("tolerance", self.tolerance, why)
         return {"rounds": settings.rounds + 2 * self.horizon}
 
     async def measure(self, game: Branching) -> Row:

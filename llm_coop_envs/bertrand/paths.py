@@ -16,6 +16,9 @@ from llm_coop_envs.bertrand.rules import Benchmarks, Floats, positions, profit_g
 EXACT = 1e-9
 """Two prices this close, as a share of the distance from Nash to joint profit, are equal but for rounding."""
 
+SETTLED = 50
+"""So many rounds at the end of a path, or half of a shorter one, must repeat a cycle that is not repeated exactly."""
+
 CYCLE_CLASSES = ("1-symmetric", "1-asymmetric", "2", "3+")
 """The columns of Table I of Calvano et al. 2020."""
 
@@ -55,7 +58,8 @@ def path_cycle(
         profits: (rounds, firms).
         marks: the market's benchmarks.
         tolerance: how far two prices may lie apart and still count as equal, as a share of the distance from Nash to
-            joint profit; for players that are not exact.
+            joint profit; for players that are not exact. All rounds are compared with the last time the cycle was
+            played, over the last `SETTLED` rounds or half of the path at least: a slow drift is no cycle.
         repeats: how often a cycle must have been played at the end of the path to be believed, 2 or more.
 
     Returns:
@@ -63,11 +67,12 @@ def path_cycle(
     """
     where = positions(prices, marks)
     rounds = len(where)
+    least = 0 if tolerance <= EXACT else min(SETTLED, rounds // 2)
     for length in range(1, rounds // max(repeats, 2) + 1):
-        same = np.all(np.abs(where[length:] - where[:-length]) <= tolerance, axis=1)
-        unequal = np.flatnonzero(~same)
+        last = where[rounds - length + (np.arange(rounds) - rounds) % length]
+        unequal = np.flatnonzero(np.any(np.abs(where - last) > tolerance, axis=1))
         begins = int(unequal[-1]) + 1 if len(unequal) else 0
-        if rounds - begins >= repeats * length:
+        if rounds - begins >= max(repeats * length, least):
             chosen = slice(begins, begins + length)
             return PathCycle(
                 begins,

@@ -308,10 +308,15 @@ class BertrandSettings(ScenarioSettings):
         """
         half, margin = 0.0, self.collusion_margin
         if self.prices == "grid":
-            half = (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1) / 2.0
+            half = self.grid_step / 2.0
         named = {ABOVE_NASH: NASH_PLAY + half, FROM_NASH: -half}
         low = named[margin] if isinstance(margin, str) else margin - half
         return Band(low=low, high=1.0 + half, tolerance=self.collusion_tolerance)
+
+    @property
+    def grid_step(self) -> float:
+        """A step of the price grid, as a share of the distance from Nash to joint-profit price."""
+        return (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1)
 
     @property
     def grids(self) -> tuple[tuple[float, ...], ...]:

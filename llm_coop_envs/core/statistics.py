@@ -42,6 +42,7 @@ class Interval:
 def bootstrap_mean(
     values: Sequence[float | None],
     *,
+    weights: Sequence[float] | None = None,
     level: float = LEVEL,
     resamples: int = RESAMPLES,
     expand: bool = True,
@@ -51,6 +52,7 @@ def bootstrap_mean(
 
     Args:
         values: one number per episode; `None` and NaN are episodes without one, and are left out.
+        weights: how much each episode counts; all the same by default. Episodes are resampled with their weights.
         level: the interval's nominal coverage, in (0, 1).
         resamples: bootstrap samples.
         expand: widen for small n as described above; `False` gives the plain percentile interval.
@@ -59,10 +61,12 @@ def bootstrap_mean(
     Returns:
         The interval, or `None` when there is no value at all.
     """
-    kept = [value for value in values if value is not None and not math.isnan(value)]
-    if not kept:
+    there = [k for k, value in enumerate(values) if value is not None and not math.isnan(value)]
+    if not there:
         return None
-    table = bootstrap_means(np.asarray(kept, dtype=float)[:, None], level, resamples, expand, seed)
+    kept = np.array([values[k] for k in there], dtype=float)
+    counted = None if weights is None else np.array([weights[k] for k in there], dtype=float)
+    table = bootstrap_means(kept[:, None], level, resamples, expand, seed, weights=counted)
     mean, low, high = (float(row[0]) for row in table)
     one = len(kept) < 2
     return Interval(mean=mean, low=None if one else low, high=None if one else high, n=len(kept))
@@ -74,6 +78,7 @@ def bootstrap_means(
     resamples: int = RESAMPLES,
     expand: bool = True,
     seed: int = 0,
+    weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Pointwise intervals for curves: whole episodes are resampled, every column with the same draws.
 
@@ -83,13 +88,14 @@ def bootstrap_means(
         resamples: bootstrap samples.
         expand: widen for small n.
         seed: of the resampling.
+        weights: (episodes,) how much each counts; all the same by default.
 
     Returns:
         Array (3, points): mean, lower end, upper end. With one episode the ends equal the mean: there is no interval,
         and callers must not draw one.
     """
     n = len(episodes)
-    mean = episodes.mean(axis=0)
+    mean = np.average(episodes, axis=0, weights=weights)
     if n < 2:
         return np.stack([mean, mean, mean])
     tail = (1 - level) / 2
@@ -98,7 +104,9 @@ def bootstrap_means(
     rng = np.random.default_rng(seed)
     at_once = max(1, _WEIGHTS_AT_ONCE // n)
     sizes = [min(at_once, resamples - done) for done in range(0, resamples, at_once)]
-    means = np.concatenate([rng.multinomial(n, np.full(n, 1 / n), size=size) @ episodes / n for size in sizes])
+    counts = np.ones(n) if weights is None else weights
+    draws = (rng.multinomial(n, np.full(n, 1 / n), size=size) for size in sizes)
+    means = np.concatenate([(drawn * counts) @ episodes / (drawn @ counts)[:, None] for drawn in draws])
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     # Rounding in the weighted sums must not push the mean of equal values out of its own interval.
     return np.stack([mean, np.minimum(low, mean), np.maximum(high, mean)])

@@ -51,6 +51,18 @@ def test_prices_within_the_tolerance_are_equal():
     assert cycle_class([(0.5, 0.52)], 0.03) == "1-symmetric"
 
 
+def test_a_slow_drift_is_no_constant_price():
+    """From Nash to joint profit in 50 rounds: each price is like the one before it, the last is not like the first."""
+    drift = at(*np.repeat(np.linspace(0, 1, 50)[:, None], 2, axis=1))
+    assert path_cycle(*drift, MARKS, tolerance=0.05) is None
+    settled = at(*np.repeat([*np.linspace(0, 1, 50), *[1.0] * 50], 2).reshape(-1, 2))
+    assert path_cycle(*settled, MARKS, tolerance=0.05).begins == 47
+    noise = 0.5 + np.random.default_rng(0).uniform(-0.02, 0.02, (120, 2))
+    cycle = path_cycle(*at(*noise), MARKS, tolerance=0.05)
+    assert (cycle.begins, cycle.kind) == (0, "1-symmetric")
+    assert path_cycle(*at(*noise), MARKS, tolerance=0.01) is None
+
+
 def test_cycles_are_the_same_wherever_they_begin():
     one = path_cycle(*at(*[(0.1, 0.1), (0.2, 0.2), (0.3, 0.3)] * 2), MARKS)
     turned = path_cycle(*at(*[(0.3, 0.3), (0.1, 0.1), (0.2, 0.2)] * 2), MARKS)

@@ -80,6 +80,17 @@ def test_missing_values_are_not_counted():
     assert bootstrap_mean([1.0, None, 3.0, math.nan], seed=2) == bootstrap_mean([1.0, 3.0], seed=2)
 
 
+def test_weights_count_as_often_as_they_say():
+    """Three deviations of one episode and one of another: the mean of all four."""
+    found = bootstrap_mean([1.0, None, 3.0], weights=[3, 7, 1])
+    assert (found.mean, found.n) == (1.5, 2)
+    assert 1.0 <= found.low <= 1.5 <= found.high <= 3.0
+    values = [1.0, 4.0, 2.0, 8.0]
+    assert bootstrap_mean(values, weights=[2.0] * 4, seed=3) == bootstrap_mean(values, seed=3)
+    # Nearly all of the weight on one value leaves nearly nothing to chance, unless it is not drawn.
+    assert bootstrap_mean([1.0, 2.0, 3.0], weights=[1e9, 1.0, 1.0]).mean == pytest.approx(1.0)
+
+
 def test_coverage_is_near_what_it_says():
     rng = np.random.default_rng(7)
     covered = {True: 0, False: 0}

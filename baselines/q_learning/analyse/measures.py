@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ def session_row(
         session: what it ended with.
         deep: also what needs the value of every state: equilibrium play, Q-loss, the answer to a deviation to the
             static best reply.
-        misread: analyse as the authors' code does with two rounds of memory; see `Game.misread`. Q-loss and `returning`
-            stay as they are.
+        misread: analyse as the authors' code does: with two rounds of memory see `Game.misread`; and where firms have
+            different prices, `answer` is of the first firm's prices with the same indices, as in their table of unequal
+            qualities. Q-loss and `returning` stay as they are.
 
     Returns:
         `session`, `periods` (window included), `time` (periods - window, as Calvano et al. 2020 report it),
@@ -72,7 +74,8 @@ def session_row(
     if deep:
         play = equilibrium_play(game, session.strategies, cycle, misread=misread)
         loss = q_loss(game, session.strategies, cycle)
-        answer = summarise([cycle_responses(game, session.strategies, cycle, misread=misread)])
+        read = replace(game, prices=np.broadcast_to(game.prices[0], game.prices.shape)) if misread else game
+        answer = summarise([cycle_responses(read, session.strategies, cycle, misread=misread)])
         row |= {
             "equilibrium": play.on_path,
             "equilibrium_share": play.share,
@@ -95,7 +98,8 @@ def summary(rows: Sequence[Row]) -> Row:
         `sessions`, `converged` (how many), mean, standard deviation and standard error of `gain` and `time`, quantiles
         of `gain`, means of `price` and `index`, shares of the cycle classes; if the rows are deep also `equilibrium`,
         `loss_on_path`, `loss_off_path`, `all_returning` (share of sessions in which every state leads back), and over
-        all deviations alike `answer`, `unprofitable`, `paid`, `punishment`.
+        all deviations alike `answer`, `unprofitable`, `paid`, `punishment`. All but `all_returning` with a standard
+        error, `..._se`: sessions are what is sampled, however many deviations each has.
     """
     count = len(rows)
     gain, time = _column(rows, "gain"), _column(rows, "time")
@@ -113,12 +117,20 @@ def summary(rows: Sequence[Row]) -> Row:
     found["cycle_classes"] = {kind: sum(row["cycle_class"] == kind for row in rows) / count for kind in CYCLE_CLASSES}
     if "equilibrium" in rows[0]:
         for name in ("equilibrium", "loss_on_path", "loss_off_path"):
-            found[name] = float(_column(rows, name).mean())
+            found |= _mean(rows, name)
         found["all_returning"] = float((_column(rows, "returning") == 1.0).mean())
-        weights = _column(rows, "deviations")
         for name in ("answer", "unprofitable", "paid", "punishment"):
-            found[name] = float(np.average(_column(rows, name), weights=weights))
+            found |= _mean(rows, name, _column(rows, "deviations"))
     return found
+
+
+def _mean(rows: Sequence[Row], name: str, weights: Any = None) -> Row:
+    """A mean over sessions, weighted perhaps, and its standard error: that of a ratio of two means."""
+    values, count = _column(rows, name), len(rows)
+    counts = np.ones(count) if weights is None else weights
+    mean = float(np.average(values, weights=counts))
+    spread = float(np.sqrt(np.sum((counts * (values - mean)) ** 2))) / float(counts.sum())
+    return {name: mean, f"{name}_se": spread * float(np.sqrt(count / (count - 1))) if count > 1 else float("nan")}
 
 
 def _column(rows: Sequence[Row], name: str) -> Any:

@@ -16,6 +16,7 @@ from llm_coop_envs.policies.llm.asking.prices import Price, most_prompt_tokens
 from llm_coop_envs.policies.llm.asking.settling import settle
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+from llm_coop_envs.policies.llm.clients.wire import FORMS
 from llm_coop_envs.policies.llm.journal import Journal
 
 Result = TypeVar("Result")
@@ -98,7 +99,7 @@ class Attempts:
         form: str | None = getattr(self.client, "form", None) if request.json_schema is not None else None
         if form is not None and self.counters.forms.get(request.model) != form:
             self.counters.forms[request.model] = form
-            if not form.startswith("json_schema"):
+            if FORMS.index(form) > FORMS.index("json_schema"):
                 self.notify(f"{self.endpoint.where} does not take JSON schemas; answers are constrained by: {form}")
         return form
 

@@ -25,8 +25,9 @@ class Client(ABC):
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        # Hosted models are not asked for bounds, which most providers refuse.
-        self.form = wire.FORMS[1 if endpoint.base_url is None or endpoint.is_openai else 0]
+        # Hosted models are not asked for bounds, which most providers refuse; the server of a local model is our own.
+        hosted = endpoint.base_url is None or endpoint.is_openai
+        self.form = wire.FORMS[0 if endpoint.is_local else 2 if hosted else 1]
         self._endpoint = endpoint
         self._refused = set(wire.FORMS[: wire.FORMS.index(self.form)])
         self._answered = False

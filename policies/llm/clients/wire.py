@@ -24,12 +24,13 @@ _PIECE = 1 << 20
 
 # How an answer of a JSON schema can be asked for, the strictest first; "none" leaves it to the words of the question.
 # Bounds of numbers and lengths are not in the part of JSON Schema that all providers take.
-FORMS = ("json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
+# llama.cpp's own translation of schemas leaves out the bounds of real numbers; the grammars of llguidance keep them.
+FORMS = ("llguidance", "json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
 _BOUNDS = ("minimum", "maximum", "maxLength")
 
 
 def request_body(
-    request: ChatRequest, *, model: str, tokens_field: str, stream: bool, form: str = FORMS[0]
+    request: ChatRequest, *, model: str, tokens_field: str, stream: bool, form: str = "json_schema"
 ) -> dict[str, Any]:
     """The JSON body of a request.
 
@@ -48,7 +49,9 @@ def request_body(
         body[tokens_field] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
-    if request.json_schema is not None and form != "none":
+    if request.json_schema is not None and form == "llguidance":
+        body["grammar"] = f"%llguidance {{}}\nstart: %json {json.dumps(request.json_schema)}"
+    elif request.json_schema is not None and form != "none":
         schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
         named = {"name": "answer", "schema": schema, "strict": True}
         kind, _, with_schema = form.partition(" ")

@@ -13,6 +13,10 @@ from llm_chats import Recorder
 from model_studies import answering
 from small import contents
 
+from llm_coop_envs.baselines.deep.shipped import find_networks
+from llm_coop_envs.benchmarks.report.page_parts import NOTHING
+from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.report.section import PlayedCondition
 from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import open_run
@@ -21,7 +25,8 @@ from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.benchmarks.study.study import check_players, load_study, parse_study, shipped_studies
-from llm_coop_envs.bertrand.comparison_report import WHY
+from llm_coop_envs.bertrand.comparison_report import WHY, PlayerComparison
+from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import MissingExtra, StudyError
 from llm_coop_envs.policies.llm.asking.prices import Price
@@ -46,6 +51,18 @@ def row(condition, seed, study_seed=0, chat=None):
     return {**find_scenario("bertrand").episode_metrics(played.events), **played.measures}
 
 
+def as_before(condition):
+    """A condition as it was played when the rows were recorded: the rules for longer and from the presets' own first
+    prices, and prices at Nash counted as held together."""
+    own = BertrandSettings.presets[condition.preset]
+    before = {"rounds": 1200, "collusion_margin": "from_nash"}
+    for name in ("initial_prices", "force_first_price"):
+        before[name] = own.get(name, BertrandSettings.__dataclass_fields__[name].default)
+    if condition.name.startswith("q_learning"):
+        before |= {"rounds": 100, "initial_prices": None, "force_first_price": False}
+    return replace(condition, settings={**condition.settings, **before})
+
+
 def quick(rule="grim_trigger", market="calvano", rounds=210, **more):
     """A condition of a scripted rule, with shorter branches."""
     text = shipped_studies()[NAME].read_text().replace("horizon: 100", "horizon: 12")
@@ -65,7 +82,7 @@ def test_what_is_not_installed_is_needed_by_its_own_conditions_only(monkeypatch,
 
 @pytest.mark.parametrize("old", ROWS, ids=lambda old: f"{old['condition']}-{old.get('number', old.get('seed'))}")
 def test_rows_are_those_of_before(study, old):
-    played = condition(study, old["condition"])
+    played = as_before(condition(study, old["condition"]))
     if "number" in old:
         pytest.importorskip("numba")
         seed = played.seeds[old["number"]]
@@ -77,9 +94,9 @@ def test_rows_are_those_of_before(study, old):
 
 
 def test_grim_trigger_is_measured_as_it_must_be():
-    found = row(quick(market="team_up", seeds=(0,)), 0)
+    found = row(as_before(replace(quick(market="team_up", seeds=(0,)), seeds=(0,))), 0)
     # Round 1 is laid down at cost; then the grid price nearest to joint profit, for good.
-    assert (found["lasting_from"], found["window_round"], found["rounds"]) == (2, 201, 210)
+    assert (found["lasting_from"], found["window_round"], found["rounds"]) == (2, 201, 1200)
     assert found["end_price"] == pytest.approx(8.0 + 0.4 / 14)
     assert found["end_gain"] == pytest.approx(1.0, abs=0.001)
     assert (found["end_cycle"], found["end_index"]) == ("1-symmetric", 1.0)
@@ -114,19 +131,38 @@ def test_learners_are_counted_from_their_first_period(study):
     assert found["end_cycle"] == expected["cycle_class"]
     assert found["deviation_answer"] == pytest.approx(expected["answer"])
     assert (found["deviation_unprofitable"], found["deviations"]) == (expected["unprofitable"], expected["deviations"])
-    assert found["rounds"] == 100
+    assert found["rounds"] == 600
 
 
 def test_the_study_has_every_player_in_every_market(study):
-    assert len(study.conditions) == 27
+    assert len(study.conditions) == 26
     markets = {(one.preset, one.variant) for one in study.conditions}
     assert markets == {
         ("calvano", "Calvano et al. 2020"),
         ("team_up", "Wu et al. 2024, logit"),
         ("team_up_linear", "Wu et al. 2024, linear"),
     }
-    assert {len(one.seeds) for one in study.conditions} == {50, 10}
-    assert all(one.after["everywhere"] for one in study.conditions)
+    assert {len(one.seeds) for one in study.conditions} == {50, 10, 5}
+    assert all(one.after == {"horizon": 100, "everywhere": True} for one in study.conditions)
+    # So that a window of 200 rounds may end at the published 400 and after.
+    assert {one.settings["rounds"] for one in (*study.conditions, *study.optional)} == {600}
+    # Nobody is put down at the edge of the grid; Q-learners go on from where they are.
+    starts = {one.name.startswith("q_") for one in study.conditions if one.settings["initial_prices"] != "random"}
+    assert starts == {True}
+    assert not any(one.settings["force_first_price"] for one in (*study.conditions, *study.optional))
+    # Networks are shown in the market in which they learned.
+    deep = [one for one in study.conditions if any(policy.startswith("sb3:") for policy in one.policies)]
+    assert [one.name for one in deep] == ["bertrand_dqn-calvano", "bertrand_ppo-calvano"]
+
+
+def test_every_episode_of_a_network_has_another_training(study):
+    for name in ("bertrand_dqn", "bertrand_ppo"):
+        deep = condition(study, f"{name}-calvano")
+        short = replace(deep, settings={**deep.settings, "rounds": 5}, after=None)
+        about = [network.about["training"] for network in find_networks(f"{name}_*")]
+        trained = [one["seed"] for one in about]
+        assert trained == [row(short, seed)["training_seed"] for seed in deep.seeds] == [1, 2, 3, 4, 5]
+        assert {(one["networks"], one["preset"]) for one in about} == {("independent", "calvano")}
 
 
 def test_given_players_join_the_others_in_the_markets_they_know(study):
@@ -139,8 +175,12 @@ def test_given_players_join_the_others_in_the_markets_they_know(study):
     assert joined("q_learning:calvano")[0].title == "Q-learner calvano, Calvano et al. 2020"
     assert joined("tit_for_tat")[0].title == "tit_for_tat, Calvano et al. 2020"
     models = joined("llm:any/model")
-    assert [one.settings["talk"] for one in models] == [False] * 3 + [True] * 3
-    assert {(one.settings["rounds"], len(one.seeds), one.after["horizon"]) for one in models} == {(400, 5, 25)}
+    assert [one.settings["talk"] for one in models] == [False] * 3 + [True] * 3 + [False] * 3
+    assert {(one.settings["rounds"], len(one.seeds), one.after["horizon"]) for one in models} == {(600, 5, 25)}
+    # The last three play a Q-learner.
+    assert [one.policies for one in models[5:7]] == [("llm:any/model",), ("llm:any/model", "q_learning")]
+    assert models[6].title == "any/model against Q-learning, Calvano et al. 2020"
+    assert [one.preset for one in joined("sb3:bertrand_dqn_1")] == ["calvano"]
     with pytest.raises(StudyError, match="is neither shipped nor a file"):
         joined("q_learning:nowhere")
 
@@ -206,7 +246,8 @@ def test_the_command_plays_continues_and_reports(tmp_path):
 
 
 def test_the_command_asks_a_model_and_replays_its_answers(tmp_path):
-    options = ("--only", "model*-team_up", "--only", "tit_for_tat-team_up", "--episodes", 1, "--rounds", 2)
+    arms = ("model-team_up", "model_talk-team_up", "tit_for_tat-team_up")
+    options = (*(part for arm in arms for part in ("--only", arm)), "--episodes", 1, "--rounds", 2)
     with answering() as server:
         words = ("--model", "m", "--base-url", server.base_url, "--workers", 1)
         found = invoke("run", NAME, *options, *words, "-o", tmp_path / "run")
@@ -225,6 +266,68 @@ def test_the_command_asks_a_model_and_replays_its_answers(tmp_path):
     assert all(one["deviations"] == 2 for one in rows)
     assert invoke("report", tmp_path / "run").exit_code == 0
     assert "m, with talk" in (tmp_path / "run" / "report" / "index.html").read_text()
+
+
+def test_a_model_that_refuses_to_play_is_no_result(tmp_path):
+    words = ("--only", "model-team_up", "--only", "grim_trigger-team_up", "--episodes", 2, "--rounds", 3)
+    with answering(lambda *_: "I would rather not say.") as server:
+        more = ("--model", "m", "--base-url", server.base_url, "--workers", 1)
+        assert invoke("run", NAME, *words, *more, "-o", tmp_path / "run").exit_code == 0
+    (section,), answers = read_run(open_run(tmp_path / "run"))
+    assert set(answers.invalid) == {"model-team_up"}
+    (shown,) = [one for one in section.tables() if one.head[1] == "profit gain above Nash"]
+    rows = {row.name: row for row in shown.rows}
+    assert rows["m"].bad
+    assert "invalid, no result: 100% of all decisions were taken by a fallback" in rows["m"].below
+    assert {cell.text for cell in rows["m"].cells} == {NOTHING.text}
+    assert not rows["grim trigger"].bad
+    assert rows["grim trigger"].cells[0].text != NOTHING.text
+    # Followed for another number of rounds, which is said where it is so.
+    assert "followed for 25 rounds" in rows["m"].below
+    assert "followed for 100 rounds" in rows["grim trigger"].below
+    (drawing,) = next(one for one in section.figures() if one.name == "bertrand-comparison").draw()
+    gain = drawing.figure.axes[0]
+    line = [label.get_text() for label in gain.get_yticklabels()].index("m")
+    dots = [drawn for drawn in gain.get_lines() if len(drawn.get_xdata()) == 1]
+    assert dots
+    assert not any(abs(y - line) < 0.5 for drawn in dots for y in drawn.get_ydata())
+
+
+def test_deviations_count_alike_whatever_their_episode(study):
+    """As in the published figures: one deviation that does not pay and three that do are 25 %, not 50 %."""
+    episode = {
+        "end_cycle": "2",
+        "end_price": 1.5,
+        "end_gain": 0.5,
+        "end_index": 0.5,
+        "lasting_from": 1,
+        "window_round": 200,
+    }
+    rows = [
+        {**episode, "deviations": count, "deviation_answer": -0.1 * count, "deviation_length": 4.0 * count}
+        | {"deviation_unprofitable": share, "deviation_returned": 1.0}
+        for count, share in ((2, 1.0), (6, 0.0))
+    ]
+    one = PlayedCondition(condition=condition(study, "best_reply-calvano"), who="scripted", color="", metrics=rows)
+    one.seeds = [0, 1]
+    (table,) = PlayerComparison(find_scenario("bertrand"), [one]).tables()
+    head, cells = list(table.head)[1:], [cell.text for cell in table.rows[0].cells]
+    shown = dict(zip(head, cells, strict=True))
+    assert head[:3] == ["profit gain above Nash", "rivals' answer, %", "does not pay, %"]
+    assert shown["does not pay, %"] == "25.0"
+    assert shown["rivals' answer, %"] == "-50.0"
+    assert shown["rounds until back"] == "20.0"
+    assert shown["profit gain above Nash"] == "0.500"
+    assert any("All are measured alike: 600 rounds from drawn prices" in note for note in table.notes)
+
+
+def test_a_model_plays_a_learner_that_goes_on_learning(study):
+    pytest.importorskip("numba")
+    study = with_players(study, read_player("llm:scripted"))
+    (model,) = select(study, only=["model_q_learning-calvano"], episodes=1, rounds=3).conditions
+    found = row(replace(model, after={**model.after, "horizon": 3}), model.seeds[0], chat=Recorder())
+    assert found["learned_periods"] > 100_000
+    assert found["deviations"] == 2
 
 
 @pytest.mark.parametrize(
@@ -271,6 +374,11 @@ conditions:
     ("old", "new", "said"),
     [
         ("horizon: 4", "horizon: 1", "line 8: conditions[0].after.horizon: 1: must be 2 or more"),
+        (
+            "horizon: 4",
+            "tolerance: 0.05",
+            "line 8: conditions[0].after.tolerance: 0.05: is less than a step of the",
+        ),
         ("horizon: 4", "far: 4", "line 8: conditions[0].after.far: 4: is no setting of Deviations"),
         ("collusion_window: 0", "collusion_window: 9", "prices held together would end the episode; set it to 0"),
         ("scenario: bertrand\n    preset: calvano", "scenario: kbc", "kbc measures nothing after an episode"),

@@ -4,6 +4,8 @@ import pytest
 from llm_tools import question
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatMessage, ChatRequest, Usage
+from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.policies.llm.clients.lean import LeanClient
 from llm_coop_envs.policies.llm.clients.wire import (
     LONGEST_REPLY,
     StreamedReply,
@@ -15,8 +17,8 @@ from llm_coop_envs.policies.llm.clients.wire import (
 )
 
 
-def body(request, tokens_field="max_tokens", stream=False):
-    return request_body(request, model="name", tokens_field=tokens_field, stream=stream)
+def body(request, tokens_field="max_tokens", stream=False, **form):
+    return request_body(request, model="name", tokens_field=tokens_field, stream=stream, **form)
 
 
 def read(data, request=None):
@@ -65,6 +67,28 @@ def test_every_setting_is_sent_under_its_name():
         "stream_options": {"include_usage": True},
         "top_k": 5,
     }
+
+
+def test_a_local_model_gets_a_grammar_with_the_bounds_and_a_hosted_one_a_schema_without(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    schema = {"type": "object", "properties": {"price": {"type": "number", "minimum": 2, "maximum": 14}}}
+    request = question(json_schema=schema)
+    forms = {}
+    for endpoint in (
+        Endpoint(model="local:m", base_url="http://127.0.0.1:1/v1"),
+        Endpoint(model="m", base_url="http://127.0.0.1:1/v1"),
+        Endpoint(model="gpt-4o-mini"),
+    ):
+        forms[endpoint.model] = LeanClient(endpoint).form
+    assert forms == {"local:m": "llguidance", "m": "json_schema with bounds", "gpt-4o-mini": "json_schema"}
+    grammar = body(request, form="llguidance")
+    assert "response_format" not in grammar
+    assert grammar["grammar"].startswith("%llguidance {}\nstart: %json {")
+    assert json.loads(grammar["grammar"].partition("%json ")[2]) == schema
+    found = body(request, form="json_schema with bounds")["response_format"]["json_schema"]["schema"]
+    assert found == schema
+    found = body(request)["response_format"]["json_schema"]["schema"]
+    assert found == {"type": "object", "properties": {"price": {"type": "number"}}}
 
 
 def test_a_usual_answer():

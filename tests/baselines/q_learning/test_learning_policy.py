@@ -1,0 +1,86 @@
+"""Q-learners that learn before an episode, and those that go on learning while it is played."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from llm_coop_envs import bertrand_v0
+from llm_coop_envs.baselines.q_learning.learning_policy import LearningPolicy
+from llm_coop_envs.bertrand.rules import nearest
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.branching import Branching
+
+#: Learns for a moment only.
+SHORT = {"window": 50, "beta": 1e-3, "max_periods": 2000}
+
+
+def learned(**options):
+    env = bertrand_v0.parallel_env(preset="calvano", initial_prices=None, rounds=400, record=True)
+    policy = LearningPolicy({**SHORT, **options})
+    policy.learn(env.settings, 0, 0)
+    return policy, Branching(env, policy, seed=0)
+
+
+def test_it_learns_from_every_round_that_was_settled():
+    policy, game = learned(goes_on=True)
+    table, grids = policy.table, game.env.settings.grids
+    # One round more, because a round is learned from when the next price is asked.
+    asyncio.run(game.play(41))
+    rounds = [event for event in game.env.events if event["type"] == "round"]
+    q, state = table.q.copy(), table.last_state
+    for event in rounds[:-1]:
+        asked = [nearest(grid, price) for grid, price in zip(grids, event["prices"], strict=True)]
+        after = asked[0] * 15 + asked[1]
+        for firm in (0, 1):
+            target = event["profits"][firm] + 0.95 * q[firm, after].max()
+            q[firm, state, asked[firm]] += 0.15 * (target - q[firm, state, asked[firm]])
+        state = after
+    assert np.allclose(policy._q, q, rtol=1e-12)
+    assert not np.array_equal(q, table.q)
+
+
+def test_without_it_the_table_stays():
+    policy, game = learned()
+    asyncio.run(game.play(40))
+    assert np.array_equal(policy._q, policy.table.q)
+
+
+def test_it_explores_as_rarely_as_when_it_stopped():
+    policy, game = learned(goes_on=True, alpha=1e-9, beta=0.03)
+    share = np.exp(-0.03 * policy.table.periods - 0.03 * np.arange(300)).mean()
+    asyncio.run(game.play(300))
+    rounds = [event["prices"] for event in game.env.events if event["type"] == "round"]
+    greedy = 0
+    state = policy.table.last_state
+    for prices in rounds:
+        asked = [nearest(grid, price) for grid, price in zip(game.env.settings.grids, prices, strict=True)]
+        greedy += sum(asked[firm] == policy.table.strategies[firm, state] for firm in (0, 1))
+        state = asked[0] * 15 + asked[1]
+    assert 0.01 < share < 0.5
+    assert greedy / 600 == pytest.approx(1 - share * 14 / 15, abs=0.02)
+
+
+def test_branches_do_not_teach_the_main_line():
+    policy, game = learned(goes_on=True)
+    asyncio.run(game.play(10))
+    before = policy._q.copy()
+    one = asyncio.run(game.branch(20, "one", {0: 3}))
+    assert np.array_equal(policy._q, before)
+    assert asyncio.run(game.branch(20, "one", {0: 3})) == one
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"goes_on": 1}, "goes_on=1: must be true or false"),
+        ({"goes_on": True, "exploration": "boltzmann"}, "epsilon-greedy"),
+        ({"goes_on": True, "memory": 0}, "with a memory"),
+        ({"goes_off": True}, "is no setting"),
+    ],
+)
+def test_bad_options(options, words):
+    with pytest.raises(SettingsError, match=words):
+        LearningPolicy(options)
