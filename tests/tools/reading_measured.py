@@ -53,9 +53,8 @@ class Answer:
             return RIGHT if AGAIN in wanted else REFUSED
         if wanted == [AGAIN]:
             return GARBAGE
-        close = any(
-            reading.value == one or (isinstance(one, int | float) and abs(reading.value - one) < 1e-9) for one in wanted
-        )
+        value: Any = reading.value
+        close = any(value == one or (isinstance(one, int | float) and abs(value - one) < 1e-9) for one in wanted)
         return RIGHT if close else WRONG
 
 

@@ -51,7 +51,8 @@ _DENIED = re.compile(
     r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
     r"|no)(?:thing|where) but|all but|except"
     r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
-    r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*|(?:done"
+    r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*|should have"
+    r"|wonder\w*|so (?:is|are)|(?:done"
     r"|finished|through) with)|n't)\b"
     rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
 )
@@ -74,8 +75,9 @@ _PAST = re.compile(
     rf"|chose"
     r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|idea)"
     r"|originally|until now|headed|ran"
-    rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so|stay|keep|remain|set"
-    rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} and )?$"
+    rf"|would have|could have|should have|sold|earned|tried|promised|old)\b(?:(?!\b(?:will|now|i'll|but|so|stay"
+    rf"|keep|remain|set"
+    rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} (?:and|\w+ (?:at|for)) )?$"
 )
 _PAST_SENTENCE = re.compile(
     r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )"
@@ -90,11 +92,16 @@ _WHO = (
     r"(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|theirs?|everyone|everybody|no one|nobody|anyone"
     r"|someone|somebody|whoever|most|people|crowd|he|she|his|her|players?)"
 )
-_OTHERS_AFTER = re.compile(rf" (?:is|was)(?: what| (?:the )?\w+ (?:of|by))? (?:the |my )?{_WHO}\b")
+_OTHERS_AFTER = re.compile(
+    rf" (?:\((?=[\w ]{{1,20}}\))|(?:(?:is|was)(?: what| (?:the )?\w+ (?:of|by))?|from|by) (?:the |my )?){_WHO}\b"
+)
 _OTHERS = re.compile(
-    rf"\b(?:{_WHO}|you (?:should|must|can|could|need|go|take))\b(?! (?:is|are) (?:right|correct))(?:(?<!\d)"
+    rf"\b(?:{_WHO}|you (?:should|must|can|could|need|go|take|charge|set|choose|pick))\b(?! (?:is|are) (?:right"
+    rf"|correct))(?:(?<!\d)"
     rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
 )
+# A list of what others do, as in "player_1 takes 7, player_2 8".
+_NAMED = re.compile(rf"\W*{_WHO} ")
 _OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
 _PAST_LABEL = re.compile(
     r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
@@ -124,7 +131,7 @@ _ASIDE_LINE = re.compile(
     r"[^\w\n]{0,3}[:\u2013\u2014-]"
 )
 _ASIDE_AFTER = re.compile(
-    r"^(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|as long as"
+    r"^(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|provided|assuming|as long as"
     r"|(?:in the )?next (?:round|turn|step|time|move)|tomorrow|later|afterwards)\b"
 )
 _HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
@@ -138,7 +145,7 @@ VERB = (
     r"|undercut|adjust(?:ing)?|maintain(?:ing)?|hold(?:ing)?|decid(?:e|ing)|decided|propos(?:e|ing)|enter(?:ing)?"
     r"|writ(?:e|ing)|tak(?:e|ing)|mov(?:e|ing)|head(?:ing)?|step(?:ping)?|us(?:e|ing)|prefer|continu(?:e|ing)"
     r"|run(?:ning)?|test(?:ing)?|experiment(?:ing)? with|nudg(?:e|ing)|match(?:ing)?|repeat(?:ing)?|reus(?:e|ing)"
-    r"|thinking|aim(?:ing)? for|respond(?:ing)?|shift(?:ing)?"
+    r"|thinking|accept(?:ing)?|sell(?:ing)?|aim(?:ing)? for|respond(?:ing)?|shift(?:ing)?"
     r"|leav(?:e|ing) (?:through|by|via)|evacuat(?:e|ing)|switch(?:ing)?|chang(?:e|ing)|mak(?:e|ing)|lean(?:ing)?"
     r"|follow(?:ing)?|commit(?:ting)?|turn(?:ing)?|get(?: out)?|vote|do)"
 )
@@ -198,6 +205,7 @@ def judge(
     one.meant = not (
         (end == "?" and len(after) < _AFTER)
         or others
+        or (_NAMED.fullmatch(clause) and (first := _NAMED.match(before)) and before[first.end() :][:1].isalpha())
         or _OTHERS_AFTER.match(after)
         or _DENIED.search(before)
         or _DENIED_AFTER.match(after)

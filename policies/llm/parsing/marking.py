@@ -79,18 +79,20 @@ _SAID = re.compile(
 )
 # What stands right before what is said; the verb may be the name itself, as in "I would like to stay".
 _SAID_BEFORE = re.compile(
-    r"\b(?:(?:so|hence|thus|therefore|now|this time)[,:]? ?|(?:option|letter) [^\w]?"
+    r"\b(?:(?:so|hence|thus|therefore|now|this (?:time|round|turn)|for now|today)[,:]? ?|(?:option|letter) [^\w]?"
     r"|(?:i|we)(?:'ll|'d|'m)?(?: (?:will|would|shall|like to|want to|just|am|now|must|should|have to|can only)){0,3} "
     r"|(?:it is|it's|that is|that's|this is)(?: the)?(?: (?:number|price|exit|option))? )$"
 )
 _SAID_AFTER = re.compile(
     r"^(?: exit)? (?:(?:is|seems|looks|would be|feels|seem) (?:to be |like )?(?:the |my |a |am )?(?:best|closest"
     r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
-    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|reasonable"
+    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|solid|decent"
+    r"|safe|reasonable"
     r"|ideal|perfect|appropriate|sweet spot|right (?:price|number|choice|balance|level|one))\b(?! for (?:them|him"
     r"|her))|it (?:is|shall be|will be|stays"
     r"|remains)\b"
-    r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit))|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
+    r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit|limit|max|min|floor|ceiling|upper|lower|reserv))"
+    r"|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
     r"|makes sense|maximi[sz]es my|gets me|keeps me|gives me)\b|now\b|this time\b)"
 )
 _OPENED = re.compile(
@@ -145,7 +147,7 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
         if line.startswith(MARK):
             if MARK not in text[begin + 1 : one.at]:
                 one.mark, one.rule = MARKED, "marked"
-        elif (first < 0 or one.at <= first or one.at > last) and _is_bare(line):
+        elif (first < 0 or one.at <= first or one.at > last) and _is_bare(line) and not _in_table(text, begin):
             if _alone(text, one, [other for other in meant if begin <= other.at < begin + len(line)]):
                 one.mark, one.rule = MARKED, "line"
         elif _SAID_BEFORE.search(around[one.at][0]):
@@ -155,9 +157,12 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
     for one in meant:
         if not one.mark:
             before, after, _ = around[one.at]
-            opens = (one.at <= first or first < 0) and _is_bare(text[: one.at]) and _OPENED.match(after)
+            opens = (
+                not one.aside and (one.at <= first or first < 0) and _is_bare(text[: one.at]) and _OPENED.match(after)
+            )
             near = {other.value for other in meant if one.at - len(before) <= other.at <= one.at + len(after)}
-            if _is_bare(before + after):
+            paired = after.startswith(":") or before.endswith(f"{X}: ")
+            if _is_bare(before + after) and not paired:
                 one.mark, one.rule = SAID, "sentence"
             elif _SAID_AFTER.match(after) or opens or (not one.aside and POINTED.match(text, one.at + 1)):
                 one.mark, one.rule = HINTED, "opening"
@@ -165,6 +170,12 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
                 CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]
             ):
                 one.mark, one.rule = HINTED, "clause"
+
+
+def _in_table(text: str, begin: int) -> bool:
+    """Whether the line that begins here is a row below another."""
+    above = text.rfind("\n", 0, max(begin - 1, 0)) + 1
+    return begin > 0 and text[begin] == "|" and text[above] == "|"
 
 
 def _alone(text: str, one: Candidate[T], line: Sequence[Candidate[T]]) -> bool:

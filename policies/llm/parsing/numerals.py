@@ -30,7 +30,8 @@ _LIST_MARK = re.compile(r"^\(?(\d{1,2})[.)] (?=\S)", re.MULTILINE)
 
 # What stands before a number that counts or names something else.
 _NAMED = re.compile(
-    r"(?:\b(?:rounds?|players?|firms?|exchanges?|turns?|steps?|days?|weeks?|phases?|levels?|periods?|options?|person"
+    r"(?:\b(?:(?<!this )(?<!next )rounds?|players?|firms?|exchanges?|turns?|steps?|days?|weeks?|phases?|levels?"
+    r"|periods?|options?|person"
     r"|evacuees?|agents?|groups?|examples?|stages?|iterations?|games?|trials?|chapter|table|runden?|spieler|firma"
     r"|gruppe"
     r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile|error|http|figure|fig|page|section|seed|exit|item"
@@ -50,11 +51,12 @@ _BOUND = re.compile(
 )
 _STATISTIC = re.compile(
     r"\b(?:(?<!i )mean|averag\w*|avg|median|midpoint|target(?! price)|sum|total|expect\w*|assum\w*|(?<!i )suppos\w*"
-    r"|costs?|costing|sold|sells?"
+    r"|costs?|costing|sold|sells?(?! (?:at|for)\b)"
     r"|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin"
     r"|sales"
     r"|revenue"
     rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b[^.,;:|\n{X}]{{0,28}}(?:[:=] ?)?$"
+    r"|\b(?:chances?|probability|odds|likelihood)\b[^.;\n]{0,40}$"
 )
 # What stands after such a number.
 _COUNTED = re.compile(
@@ -64,10 +66,12 @@ _COUNTED = re.compile(
     r"|cells?"
     r"|days?|weeks?|units|cents?|levels?|votes?|messages?|characters?|digits?|decimals?|of (?:the|us|them)|von uns"
     r"|thirds?"
-    r"|halves|quarters?|more|reasons?|customers?|minutes?|seconds?|hours?|kg|km|th|x|k\b|wins\b(?! *$)|at (?:most"
+    r"|halves|quarters?|more|reasons?|customers?|minutes?|seconds?|hours?|kg|km|th|x|k\b|wins\b(?! *$)|confident"
+    r"|certain\b|likely\b|sure (?:that|it|of)\b|at (?:the )?(?:very )?(?:most"
     r"|least)|or (?:less|more|lower|higher|above|below)|and (?:above|below|up))(?![a-z])"
     rf"|,? ?rounded| ?o'clock| out of {X} ?[a-z]| (?:it )?would (?:be|sell|give|bring|yield) (?:about |around )?{X}"
-    r"|(?: is| was|'s)? (?:the )?(?:target|mean|average|midpoint|max\w*|min(?!e)\w*|cost|expected)\b"
+    r"|(?: is| was|'s)? (?:the |my |our )?(?:last |previous |past )?(?:target|mean|average|midpoint|limit|floor"
+    r"|ceiling|max\w*|min(?!e)\w*|cost|expected)\b"
 )
 _OPERATOR_AFTER = re.compile(
     rf" ?(?:[*\u00d7·÷^/] ?[\d($a-z{X}]|x ?{X}|\+ ?[$(]?{X}| [-\u2212] [$(]?{X}|\) ?[*\u00d7/÷])|:{X}"

@@ -111,7 +111,7 @@ _NO_PLACE_BEFORE = {
         r"|that's|all"
         r"|be|am|been|you're|it's|remember|the|a) $"
     ),
-    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|the|a|a step) $"),
+    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|the|a|a step|i'm|am) $"),
     "up": re.compile(r"\b(?:give|giving|end|sum|hurry|catch|line|lined|is|look|get|stand) $"),
     "stay": re.compile(r"(?!)"),
     "bottom": re.compile(r"\brock $"),
