@@ -25,7 +25,7 @@ from llm_coop_envs.benchmarks.study.study import Condition, Study
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import pack_lines, read_lines, write_whole
+from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, write_whole
 from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder, locked
 
 EPISODE_FORMAT = 2
@@ -257,16 +257,13 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) 
         "conditions": [c.to_json() for c in study.conditions],
         "program": {},
     }
+    files = {STUDY: study.text.encode()}
     lost = (folder / STUDY).is_file() and not (folder / MANIFEST).exists()
     try:
-        run = _rebuilt(study, folder, about) if lost else Run.make(folder, study.identity, **about)
+        run = _rebuilt(study, folder, about) if lost else Run.make(folder, study.identity, files=files, **about)
     except DamagedManifest:
         run = _rebuilt(study, folder, about)
     check_words(run, models)
-    if not (folder / STUDY).is_file():
-        write_whole(folder / STUDY, study.text.encode())
-    if STUDY not in run.manifest["files"]:
-        run.write(files={**run.manifest["files"], **run.recorded(folder / STUDY)})
     return run
 
 
@@ -295,7 +292,10 @@ def _rebuilt(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
             )
         if path.exists():
             os.replace(path, path.with_name(f"{MANIFEST}.damaged-{time.time_ns()}"))
-        return Run.new(folder, study.identity, **{**about, "program": program, "rebuilt": True})
+        if not copy.is_file():
+            write_whole(copy, study.text.encode())
+        recorded = {STUDY: fingerprint(copy)}
+        return Run.new(folder, study.identity, **{**about, "program": program, "rebuilt": True, "files": recorded})
 
 
 def check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:

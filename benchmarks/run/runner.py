@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
-from llm_coop_envs.benchmarks.run.folder import Run, check_words, described_models, make_run, open_run
+from llm_coop_envs.benchmarks.run.folder import STUDY, Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
@@ -21,6 +21,7 @@ from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, pla
 from llm_coop_envs.benchmarks.study.study import Study, check_players
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
 
@@ -134,6 +135,8 @@ class _Runner:
             run = make_run(self._study, folder, self._models)
         claims = self._claims = None if part is None else Claims(run, part)
         with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
+            if not (folder / STUDY).is_file():
+                write_whole(folder / STUDY, self._study.text.encode())
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))

@@ -19,13 +19,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from typing_extensions import Self
 
 import llm_coop_envs
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import cannot_write, fingerprint, read_json, sweep, write_json
+from llm_coop_envs.storage.files import cannot_write, fingerprint, read_json, sweep, write_json, write_whole
 from llm_coop_envs.storage.lock import FileLock
 
 FORMAT = 3
@@ -95,40 +96,45 @@ class RunFolder:
         return run
 
     @classmethod
-    def make(cls, folder: Path, identity: Mapping[str, Any], **about: Any) -> Self:
+    def make(
+        cls, folder: Path, identity: Mapping[str, Any], files: Mapping[str, bytes] = MappingProxyType({}), **about: Any
+    ) -> Self:
         """Begin a run in a folder, or continue the one that is there.
 
         Args:
             folder: a new or empty folder, or one that holds this run.
             identity: everything that decides the results, as plain data; kept in the manifest.
+            files: what a new run begins with, by name.
             **about: what else the manifest of a new run says; replaces fields of `identity` of the same name.
 
         Raises:
             RunError: the folder holds something else, or cannot be written.
         """
-        if (folder / MANIFEST).is_file():
-            run = cls.open(folder)
-            run.check_same(identity)
-            return run
         try:
             held = sorted(p.name for p in folder.iterdir() if not p.name.startswith(".")) if folder.exists() else []
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        if held:
+        if held and not (folder / MANIFEST).is_file():
             raise RunError(f"{folder}: is neither empty nor a run folder (it holds {held[0]}); choose another with -o")
-        # Of several that begin at the same time one writes the manifest, and none replaces what another has begun.
+        # Of several that begin at the same time one begins the run, and the others wait until it is there.
         with FileLock(folder / ".lock.begin") as beginning:
             beginning.take(wait=True)
             if not (folder / MANIFEST).is_file():
-                return cls.new(folder, identity, **about)
-        return cls.make(folder, identity, **about)
+                recorded = {name: f"{len(text)} {hashlib.sha256(text).hexdigest()}" for name, text in files.items()}
+                run = cls.new(folder, identity, **about, files=recorded)
+                for name, text in files.items():
+                    write_whole(folder / name, text)
+                return run
+        run = cls.open(folder)
+        run.check_same(identity)
+        return run
 
     @classmethod
     def new(cls, folder: Path, identity: Mapping[str, Any], **about: Any) -> Self:
         """Write the manifest of a run that is begun, whatever the folder holds; see `make`."""
         known = {"format": FORMAT, "kind": cls.kind, "status": RUNNING, "digest": digest_of(identity)}
-        run = cls(folder=folder, manifest={**known, **plain_json(identity), **about, "files": {}, "sessions": []})
+        run = cls(folder=folder, manifest={**known, **plain_json(identity), "files": {}, "sessions": [], **about})
         run.write()
         return run
 

@@ -443,7 +443,9 @@ def test_measures_of_what_follows_an_episode_are_known_too(tmp_path):
 
 def test_measures_of_learners_are_checked_after_the_first_episode(tmp_path):
     watcher = Counting()
-    text = BRANCHED.replace("policies: grim_trigger", "policies: sb3:bertrand_dqn").replace("team_up_linear", "calvano")
+    text = BRANCHED.replace("policies: grim_trigger", "policies: sb3:bertrand_dqn_1").replace(
+        "team_up_linear", "calvano"
+    )
     study = small_study(text + "measures: [deviation_answer, devation_answer]\n")
     with pytest.raises(StudyError, match=r"measures.*devation_answer.*did you mean 'deviation_answer'"):
         run_study(study, tmp_path / "run", watcher=watcher)
