@@ -70,6 +70,7 @@ def brought_by(*extras):
 COMES_WITH = {"torch": "stable-baselines3", "httpx": "openai", "httpx2": "openai", "httpx_aiohttp": "openai"} | {
     "yaml": "pyyaml",
     "pygame": "pygame-ce",
+    "inspect_ai": "inspect-ai",
     "click": "typer",
     "llvmlite": "numba",
     "typing_extensions": "typing-extensions",

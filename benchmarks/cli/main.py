@@ -10,6 +10,7 @@ import typer
 from llm_coop_envs.benchmarks.cli.cost import cost_command
 from llm_coop_envs.benchmarks.cli.describe import describe_command
 from llm_coop_envs.benchmarks.cli.evaluate import evaluate_command
+from llm_coop_envs.benchmarks.cli.export import export_command
 from llm_coop_envs.benchmarks.cli.figures import figures_command
 from llm_coop_envs.benchmarks.cli.film import film_command
 from llm_coop_envs.benchmarks.cli.journal import journal_command
@@ -40,6 +41,7 @@ app.command("play")(play_command)
 app.command("watch")(watch_command)
 app.command("film")(film_command)
 app.command("figures")(figures_command)
+app.command("export")(export_command)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("journal")(journal_command)

@@ -132,7 +132,11 @@ class RunOptions:
         """
         from llm_coop_envs.benchmarks.study.selection import select
 
-        return select(self._players(study), only=self.only or (), episodes=self.episodes, rounds=self.rounds)
+        only = self.only or ()
+        if only and not study.optional:  # else conditions may come with the players
+            # First, because a player need not know the conditions that are not played.
+            study, only = select(study, only=only), ()
+        return select(self._players(study), only=only, episodes=self.episodes, rounds=self.rounds)
 
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""

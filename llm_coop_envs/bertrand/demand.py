@@ -35,6 +35,10 @@ class Market:
         """Units sold by each firm when firm i asks `prices[i]`."""
         raise NotImplementedError
 
+    def consumer_surplus(self, prices: Sequence[float], demand: Sequence[float]) -> float:
+        """What buying is worth to all customers beyond what they pay, in money; 0 if nobody buys."""
+        raise NotImplementedError
+
     def profits(self, prices: Sequence[float]) -> list[float]:
         """Each firm's profit (p_i - c_i) q_i at these prices, truncated if the market truncates."""
         return self.earned(prices, self.demand(prices))
@@ -71,6 +75,12 @@ class LogitMarket(Market):
         unit = self.scale / (sum(weights) + math.exp(outside - top))
         return [weight * unit for weight in weights]
 
+    def consumer_surplus(self, prices: Sequence[float], demand: Sequence[float]) -> float:
+        """The expected best of all goods over buying from nobody (Small and Rosen 1981), over all customers."""
+        pulls = [(a - p - self.outside) / self.mu for a, p in zip(self.quality, prices, strict=True)]
+        top = max(0.0, *pulls)
+        return self.scale * self.mu * (top + math.log(math.exp(-top) + sum(math.exp(pull - top) for pull in pulls)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinearMarket(Market):
@@ -104,6 +114,12 @@ class LinearMarket(Market):
         if self.clamp and min(quantities) < 0.0:
             return self._served(surplus)
         return quantities
+
+    def consumer_surplus(self, prices: Sequence[float], demand: Sequence[float]) -> float:
+        """The quadratic utility of what is sold, less what it costs the customers (Singh and Vives 1984)."""
+        gains = sum((a - p) * q for a, p, q in zip(self.quality, prices, demand, strict=True))
+        squares = sum(q * q for q in demand)
+        return gains - (self.beta * squares + self.d * (sum(demand) ** 2 - squares)) / 2
 
     def _unbounded(self, surplus: Sequence[float]) -> list[float]:
         """Solve the inverse demand of these firms, whatever the signs that come out."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
+from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 
@@ -213,6 +214,13 @@ def without_flagged(events: Sequence[Event]) -> list[Event] | None:
     kept = [event for event in events if event["type"] != "round" or event["forced"] or event["round"] not in flagged]
     return kept if of_type(kept, "round") else None
 
+
+def consumer_surplus(settings: BertrandSettings, event: Event) -> float:
+    """The customers' surplus of a settled round, in money."""
+    return settings.market.consumer_surplus(event["prices"], event["demand"])
+
+
+REWARDS = {"consumer_surplus": consumer_surplus}
 
 MEASURES = Measures(
     episode=episode_metrics,

@@ -19,5 +19,6 @@ SCENARIO = Scenario(
     report=f"{_ROOM}.report:BertrandSection",
     after=f"{_ROOM}.after:Deviations",
     learning=f"{_ROOM}.learning:LEARNING",
+    rewards=f"{_ROOM}.metrics:REWARDS",
     film="round",
 )

@@ -82,6 +82,8 @@ class Scenario:
             the choice space.
         after: what is measured by playing on from an episode's end where a study asks for it, a class as
             `policies.branching.Afterwards`; its fields are the options that the study gives.
+        rewards: what a learner may be rewarded with besides what the environment pays: a mapping from names to
+            functions of the settings and a `round` event, such as the consumer surplus of a market.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -98,6 +100,7 @@ class Scenario:
     report: Any = None
     learning: Any = None
     after: Any = None
+    rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)
     film: str = "step"
     options: Mapping[str, Any] = field(default_factory=dict)
 

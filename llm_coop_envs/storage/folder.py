@@ -117,7 +117,12 @@ class RunFolder:
             raise cannot_write(folder, error) from error
         if held:
             raise RunError(f"{folder}: is neither empty nor a run folder (it holds {held[0]}); choose another with -o")
-        return cls.new(folder, identity, **about)
+        # Of several that begin at the same time one writes the manifest, and none replaces what another has begun.
+        with FileLock(folder / ".lock.begin") as beginning:
+            beginning.take(wait=True)
+            if not (folder / MANIFEST).is_file():
+                return cls.new(folder, identity, **about)
+        return cls.make(folder, identity, **about)
 
     @classmethod
     def new(cls, folder: Path, identity: Mapping[str, Any], **about: Any) -> Self:

@@ -34,18 +34,18 @@ class Terminal:
     """Where a person reads and types.
 
     Args:
-        read: gives the next line without its end, and raises `EOFError` after the last.
+        read: gives the next line without its end, and raises `EOFError` after the last; standard input by default.
         write: shows a text; a line end follows.
         width: how wide lines may be; `None` for as wide as the terminal is, or unlimited if there is none.
     """
 
     def __init__(
         self,
-        read: Callable[[str], str] = input,
+        read: Callable[[str], str] | None = None,
         write: Callable[[str], None] = print,
         width: int | None = None,
     ) -> None:
-        self._read = read
+        self._read = read or input
         self._write = write
         self._width = width
 

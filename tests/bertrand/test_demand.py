@@ -196,3 +196,28 @@ def test_the_order_of_firms_does_not_matter():
 def test_the_base_has_no_demand():
     with pytest.raises(NotImplementedError):
         Market(cost=(1.0,), quality=(2.0,)).demand((1.0,))
+
+
+def surplus_by_steps(market, prices):
+    """What the customers would lose if all prices rose until nobody buys, added up in small steps."""
+    ends = [price + 40 * (1 if isinstance(market, LogitMarket) else 0.5) for price in prices]
+    total, steps = 0.0, 20_000
+    for step in range(steps):
+        at = [p + (step + 0.5) / steps * (end - p) for p, end in zip(prices, ends, strict=True)]
+        lost = (end - p for p, end in zip(prices, ends, strict=True))
+        total += sum(q * width / steps for q, width in zip(market.demand(at), lost, strict=True))
+    return total
+
+
+@pytest.mark.parametrize("market", [logit(outside=0.5, scale=10.0), linear(clamp=True)])
+def test_the_consumer_surplus_is_the_area_below_demand(market):
+    prices = (1.4, 1.7)
+    assert market.consumer_surplus(prices, market.demand(prices)) == pytest.approx(
+        surplus_by_steps(market, prices), rel=1e-4
+    )
+
+
+def test_where_nobody_buys_customers_gain_nothing():
+    prices = (500.0, 600.0)
+    for market in (logit(outside=1.0), linear(clamp=True)):
+        assert market.consumer_surplus(prices, market.demand(prices)) == pytest.approx(0, abs=1e-9)

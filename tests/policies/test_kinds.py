@@ -22,7 +22,7 @@ MARKET = {"preset": "calvano", "rounds": 3}
         ("kbc/level_k", {"k": 2}, lambda: kbc_v0.parallel_env(players=3)),
         ("q_learning:calvano", {}, lambda: bertrand_v0.parallel_env(**MARKET)),
         ("tabular:kbc", {}, lambda: kbc_v0.parallel_env(talk=False)),
-        ("sb3:bertrand_dqn", {"play": "best"}, lambda: bertrand_v0.parallel_env(**MARKET)),
+        ("sb3:bertrand_dqn_1", {"play": "best"}, lambda: bertrand_v0.parallel_env(**MARKET)),
         ("sb3:evacuation", {}, lambda: evacuation_v0.parallel_env(talk=False, control="exit")),
     ],
 )

@@ -33,7 +33,7 @@ RIGHT, WRONG, GARBAGE, REFUSED = "right", "wrong", "garbage", "refused"
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer, its right reading, and whether it is held out."""
+    """One answer, its right reading (a list: one of them), and whether it is held out."""
 
     file: str
     kind: str
@@ -48,13 +48,13 @@ class Answer:
 
     def outcome(self) -> str:
         reading = self.read(self.text, False)
+        wanted = self.wanted if isinstance(self.wanted, list) else [self.wanted]
         if not reading.ok:
-            return RIGHT if self.wanted == AGAIN else REFUSED
-        if self.wanted == AGAIN:
+            return RIGHT if AGAIN in wanted else REFUSED
+        if wanted == [AGAIN]:
             return GARBAGE
-        close = reading.value == self.wanted or (
-            isinstance(self.wanted, int | float) and abs(reading.value - self.wanted) < 1e-9
-        )
+        value: Any = reading.value
+        close = any(value == one or (isinstance(one, int | float) and abs(value - one) < 1e-9) for one in wanted)
         return RIGHT if close else WRONG
 
 

@@ -52,6 +52,8 @@ _FENCE = re.compile(r"^(?:```|~~~)[\w+-]{0,20}$", re.MULTILINE)
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _BOLD = re.compile(r"\*\*|__(?=\W|$)|(?<!\w)__|`")
 _STARRED = re.compile(r"(?<![\w*])\*([^*\s][^*\n]{0,400})\*(?![\w*])")
+# What is played and not said, as in "*looks around* Left!".
+_PLAYED = re.compile(r"^[*_(]([a-z]+(?:s|ing)\b[^*_()\n]{0,80})[*_)] (?=\S)", re.MULTILINE | re.IGNORECASE)
 _UNDERLINED = re.compile(r"(?<![\w_])_([^_\s][^_\n]{0,400})_(?![\w_])")
 _LINE_MARK = re.compile(r"^(?:#{1,6} |(?:>(?!=) ?){1,8}|[*+\u2022\u25cf\u25aa\u2192] |- )", re.MULTILINE)
 _RULE = re.compile(r"^[-=*_|: \u2014]{3,}$", re.MULTILINE)
@@ -124,6 +126,7 @@ def plain(text: str) -> str:
         text = _ESCAPED.sub(r"\1", _TEX_MARKS.sub(" ", text))
     if "$" in text:
         text = _TEX_INLINE.sub(r"\1", text)
+    text = _PLAYED.sub(r"\1\n", text)
     if "`" in text or "~" in text:
         text = _STRUCK.sub(" ", _FENCE.sub("", text))
     text = _LINE_MARK.sub("", _BOLD.sub("", _RULE.sub("", text)))

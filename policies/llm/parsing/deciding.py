@@ -16,201 +16,16 @@ Every pattern looks at a bounded part of the text, so the time is linear in the 
 
 from __future__ import annotations
 
-import bisect
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from llm_coop_envs.policies.llm.parsing.objects import MARK
+from llm_coop_envs.policies.llm.parsing.judging import MARKED, SAID, Candidate, X, doubted, judge, sentences
+from llm_coop_envs.policies.llm.parsing.marking import mark
 from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, REFUSED, TRUNCATED, UNREADABLE, Reading
 from llm_coop_envs.policies.llm.parsing.refusals import refuses
 
-S = TypeVar("S")
 T = TypeVar("T")
-X = "\ue000"
-PLAIN, HINTED, SAID, MARKED = 0, 1, 2, 3
-_BEFORE, _AFTER = 90, 60
-# An answer with more candidates is garbage; its first and last ones are looked at.
-_MANY = 60
-
-
-@dataclass(slots=True)
-class Candidate(Generic[T]):
-    """Something in an answer that could be meant.
-
-    Attributes:
-        at: where its sign stands.
-        value: what it says; `None` if it says nothing that was offered.
-        legal: whether it may be answered.
-        weak: whether it counts only where it is marked.
-        meant: whether it may be meant.
-        aside: whether it is said on a condition, for later, or as a reason: it counts only if nothing else does.
-        mark: `PLAIN`, `HINTED`, `SAID` or `MARKED`.
-        rule: what marked it.
-    """
-
-    at: int
-    value: T | None
-    legal: bool = True
-    weak: bool = False
-    meant: bool = True
-    aside: bool = False
-    mark: int = PLAIN
-    rule: str = "only"
-
-
-_SENTENCE_END = re.compile(r"[.!?;]+(?=[\s\"')\]]|$)|\n|\.\.+")
-_CLAUSE_START = re.compile(
-    r"[,;:\u2014\u2013(]|\b(?:but|so|then|now|hence|while|unless|if|because|since|when|although)\b"
-)
-
-_DENIED = re.compile(
-    r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
-    r"|no)(?:thing|where) but|all but|except"
-    r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
-    r"|skip\w*|leav\w* behind|over)|n't)\b"
-    rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
-)
-_IS = r"(?:is|are|was|looks|seems|would be|will be|might be|may be|could be|feels|gets|appears|remains|sounds|'s)"
-_DENIED_AFTER = re.compile(
-    r"^(?: exit| side| door| one)?(?:"
-    rf" {_IS}(?: (?:already|also|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit|little))){{0,2}}"
-    r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
-    r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap)|no\b|worse|bad\b"
-    r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
-    r"| too (?:high|low|risky|greedy|far|crowded|narrow|slow|dangerous|expensive|cheap)\b"
-    r"|(?: \w+){0,1}n't\b| (?:cannot|will not|does not|would not|should not|can not|has no|did not)\b"
-    r"|,? (?:no|not any|any) (?:more|longer|way)\b)"
-)
-_PAST = re.compile(
-    rf"\b(?:last|previous(?:ly)?|prior|earlier|past|former(?:ly)?|initial(?:ly)?|before|was|were|had|did|used to|chose"
-    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|idea)"
-    r"|originally|until now|headed|ran"
-    rf"|would have|could have)\b(?:(?!\b(?:will|now|i'll|but|so|stay|keep|remain|set"
-    rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} and )?$"
-)
-_PAST_SENTENCE = re.compile(
-    r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )"
-    r"|at first"
-    rf"|initially|originally)\b(?:(?!\b(?:now|but|so|this|therefore|i'll|i will)\b)[^.;:\n{X}]){{0,70}}$"
-)
-_PAST_AFTER = re.compile(
-    r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
-    r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b"
-)
-_OTHERS = re.compile(
-    r"\b(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|their|everyone|everybody|no one|nobody|anyone"
-    r"|someone|somebody|whoever|most|people|crowd|he"
-    r"|she|his"
-    rf"|her|all players|a player|players)\b(?! (?:is|are) (?:right|correct))(?:(?<!\d)"
-    rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
-)
-_OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
-_PAST_LABEL = re.compile(
-    r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
-    r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
-)
-# What makes what the others do one's own.
-_SAME = re.compile(r"\bi do (?:too|so|the same|likewise)\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
-_EXPECTED = re.compile(r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|see|saw|heard)\w*")
-_ASIDE = re.compile(
-    rf"\b(?:if|unless|whether|(?<!i )suppos\w+|assuming|in case|could|next (?:round|time|turn)|tomorrow"
-    rf"|later)\b[^.;\n{X}]{{0,60}}$"
-)
-# What is done in one case of several.
-_CONDITION = re.compile(rf"\W*(?:if|when|unless|in case)\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}")
-# What stands in the clause of a number or name that is not meant, though nothing says so outright.
-_DOUBTED = re.compile(
-    r"\b(?:not|never|no|mistake|wrong|foolish|too|worse|avoid\w*|unclear|unsure|love to|wanted|wish|instead of)\b"
-    r"|n't\b|\bbut\b"
-)
-_ASIDE_LINE = re.compile(
-    r"^\W*(?:reason(?:ing|s)?|thinking|thoughts?|analysis|explanation|notes?|rationale|justification|why|strategy)\b"
-    r"[^\w\n]{0,3}[:\u2013\u2014-]"
-)
-_ASIDE_AFTER = re.compile(
-    r"^(?: exit)?,? (?:if|unless|when|in case|otherwise|only if|as long as|next round|tomorrow)\b"
-)
-_HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
-_HEDGED_AFTER = re.compile(r"^ (?:could|might|may) be\b|^-?ish\b|^ came to mind")
-
-_NOUN = (
-    r"(?:answer|price|number|choice|pick|guess|bid|decision|selection|offer|response|result|output|verdict|submission"
-    r"|conclusion|exit|move|letter|option|direction|action|destination|step|recommendation|vote|value|final"
-    r"|best)"
-)
-_KIND = (
-    r"(?:(?:final|new|next|own|chosen|selected|best|optimal|ideal|recommended|suggested|proposed|revised|updated|right"
-    r"|corrected|correct|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
-)
-_WHEN = (
-    rf"(?: \([^()\n]{{0,40}}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: {X})?| this round"
-    r"| (?:that )?(?:i|we|i'm|i'll)(?: \w+){1,3}?| chosen| selected| it is| as follows"
-    r"| per unit){0,2}(?: \([^()\n]{0,40}\))?"
-)
-_LABEL = re.compile(
-    rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
-    rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
-    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|of|at|lies at|remains)\b)"
-    r"| ?(?:[:=|\u2192\u2013\u2014]"
-    r"|[-=]{1,2}>|- )"
-    r"|[^\w\n]?\n)"
-    r"|\bmine (?:is|will be)\b|^\W{0,3}(?:line|round) " + X + r" ?:"
-    r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
-    re.MULTILINE,
-)
-_NO_LABEL = re.compile(
-    r"\b(?:rival|competitor|opponent|other|their|his|her|last|previous|prior|old|expected?|average|mean|first|initial"
-    r"|earlier|draft|past|was|competitive|market|current|cost|marginal|collusive|cartel|maximum|minimum|highest"
-    r"|lowest|if|equilibrium|monopoly|nash|nearest|closest|[123](?:st|nd|rd)|second (?=choice))\b"
-)
-_VERB = (
-    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)?(?: up| down| back)?"
-    r"|submit(?:ting)?|opt(?:ing)? for|settl(?:e|ing)|settled|stick(?:ing)?|stay(?:ing)?|keep(?:ing)?|charg(?:e|ing)"
-    r"|set(?:ting)?|offer(?:ing)?|pric(?:e|ing)|guess(?:ing)?|bid(?:ding)?|play(?:ing)?|say|answer(?:ing)?|try(?:ing)?"
-    r"|ask(?:ing)?|remain(?:ing)?|lower(?:ing)?|rais(?:e|ing)|increas(?:e|ing)|reduc(?:e|ing)|decreas(?:e|ing)|match"
-    r"|undercut|adjust(?:ing)?|maintain(?:ing)?|hold(?:ing)?|decid(?:e|ing)|decided|propos(?:e|ing)|enter(?:ing)?"
-    r"|writ(?:e|ing)|tak(?:e|ing)|mov(?:e|ing)|head(?:ing)?|step(?:ping)?|us(?:e|ing)|prefer|continu(?:e|ing)"
-    r"|run(?:ning)?"
-    r"|leav(?:e|ing) (?:through|by|via)|evacuat(?:e|ing)|switch(?:ing)?|chang(?:e|ing)|mak(?:e|ing)|lean(?:ing)?"
-    r"|follow(?:ing)?|commit(?:ting)?|turn(?:ing)?|get(?: out)?|vote|do)"
-)
-_SAID = re.compile(
-    r"\b(?:i|we)(?:'ll|'d|'m|'ve)?(?: (?:will|would|shall|am|should|must|now|therefore|thus|hence|also|going to|like to"
-    r"|plan to|intend to|have decided to|have|decide to|decided to|want to|need to|have to|might|may|still|just|simply"
-    rf"|think i|think i'll|think|better|instead|rather|currently|hereby|then|once more|again|in fact"
-    rf"|try to)){{0,4}},? {_VERB}\b"
-    rf"|\b(?:let me|let's(?: \w+)?|let us(?: both| all)?|going to|best to|better to|decided to|so:?|therefore,?"
-    rf"|thus,?|hence,?|will"
-    rf"|should) {_VERB}\b"
-    rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){_VERB}\b|[.;:!] (?:so )?{_VERB}\b"
-    r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
-    r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
-    rf"|\band (?:will |then )?{_VERB}\b",
-    re.MULTILINE,
-)
-# What stands right before what is said; the verb may be the name itself, as in "I would like to stay".
-_SAID_BEFORE = re.compile(
-    r"\b(?:(?:so|hence|thus|therefore|now|this time)[,:]? ?|(?:option|letter) [^\w]?"
-    r"|(?:i|we)(?:'ll|'d|'m)?(?: (?:will|would|shall|like to|want to|just|am|now|must|should|have to|can only)){0,3} "
-    r"|(?:it is|it's|that is|that's|this is)(?: the)?(?: (?:number|price|exit|option))? )$"
-)
-_SAID_AFTER = re.compile(
-    r"^(?: exit)? (?:(?:is|seems|looks|would be|feels|seem) (?:to be |like )?(?:the |my |a |am )?(?:best|closest"
-    r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
-    r"|shortest|better|okay|ok|fine|good|reasonable)\b(?! for (?:them|him|her))|it (?:is|shall be|will be|stays"
-    r"|remains)\b"
-    r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit))|now\b|this time\b)"
-)
-_OPENED = re.compile(
-    r"^[)\]\"']?(?: exit)?(?:[,:;]| [-\u2013\u2014] | \(| (?:because|since|as|brings)\b)"
-    rf"(?! ?(?:(?:or|and|maybe|perhaps|no|wait|then)\b|{X}))(?![^\n]{{0,60}}\bor (?:maybe )?{X})"
-)
-_CLAUSE_END = re.compile(r"[,;(\u2014]| - |\b(?:because|since)\b")
-_STOP = re.compile(
-    r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although|when|as it|as there|which|where|than|or|before|so)\b"
-)
 
 _CUE = re.compile(
     r"\b(?:no(?! (?:more|less|one|longer|time|way|people|doubt|problem|other|need|reason|idea|point|exit|matter))"
@@ -222,7 +37,8 @@ _CUE = re.compile(
     r"|thinking about it(?: more)?|finally|ultimately|in the end|realistically)\b"
 )
 _REVOKED = re.compile(
-    r"(?:^|[.,;:!?\n\u2014\u2013(-] ?|\.\.\. ?)(?:(?:but|hmm+|no|oh|or|well),? ){0,3}(?:wait\b|no[.,!](?! one)|hold on)"
+    r"(?:^|[.,;:!?\n\u2014\u2013(-] ?|\.\.\. ?)(?:(?:but|hmm+|no|oh|or|well),? ){0,3}(?:wait\b|no[.,!](?! one)"
+    r"|hold on)"
     r"|\b(?:scratch|strike|ignore|disregard|forget) (?:that|this|it)|\bnever ?mind|\btake (?:that|it|this) back"
     r"|\bkidding|\bjoking|\bmaybe not\b|\bwithdraw|\bon (?:second|further) thought|\bon reflection|\b(?:but|hmm,?"
     r"|or) no\b|\blet me (?:re\w+|think)"
@@ -244,29 +60,13 @@ _EXPLAINED = re.compile(
     r"|\n"
 )
 _UNDECIDED = re.compile(
+    r"\btb[dc]\b|"
     r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|could not) decide"
     r"|\btorn\b"
     r"|\bdepends\b|(?<!at )\bfirst (?:choice )?[^.\n]{0,15}" + X + r"[^.\n]{0,40}\b(?:then|second)\b"
     r"|\bneed (?:to know|more|\w+ more)|\bno comment\b"
 )
-_FILLER_WORDS = """
-finally ultimately realistically definitely surely certainly simply really obviously clearly next me for namely e.g.
-even flat the exit option letter move choice door go head toward towards to please direction one step answer i is my
-cell at diagonal diagonally about approximately approx around roughly circa exactly just only then so thus hence
-therefore ok okay sure yes well now again here number price final no nope wait actually hmm hm oh sorry correction
-edit rather instead better mean meant say maybe perhaps probably likely it make that it's would be still on second
-thought reflection oops scratch alright all side out of bucks each per unit decision response result think guess as
-agreed fact in choose line ah um uh apologies revised updated i'd
-"""
-_FILLERS = frozenset(_FILLER_WORDS.split())
-_WORD = re.compile(r"[^\W_][\w']*")
-_ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
-
-
-def ends_of(found: Iterable[S]) -> list[S]:
-    """The first and the last of what was found, where that is too much for an answer."""
-    every = list(found)
-    return every if len(every) <= _MANY else every[: _MANY // 3] + every[_MANY // 3 - _MANY :]
+_CONCLUDED = re.compile(r"\b(?:but|however|so|still|in the end|ok|okay|well|fine|nonetheless)\b")
 
 
 def decide(
@@ -286,12 +86,11 @@ def decide(
         loose: whether a candidate without a mark may be taken by what stands before and after it in its sentence.
         truncated: whether the answer was cut; only what is marked is then trusted.
     """
-    ends = [match.start() for match in _SENTENCE_END.finditer(text)]
-    around = [_sentence(text, one.at, ends) for one in found]
+    around = sentences(text, found)
     for one, (before, after, end) in zip(found, around, strict=True):
-        _judge(one, text, before, after, end, excluded)
+        judge(one, text, before, after, end, excluded)
     meant = [one for one in found if one.meant]
-    _mark(text, meant, {one.at: place for one, place in zip(found, around, strict=True)})
+    mark(text, meant, {one.at: place for one, place in zip(found, around, strict=True)})
     _correct(text, meant)
     meant = [one for one in meant if one.meant and (one.mark or not one.weak)]
     if truncated:
@@ -312,7 +111,7 @@ def decide(
         return Reading(AMBIGUOUS)
     places = [around[found.index(one)] for one in legal]
     sure = [
-        not one.aside and loose(*place[:2]) and not _doubted(*place[:2])
+        not one.aside and loose(*place[:2]) and not doubted(*place[:2])
         for one, place in zip(legal, places, strict=True)
     ]
     if any(sure):
@@ -324,119 +123,6 @@ def decide(
     if not legal and meant:
         return Reading(ILLEGAL, meant[0].value, "only")
     return Reading(UNREADABLE)
-
-
-def _doubted(before: str, after: str) -> bool:
-    rest = re.split(rf"[;:]|, (?!but\b)|\b(?:and|rather)\b|{X}", after)[0]
-    return _DOUBTED.search(re.split(rf"[,;:]|\b(?:and|but)\b|{X}", before)[-1] + X + rest) is not None
-
-
-def _sentence(text: str, at: int, ends: Sequence[int]) -> tuple[str, str, str]:
-    """What stands before and after a candidate in its sentence, and what ends it."""
-    k = bisect.bisect_left(ends, at)
-    begin = ends[k - 1] + 1 if k else 0
-    end = ends[k] if k < len(ends) else len(text)
-    before = text[max(begin, at - _BEFORE) : at].lstrip(" .!?;")
-    return before, text[at + 1 : min(end, at + 1 + _AFTER)], text[end : end + 1]
-
-
-def _judge(
-    one: Candidate[T], text: str, before: str, after: str, end: str, excluded: Callable[[str, str], bool]
-) -> None:
-    if not before.strip(" \"'(*") and not after.strip(" \"').*") and end != "?":
-        return
-    starts = [match.end() for match in _CLAUSE_START.finditer(before)]
-    clause = before[starts[-1] :] if starts else before
-    others = (
-        not _SAME.search(text, one.at, one.at + 60)
-        and _OTHERS.search(clause) is not None
-        and (not _OWN.search(clause) or _EXPECTED.search(clause) is not None)
-    )
-    one.meant = not (
-        (end == "?" and len(after) < _AFTER)
-        or others
-        or _DENIED.search(before)
-        or _DENIED_AFTER.match(after)
-        or _PAST.search(clause)
-        or _PAST_LABEL.search(before)
-        or _PAST_SENTENCE.search(before)
-        or _PAST_AFTER.match(after)
-        or _CONDITION.match(before)
-        or excluded(before, after)
-    )
-    if one.meant:
-        line = text[text.rfind("\n", 0, one.at) + 1 :][:40]
-        one.aside = bool(
-            _ASIDE.search(before)
-            or _ASIDE_AFTER.match(after)
-            or _HEDGED.search(clause)
-            or _HEDGED_AFTER.match(after)
-            or _ASIDE_LINE.match(line)
-        )
-
-
-def _mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, str, str]]) -> None:
-    """Say which candidates are marked, and by what."""
-    places = [one.at for one in meant]
-
-    def following(start: int, gap: int, mark: int, rule: str) -> None:
-        k = bisect.bisect_left(places, start)
-        if k < len(meant) and meant[k].mark < mark and places[k] - start <= gap:
-            between = text[start : places[k]]
-            # What stands below a heading must be all of its line.
-            heads = text[start - 1 : start] in ("\n", "|") and _WORD.search(between)
-            if not heads and not _STOP.search(between.lstrip(" \n*")):
-                meant[k].mark, meant[k].rule = mark, rule
-
-    for match in _LABEL.finditer(text):
-        ahead = re.split(r"[\n.,;]", text[max(0, match.start() - 20) : match.start()])[-1]
-        if not _NO_LABEL.search(ahead + match[0]):
-            following(match.end(), 45, MARKED, "label")
-    first, last = text.find("\n"), text.rfind("\n")
-    for one in meant:
-        begin = text.rfind("\n", 0, one.at) + 1
-        line = text[begin : begin + 200].partition("\n")[0]
-        if one.mark:
-            continue
-        if line.startswith(MARK):
-            if MARK not in text[begin + 1 : one.at]:
-                one.mark, one.rule = MARKED, "marked"
-        elif (first < 0 or one.at <= first or one.at > last) and _is_bare(line):
-            if _alone(text, one, [other for other in meant if begin <= other.at < begin + len(line)]):
-                one.mark, one.rule = MARKED, "line"
-        elif _SAID_BEFORE.search(around[one.at][0]):
-            one.mark, one.rule = SAID, "said"
-    for match in _SAID.finditer(text):
-        following(match.end(), 70, SAID, "said")
-    for one in meant:
-        if not one.mark:
-            before, after, _ = around[one.at]
-            opens = (one.at <= first or first < 0) and _is_bare(text[: one.at]) and _OPENED.match(after)
-            near = {other.value for other in meant if one.at - len(before) <= other.at <= one.at + len(after)}
-            if _is_bare(before + after):
-                one.mark, one.rule = SAID, "sentence"
-            elif _SAID_AFTER.match(after) or opens:
-                one.mark, one.rule = HINTED, "opening"
-            elif (len(near) == 1 or (before.endswith(": ") and f": {X}" not in before)) and _is_bare(
-                _CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]
-            ):
-                one.mark, one.rule = HINTED, "clause"
-
-
-def _alone(text: str, one: Candidate[T], line: Sequence[Candidate[T]]) -> bool:
-    """Whether a line says one thing only; what is not legal may stand beside it in a list."""
-    others = [other for other in line if other.value != one.value]
-    return not others or (
-        one.legal
-        and not any(other.legal for other in others)
-        and any(sign in text[line[0].at : line[-1].at] for sign in ",;|")
-    )
-
-
-def _is_bare(text: str) -> bool:
-    """Whether a text says nothing but what is in it."""
-    words = _WORD.findall(_ENUMERATED.sub(" ", text.strip())) if len(text) < 90 else ["too long"]
-    return all(word in _FILLERS for word in words)
 
 
 def _correct(text: str, meant: Sequence[Candidate[T]]) -> None:
@@ -474,11 +160,11 @@ def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
         return AMBIGUOUS
     k = meant.index(winner)
     for other in meant[max(0, k - 1) : k + 2]:
-        if other.value != winner.value and other.legal and not (other.value is None and other.weak):
+        if other.value != winner.value and other.legal and not other.aside and not (other.value is None and other.weak):
             low, high = sorted((other.at, winner.at))
             if _BESIDE.search(text[low + 1 : high]):
                 return AMBIGUOUS
-    if _taken_back(text, winner) or (winner.mark < MARKED and _UNDECIDED.search(text)):
+    if _taken_back(text, winner) or (winner.mark < MARKED and _undecided(text, winner)):
         return AMBIGUOUS
     if winner.mark < MARKED and refuses(text[winner.at :]):
         return REFUSED
@@ -490,6 +176,13 @@ def _contradicts(text: str, winner: Candidate[T], later: Candidate[T]) -> bool:
     if later.mark >= SAID or (later.mark and _LABELLED.search(text[winner.at + 1 : later.at])):
         return True
     return winner.mark < MARKED and not _EXPLAINED.search(text[winner.at + 1 : later.at])
+
+
+def _undecided(text: str, winner: Candidate[T]) -> bool:
+    """Whether an answer says that nothing is decided, and does not decide after that."""
+    doubts = list(_UNDECIDED.finditer(text))
+    concluded = winner.mark == SAID and bool(doubts) and _CONCLUDED.search(text, doubts[-1].end(), winner.at)
+    return bool(doubts) and not concluded
 
 
 def _taken_back(text: str, winner: Candidate[T]) -> bool:

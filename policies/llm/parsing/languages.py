@@ -40,7 +40,7 @@ set: setze setzen lege fixe устанавливаю ставлю fisso
 i-set: fijo pongo
 charge: cobrar facturer назначаю
 go: gehe laufe vais иду двигаюсь бегу vado vou geh
-i-go: voy
+i-go: voy vamos
 stay: bleibe bleiben stehenbleiben reste rester quedarse quedo остаюсь стою resto fico
 is: ist lautet est es é è это será sera está están liegt
 not: nicht kein keine keinen keinesfalls niemals pas ne не jamais nunca ни não никогда
@@ -61,8 +61,10 @@ correction: korrektur corrección correccion исправление correzione
 maybe: vielleicht quizás quizas возможно
 because: weil denn parce porque потому puisque da
 so: daher deshalb somit donc entonces поэтому
-full: voll plein pleine lleno llena llenos полон переполнен
-blocked: blockiert gesperrt besetzt bloqué bloquée bloqueada bloqueado заблокирован занят занято
+full: voll überfüllt plein pleine bondé bondée saturé encombré encombrée lleno llena llenos abarrotada abarrotado
+full: полон переполнен переполнена забит забита affollata affollato pieno piena lotada lotado cheia cheio
+blocked: blockiert gesperrt besetzt verstopft bloqué bloquée bouché bouchée fermé fermée bloqueada bloqueado cerrada
+blocked: bloccata bloccato chiusa bloqueada fechada закрыт закрыта заблокирован занят занято
 last: letzte letzter letzten vorige dernier dernière último última прошлый прошлом прошлого scorso
 round: runde tour ronda раунд раунде раунда
 chose: wählte nannte verlangte nahm choisi elegí выбрал назвал
@@ -93,7 +95,7 @@ _CJK = {
     " my ": "我的 私の",
     " I ": "我 私は",
     " choose ": "选择 选 挑",
-    " choose": "を選びます を選ぶ",
+    " choose": "を選びます を選ぶ にします にする",
     " set at ": "定为 设为",
     " go ": "走 去 往 前往 行きます",
     " is ": "是 为 は 应为",
@@ -105,14 +107,14 @@ _CJK = {
     " or ": "或者 或是 或 还是 または",
     " and ": "和 以及",
     " lower to ": "降到 降至",
-    " to ": "涨到 到 向 朝",
+    " to ": "涨到 到 向 朝 へ",
     " from ": "从",
     " keep ": "维持 保持",
     " between ": "之间",
     " because ": "因为",
-    " so ": "所以 因此",
+    " so ": "所以 因此 なので ので だから",
     " mean ": "平均数 平均值 平均 大约是",
-    " rival ": "对手 对方 竞争对手 竞争者",
+    " rival ": "对手 对方 竞争对手 竞争者 相手 対戦相手 競合 ライバル",
     " others ": "其他人 他们",
     " dollars ": "元 美元 块 円",
     " left ": "左边 左侧 左面 左方 左 왼쪽",
@@ -121,7 +123,7 @@ _CJK = {
     " up ": "上边 上面 上方 顶部 上 위",
     " stay ": "不动 停留 留在原地 原地",
     " next ": "下一",
-    " ": "将 的 です に 吗 会 把 以上 以下 一下",
+    " ": "将 的 の を です に 吗 会 把 以上 以下 一下",
     "cannot": "无法 不能 抱歉",
 }
 _DIRECTIONS = """

@@ -15,7 +15,8 @@ import re
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
-from llm_coop_envs.policies.llm.parsing.deciding import Candidate, X, decide
+from llm_coop_envs.policies.llm.parsing.deciding import decide
+from llm_coop_envs.policies.llm.parsing.judging import Candidate, X
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.numberwords import in_digits
 from llm_coop_envs.policies.llm.parsing.numerals import is_something_else, numerals, stands_alone

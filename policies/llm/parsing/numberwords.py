@@ -42,9 +42,12 @@ _TEN = "|".join(_TENS)
 _WORD = (
     rf"(?:(?:{_TEN})(?:[ -]| and )(?:one|{_ONE})|{_TEN}|(?:a |one )?hundred|{'|'.join(_ENGLISH[10:20])}|zero|{_ONE})"
 )
+_PARTS = {"half": 2, "halves": 2, "thirds": 3, "third": 3, "quarters": 4, "quarter": 4, "fifths": 5, "fifth": 5}
+_PART = rf" and (?:a|one|{_ONE}) (?:{'|'.join(_PARTS)})"
 _RUN = re.compile(
-    rf"(?<![\w-])(?:(?P<whole>{_WORD}|one(?= point| and a half| dollars?)|(?:(?<=: )|(?<![^\n]))one(?=[.!]?(?:\n|\Z)))"
-    rf"(?P<rest> point(?: (?:zero|one|{_ONE})){{1,4}}| and a half)?"
+    rf"(?<![\w-])(?:(?P<whole>{_WORD}|\d{{1,3}}(?={_PART})|one(?= point|{_PART}| dollars?)"
+    rf"|(?:(?<=: )|(?<![^\n]))one(?=[.!]?(?:\n|\Z)))"
+    rf"(?P<rest> point(?: (?:zero|one|{_ONE})){{1,4}}|{_PART})?"
     rf"(?: dollars? and (?P<cents>{_WORD}) cents)?)(?![\w-]|[ -](?:thirds?|quarters?|halves|fifths?)\b)",
     re.IGNORECASE,
 )
@@ -85,8 +88,8 @@ def spelled(text: str) -> float | None:
     Args:
         text: such as `"Thirty-three."` or `"seven point five"`.
     """
-    words = re.findall(r"[a-z]+", text.lower())
-    if not words or len(words) > 7 or re.search(r"\d", text):
+    words = re.findall(r"\d+|[a-z]+", text.lower())
+    if not words or len(words) > 7:
         return None
     whole, _, decimals = " ".join(words).partition(" point ")
     value = _whole(whole.split())
@@ -101,9 +104,9 @@ def spelled(text: str) -> float | None:
 
 
 def _whole(words: Sequence[str]) -> int | float | None:
-    if list(words[-3:]) == ["and", "a", "half"]:
-        value = _whole(words[:-3])
-        return None if value is None else value + 0.5
+    if words[-1] in _PARTS and words[-3:-2] == ["and"]:
+        value = int(words[0]) if words[0].isdigit() else _whole(words[:-3])
+        return None if value is None else value + _ONES.get(words[-2], 1) / _PARTS[words[-1]]
     if " ".join(words) in ("one hundred", "a hundred", "hundred"):
         return 100
     if len(words) == 1:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import NARROW
-from llm_coop_envs.policies.llm.parsing.deciding import X, ends_of
+from llm_coop_envs.policies.llm.parsing.judging import X, ends_of
 from llm_coop_envs.policies.llm.parsing.numberwords import SPELLED
 
 _CURRENCY = r"(?:(?:us|ca|au)?\$|€|£|¥|₹|(?:usd|eur|gbp|chf) ?|rs\.? ?)"
@@ -30,28 +30,33 @@ _LIST_MARK = re.compile(r"^\(?(\d{1,2})[.)] (?=\S)", re.MULTILINE)
 
 # What stands before a number that counts or names something else.
 _NAMED = re.compile(
-    r"(?:\b(?:rounds?|players?|firms?|exchanges?|turns?|steps?|days?|weeks?|phases?|levels?|periods?|options?|person"
+    r"(?:\b(?:(?<!this )(?<!next )rounds?|players?|firms?|exchanges?|turns?|steps?|days?|weeks?|phases?|levels?"
+    r"|periods?|options?|person"
     r"|evacuees?|agents?|groups?|examples?|stages?|iterations?|games?|trials?|chapter|table|runden?|spieler|firma"
     r"|gruppe"
     r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile|error|http|figure|fig|page|section|seed|exit|item"
     r"|equation|rule|type|port|model|gpt)(?: ?=| no\.?| number| nr\.?)?|#|\b[kntqm] ?=|(?<!.)no\.|\bnr\.)[ _]?$"
 )
 _BOUND = re.compile(
-    r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than|up to"
+    r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than"
+    r"|(?<! it )(?<! price )(?<!go )(?<! back )up to"
     r"|than"
     r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
     r"|past|next|every|each|all|(?:down|up) from|as (?:high|low) as|within|by(?: about)?|half of|thirds? of"
     r"|quarters? of"
     r"|(?:i'm|we're|we are|i am|are) (?:currently |still |now )?at|close to|near(?:er)?(?: to)?|first|last|previous"
-    r"|minus|plus|times|more|another|only \w+ than)"
+    r"|(?:undercut|beat)(?:t?ing)?(?: (?!to\b|with\b|at\b|by\b|and\b)[\w']+){0,3}(?: of)?|minus|plus|times|more"
+    r"|another|only \w+ than)"
     rf" (?:the |about |a |my )?|(?<![=-])[<>\u2264\u2265]=? ?|(?<=[\d/{X}]) of )$"
 )
 _STATISTIC = re.compile(
     r"\b(?:(?<!i )mean|averag\w*|avg|median|midpoint|target(?! price)|sum|total|expect\w*|assum\w*|(?<!i )suppos\w*"
-    r"|costs?|costing|sold|sells?"
-    r"|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin|sales"
+    r"|costs?|costing|sold|sells?(?! (?:at|for)\b)"
+    r"|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin"
+    r"|sales"
     r"|revenue"
     rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b[^.,;:|\n{X}]{{0,28}}(?:[:=] ?)?$"
+    r"|\b(?:chances?|probability|odds|likelihood)\b[^.;\n]{0,40}$"
 )
 # What stands after such a number.
 _COUNTED = re.compile(
@@ -61,9 +66,12 @@ _COUNTED = re.compile(
     r"|cells?"
     r"|days?|weeks?|units|cents?|levels?|votes?|messages?|characters?|digits?|decimals?|of (?:the|us|them)|von uns"
     r"|thirds?"
-    r"|halves|quarters?|more|reasons?|customers?|minutes?|seconds?|hours?|kg|km|th|x|k\b|wins\b(?! *$))(?![a-z])"
+    r"|halves|quarters?|more|reasons?|customers?|minutes?|seconds?|hours?|kg|km|th|x|k\b|wins\b(?! *$)|confident"
+    r"|certain\b|likely\b|sure (?:that|it|of)\b|at (?:the )?(?:very )?(?:most"
+    r"|least)|or (?:less|more|lower|higher|above|below)|and (?:above|below|up))(?![a-z])"
     rf"|,? ?rounded| ?o'clock| out of {X} ?[a-z]| (?:it )?would (?:be|sell|give|bring|yield) (?:about |around )?{X}"
-    r"|(?: is| was|'s)? (?:the )?(?:target|mean|average|midpoint|max\w*|min\w*|cost|expected)\b"
+    r"|(?: is| was|'s)? (?:the |my |our )?(?:last |previous |past )?(?:target|mean|average|midpoint|limit|floor"
+    r"|ceiling|max\w*|min(?!e)\w*|cost|expected)\b"
 )
 _OPERATOR_AFTER = re.compile(
     rf" ?(?:[*\u00d7·÷^/] ?[\d($a-z{X}]|x ?{X}|\+ ?[$(]?{X}| [-\u2212] [$(]?{X}|\) ?[*\u00d7/÷])|:{X}"
@@ -90,8 +98,10 @@ _ALLOWED_AFTER = re.compile(
     r"|instead|also|just|down|up)\b|[^\w ]|$| [^\w])"
 )
 _ALLOWED_BEFORE = re.compile(
-    r"(?:^|[^\w ] ?|\b(?:at|of|with|for|to|on|is|be|me|so|then|about|around|approximately|roughly|only|exactly|just|say"
-    r"|maybe|perhaps|probably|likely|number|price|a|the|and|but|hence|thus|therefore|now|think|guess|suggest|name|pick"
+    r"(?:^|[^\w ] ?|\b(?:at|of|with|for|to|on|is|be|me|so|then|about|around|approximately|roughly|only|exactly"
+    r"|just|say"
+    r"|maybe|perhaps|probably|likely|number|price|a|the|and|but|hence|thus|therefore|now|think|guess|suggest|name"
+    r"|pick"
     r"|ok|okay|sure|well|answer|i'd|try|like|say|choose|or|than|in|my|us|are|will|should|follow|follows|here|it|i"
     r"|charge"
     r"|today|as|usual|mean|announce|agreed|settled|prefer|into|going|keep|exactly|gives?|not|want|set|suppose|still"

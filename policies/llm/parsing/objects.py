@@ -32,6 +32,8 @@ _BARE_WORD = re.compile(r"(: ?)(?!true\b|false\b|null\b)([A-Za-z]\w{0,40})(?= ?[
 _OPENING = re.compile(r"\{\s{0,20}(?:[\"'}]|\w{1,40}\s?:|\Z)")
 _MAX_TRIES = 20
 _LONGEST_REPAIRED = 4_000
+# Under which key the value stands in an object that is itself the answer.
+_INNER = ("name", "value", "amount", "label", "id")
 _OWN = re.compile(r"^(?:my|final|chosen|new|selected|own|next|proposed|your)_(?=[a-z])")
 
 
@@ -125,6 +127,6 @@ def _lookup(fields: dict[str, Any], keys: Collection[str]) -> Any:
     for key in keys:
         value = folded.get(key)
         if value is not None:
-            return _lookup(value, keys) if isinstance(value, dict) else value
+            return _lookup(value, (*keys, *_INNER)) if isinstance(value, dict) else value
     inner = (_lookup(value, keys) for value in fields.values() if isinstance(value, dict))
     return next((value for value in inner if value is not None), None)

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
-from llm_coop_envs.policies.llm.parsing.deciding import Candidate, X, decide, ends_of
+from llm_coop_envs.policies.llm.parsing.deciding import decide
+from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, Reading
 
@@ -71,7 +72,7 @@ _NO_LETTER_BEFORE = re.compile(
 _NO_LETTER_AFTER = re.compile(r" ?[=+*] ?[\d-]|\.\w")
 _JOINT = re.compile(r"(?:[ )\].:\-\u2013\u2014=(\[\"'*,]|\bat\b|\bto\b){0,6}$")
 _SUFFIXES = re.compile(
-    r"\b(left|right|up|down|top|bottom)(?:wards?|most(?= (?:exit|one|door)))\b|\b(left|right)-hand\b(?: side)?"
+    r"\b(left|right|up|down|top|bottom)(?:wards?|-?most(?= (?:exit|one|door)))\b|\b(left|right)-hand\b(?: side)?"
     r"|-(?=exit\b)"
 )
 _CORNERS = re.compile(r"\b(lower|bottom|upper|top)(?=[ -](?:left|right)\b)")
@@ -99,7 +100,8 @@ _NO_PLACE_AFTER = re.compile(
 _CALM = re.compile(r" (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b")
 _NO_PLACE_BEFORE = {
     "left": re.compile(
-        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|is|are|was|were|has|have|had|what's|be"
+        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|only \w+|options|exits|choices|is"
+        r"|are|was|were|has|have|had|what's|(?<!would )(?<!will )be"
         r"|am|been"
         r"|i|he|she|they|we|everyone|all|evacuee_\d+) $"
     ),
@@ -109,14 +111,15 @@ _NO_PLACE_BEFORE = {
         r"|that's|all"
         r"|be|am|been|you're|it's|remember|the|a) $"
     ),
-    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|(?<!one )step|the|a) $"),
+    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|the|a|a step|i'm|am) $"),
     "up": re.compile(r"\b(?:give|giving|end|sum|hurry|catch|line|lined|is|look|get|stand) $"),
     "stay": re.compile(r"(?!)"),
     "bottom": re.compile(r"\brock $"),
 }
 # What stands before a name that needs no mark, and after one that is only spoken of.
 _PLACED = re.compile(
-    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter|target|by"
+    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter"
+    r"|target|by|leav(?:e|es|ing)"
     r"|out|go|runs?|heads?|moves?|one is)"
     r"\b[^.,;:]{0,30}$"
 )
@@ -126,7 +129,7 @@ _PLACE_AFTER = re.compile(
     r" ?(?:$|[^\w ]|exit|side|door|one\b|is\b|seems|looks|has\b|because|since|as\b|for\b|and\b|or\b|was\b|would|will"
     r"|but\b|instead|rather)"
 )
-_INTERJECTION = re.compile(r"^\W*(?:all |that's |ok(?:ay)?,? )?$")
+_INTERJECTION = re.compile(r"^\W*(?:all |that's |yeah |ok(?:ay)?,? )?$")
 _INTERJECTION_AFTER = re.compile(
     r"[,!?.](?! no\b| wait| or | i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so|let)\b| on\b"
 )
@@ -201,7 +204,7 @@ def _names(question: OptionQuestion) -> _Names:
                 values.setdefault(" ".join(order), values[name])
                 values.setdefault("".join(order), values[name])
     spelled = sorted((name for name in values if name[:1] != "("), key=lambda name: (-len(name), name))
-    pattern = "|".join(re.escape(name).replace(r"\ ", "(?: |-|_|/| and )") for name in spelled) or r"(?!)"
+    pattern = "|".join(re.escape(name).replace(r"\ ", "(?:[ _/+-]| and )") for name in spelled) or r"(?!)"
     return _Names(
         {choice.letter.lower(): choice.value for choice in question.choices if choice.letter},
         values,
@@ -232,7 +235,7 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
     for match in ends_of(names.pattern.finditer(text)):
         before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
         if _is_name(match[0], before, after):
-            key = _key(match[0].replace("/", " ").replace(",", " "))
+            key = _key(re.sub(r"[/,+]", " ", match[0]))
             yield (
                 match.start(),
                 match.end(),
@@ -264,7 +267,7 @@ def _is_name(name: str, before: str, after: str) -> bool:
     ahead = _NO_PLACE_BEFORE[name].search(before)
     if ahead is not None and not (ahead[0] in ("the ", "a ", "is ") and _PLACE_AFTER.match(after)):
         return False
-    return (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
+    return before.endswith("to the ") or (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
 
 
 def _merged(text: str, mentions: Sequence[tuple[int, int, int, str]]) -> Iterator[tuple[int, int, int, bool]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _REFUSAL = re.compile(
-    r"\bI(?:'m| am) (?:really |very |so |truly )?(?:sorry|unable|not able|not comfortable|not going to)\b"
+    r"\bI(?:'m| am) (?:really |very |so |truly )?(?:sorry|unable|not able|not comfortable|not going to)\b(?! if\b)"
     r"|\b(?:sorry|apologi[sz]e|apologies),? (?:but |for )"
     r"|\bI (?:can't|cannot|can not|won't|will not|must decline|have to decline|decline|am not allowed|refuse)\b"
     r"|\bI(?:'d| would) (?:rather not|prefer not)\b"

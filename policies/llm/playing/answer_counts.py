@@ -55,6 +55,11 @@ class CallCounts:
     left_out: int = 0
     overlong: int = 0
 
+    @property
+    def ended(self) -> int:
+        """Decisions that ended, however."""
+        return self.answered + self.repaired + self.retried + self.fallbacks
+
     def add(self, other: CallCounts) -> None:
         """Add another's counts to these."""
         for one in fields(self):

@@ -219,3 +219,9 @@ def test_a_reader_that_leaves_causes_no_traceback():
     process.wait(60)
     assert b"Traceback" not in errors
     assert b"Exception ignored" not in errors
+
+
+def test_a_policy_need_not_know_the_conditions_that_are_not_played(tmp_path):
+    result = invoke("run", "team_up", "--only", "kbc*", "--policy", "uniform", "--episodes", 1, "-o", tmp_path / "run")
+    assert result.exit_code == 0, result.stderr
+    assert "all 2 are in" in result.stderr

@@ -142,7 +142,7 @@ def test_train_evaluate_and_train_again(tmp_path):
     ]
     first = invoke(*arguments)
     assert first.exit_code == 0, first.stderr
-    assert "mean_last" in first.stderr
+    assert "variance_last" in first.stderr
     given = "--preset half --set talk=false --set players=4"
     assert f"Next: llm-coop evaluate sb3:{tmp_path / 'run'} --env kbc {given}\n" in first.stdout
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())

@@ -98,11 +98,12 @@ def test_a_server_that_dies_is_restarted_once_then_there_is_a_sentence(weights, 
     with served([Endpoint(model=f"local:{weights}")], tmp_path, said.append) as (endpoint,):
         with pytest.raises((urllib.error.URLError, ConnectionError)):
             ask(endpoint, "DIE")
+        log = tmp_path / "little.log"
+        assert soon(lambda: "ended by itself" in log.read_text())
         assert soon(lambda: listens(endpoint))
         assert ask(endpoint)["choices"][0]["message"]["content"] == "7"
         with pytest.raises((urllib.error.URLError, ConnectionError)):
             ask(endpoint, "DIE")
-        log = tmp_path / "little.log"
         assert soon(lambda: log.read_text().count("ended by itself") == 2)
         time.sleep(0.5)
     assert said[-1] == f"local:{weights}: the server of little ended twice by itself; see {tmp_path / 'little.log'}"

@@ -1,0 +1,34 @@
+"""`llm-coop export`: a run in the forms that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llm_coop_envs.benchmarks.cli.messages import sentences
+
+
+@sentences
+def export_command(
+    run: Annotated[Path, typer.Argument(help="A finished run's folder; it is only read.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="parquet (with a code book), otree (wide CSV), inspect (a log), hf (Hugging Face), eee (Every Eval"
+            " Ever).",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="A new or empty folder. (default: RUN/export/FORM)", show_default=False),
+    ] = None,
+) -> None:
+    """Write a finished run for another tool: all of it, or nothing."""
+    from llm_coop_envs.benchmarks.export.export import export_run
+
+    folder = export_run(run.expanduser(), to, None if out is None else out.expanduser())
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        typer.echo(path)

@@ -1,0 +1,1 @@
+"""What was played, in the forms that other tools read."""

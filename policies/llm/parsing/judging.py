@@ -1,0 +1,234 @@
+"""Whether a candidate in an answer may be meant, by its sentence: not what is denied, past, another's or asked."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+X = "\ue000"
+PLAIN, HINTED, SAID, MARKED = 0, 1, 2, 3
+_BEFORE, _AFTER = 90, 60
+# An answer with more candidates is garbage; its first and last ones are looked at.
+_MANY = 60
+
+
+@dataclass(slots=True)
+class Candidate(Generic[T]):
+    """Something in an answer that could be meant.
+
+    Attributes:
+        at: where its sign stands.
+        value: what it says; `None` if it says nothing that was offered.
+        legal: whether it may be answered.
+        weak: whether it counts only where it is marked.
+        meant: whether it may be meant.
+        aside: whether it is said on a condition, for later, or as a reason: it counts only if nothing else does.
+        mark: `PLAIN`, `HINTED`, `SAID` or `MARKED`.
+        rule: what marked it.
+    """
+
+    at: int
+    value: T | None
+    legal: bool = True
+    weak: bool = False
+    meant: bool = True
+    aside: bool = False
+    mark: int = PLAIN
+    rule: str = "only"
+
+
+_SENTENCE_END = re.compile(r"[.!?;]+(?=[\s\"')\]]|$)|\n|\.\.+")
+CLAUSE_START = re.compile(
+    r"[,;:\u2014\u2013(]|\b(?:but|so|then|now|hence|while|unless|if|because|since|when|although)\b"
+)
+
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
+    r"|no)(?:thing|where) but|all but|except"
+    r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
+    r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*|should have"
+    r"|wonder\w*|so (?:is|are)|(?:done"
+    r"|finished|through) with)|n't)\b"
+    rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
+)
+_IS = r"(?:is|are|was|looks|seems|would be|will be|might be|may be|could be|feels|gets|appears|remains|sounds|'s)"
+_DENIED_AFTER = re.compile(
+    rf"^(?:,? (?:and|or|nor) (?:the )?{X})*(?: exits?| sides?| doors?| ones?)?(?:"
+    rf" {_IS}(?: (?:already|also|both|all|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit"
+    rf"|little))){{0,2}}"
+    r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
+    r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap)|no\b|worse|bad\b"
+    r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
+    r"| (?:taken|occupied|blocked|full|packed|jammed|closed|congested|(?:over)?crowded)\b"
+    r"|: (?:no|nope|never|bad|blocked|full|occupied|taken|too \w+)\b"
+    r"| too (?:high|low|risky|greedy|far|crowded|narrow|slow|dangerous|expensive|cheap)\b"
+    r"|(?: \w+){0,1}n't\b| (?:cannot|will not|does not|would not|should not|can not|has no|did not)\b"
+    r"|,? (?:no|not any|any) (?:more|longer|way)\b)"
+)
+_PAST = re.compile(
+    rf"\b(?:last|previous(?:ly)?|prior|earlier|past|former(?:ly)?|initial(?:ly)?|before|was|were|had|did|used to"
+    rf"|chose"
+    r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|idea)"
+    r"|originally|until now|headed|ran"
+    rf"|would have|could have|should have|sold|earned|tried|promised|old)\b(?:(?!\b(?:will|now|i'll|but|so|stay"
+    rf"|keep|remain|set"
+    rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} (?:and|\w+ (?:at|for)) )?$"
+)
+_PAST_SENTENCE = re.compile(
+    r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )"
+    r"|at first"
+    rf"|initially|originally)\b(?:(?!\b(?:now|but|so|this|therefore|i'll|i will)\b)[^.;:\n{X}]){{0,70}}$"
+)
+_PAST_AFTER = re.compile(
+    r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
+    r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b"
+)
+_WHO = (
+    r"(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|theirs?|everyone|everybody|no one|nobody|anyone"
+    r"|someone|somebody|whoever|most|people|crowd|he|she|his|her|players?)"
+)
+_OTHERS_AFTER = re.compile(
+    rf" (?:\((?=[\w ]{{1,20}}\))|(?:(?:is|was)(?: what| (?:the )?\w+ (?:of|by))?|from|by) (?:the |my )?){_WHO}\b"
+)
+_OTHERS = re.compile(
+    rf"\b(?:{_WHO}|you (?:should|must|can|could|need|go|take|charge|set|choose|pick))\b(?! (?:is|are) (?:right"
+    rf"|correct))(?:(?<!\d)"
+    rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
+)
+# A list of what others do, as in "player_1 takes 7, player_2 8".
+_NAMED = re.compile(rf"\W*{_WHO} ")
+_OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
+_PAST_LABEL = re.compile(
+    r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
+    r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
+)
+# What makes what the others do one's own.
+_SAME = re.compile(r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
+_EXPECTED = re.compile(r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|see|saw|heard)\w*")
+_ASIDE = re.compile(
+    rf"\b(?:if|unless|whether|(?<!i )suppos\w+|assuming|in case|could|next (?:round|time|turn)|tomorrow"
+    rf"|later)\b[^.;\n{X}]{{0,60}}$"
+)
+# What is done in one case of several.
+_CONDITION = re.compile(rf"\W*(?:if|when|unless|in case)\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}")
+# What would be done if the world were another one; but not politeness, as in "if I had to choose".
+_UNREAL = re.compile(
+    rf"^(?:if|had|were)\b(?! (?:i (?:had|have|must|may|remember)|(?:you|we) |forced|pressed|pushed|so|not)\b)"
+    rf"[^.;\n{X}]{{0,70}}\b(?:i|we)(?:'d| would| could| might)\b[^,.;\n{X}]{{0,30}}$"
+)
+# What stands in the clause of a number or name that is not meant, though nothing says so outright.
+_DOUBTED = re.compile(
+    r"\b(?:not|never|no|mistake|wrong|foolish|too|worse|avoid\w*|unclear|unsure|love to|wanted|wish|instead of)\b"
+    r"|n't\b|\bbut\b"
+)
+_ASIDE_LINE = re.compile(
+    r"^\W*(?:reason(?:ing|s)?|thinking|thoughts?|analysis|explanation|notes?|rationale|justification|why|strategy)\b"
+    r"[^\w\n]{0,3}[:\u2013\u2014-]"
+)
+_ASIDE_AFTER = re.compile(
+    r"^(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|provided|assuming|as long as"
+    r"|(?:in the )?next (?:round|turn|step|time|move)|tomorrow|later|afterwards)\b"
+)
+_HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
+_HEDGED_AFTER = re.compile(r"^ (?:could|might|may) be\b|^-?ish\b|^ came to mind")
+VERB = (
+    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)?(?: up| down| back)?"
+    r"|submit(?:ting)?|opt(?:ing)? for|settl(?:e|ing)|settled|stick(?:ing)?|stay(?:ing)?|keep(?:ing)?|charg(?:e|ing)"
+    r"|set(?:ting)?|offer(?:ing)?|pric(?:e|ing)|guess(?:ing)?|bid(?:ding)?|play(?:ing)?|say|answer(?:ing)?"
+    r"|try(?:ing)?"
+    r"|ask(?:ing)?|remain(?:ing)?|lower(?:ing)?|rais(?:e|ing)|increas(?:e|ing)|reduc(?:e|ing)|decreas(?:e|ing)|match"
+    r"|undercut|adjust(?:ing)?|maintain(?:ing)?|hold(?:ing)?|decid(?:e|ing)|decided|propos(?:e|ing)|enter(?:ing)?"
+    r"|writ(?:e|ing)|tak(?:e|ing)|mov(?:e|ing)|head(?:ing)?|step(?:ping)?|us(?:e|ing)|prefer|continu(?:e|ing)"
+    r"|run(?:ning)?|test(?:ing)?|experiment(?:ing)? with|nudg(?:e|ing)|match(?:ing)?|repeat(?:ing)?|reus(?:e|ing)"
+    r"|thinking|accept(?:ing)?|sell(?:ing)?|aim(?:ing)? for|respond(?:ing)?|shift(?:ing)?"
+    r"|leav(?:e|ing) (?:through|by|via)|evacuat(?:e|ing)|switch(?:ing)?|chang(?:e|ing)|mak(?:e|ing)|lean(?:ing)?"
+    r"|follow(?:ing)?|commit(?:ting)?|turn(?:ing)?|get(?: out)?|vote|do)"
+)
+# What points back to it: "I'll take it", "that is where I'm going".
+POINTED = re.compile(
+    rf"[^{X}]{{0,60}}?(?:\b(?:i(?:'ll|'m|'d)?|we|so|let's)(?: will| am| shall| would)? (?!under|low|rais|incr|red"
+    rf"|decr|chan|adj){VERB} (?:for |to |with |on )?"
+    r"(?:it|that(?: one)?|this(?: one)?|there)\b(?! (?:at|to|by|up|down|a bit|slightly|lower|higher)\b)|\b(?:that"
+    r"|this|it)(?:'s| is) (?:where|what|the one) (?:i|we)\b)"
+)
+
+
+def ends_of(found: Iterable[S]) -> list[S]:
+    """The first and the last of what was found, where that is too much for an answer."""
+    every = list(found)
+    return every if len(every) <= _MANY else every[: _MANY // 3] + every[_MANY // 3 - _MANY :]
+
+
+def sentences(text: str, found: Sequence[Candidate[T]]) -> list[tuple[str, str, str]]:
+    """What stands before and after each candidate in its sentence, and what ends it."""
+    ends = [match.start() for match in _SENTENCE_END.finditer(text)]
+    return [_sentence(text, one.at, ends) for one in found]
+
+
+def _sentence(text: str, at: int, ends: Sequence[int]) -> tuple[str, str, str]:
+    k = bisect.bisect_left(ends, at)
+    begin = ends[k - 1] + 1 if k else 0
+    end = ends[k] if k < len(ends) else len(text)
+    before = text[max(begin, at - _BEFORE) : at].lstrip(" .!?;")
+    return before, text[at + 1 : min(end, at + 1 + _AFTER)], text[end : end + 1]
+
+
+def judge(
+    one: Candidate[T], text: str, before: str, after: str, end: str, excluded: Callable[[str, str], bool]
+) -> None:
+    """Say whether a candidate may be meant, and whether it is an aside.
+
+    Args:
+        one: the candidate.
+        text: the answer.
+        before: what stands before it in its sentence.
+        after: what stands after it.
+        end: what ends the sentence.
+        excluded: whether something else is named, by `before` and `after`.
+    """
+    if not before.strip(" \"'(*") and not after.strip(" \"').*") and end != "?":
+        return
+    starts = [match.end() for match in CLAUSE_START.finditer(before)]
+    clause = before[starts[-1] :] if starts else before
+    pointed = POINTED.match(text, one.at + 1) is not None
+    others = (
+        not _SAME.search(text, one.at, one.at + 60)
+        and not pointed
+        and _OTHERS.search(clause) is not None
+        and (not _OWN.search(clause) or _EXPECTED.search(clause) is not None)
+    )
+    one.meant = not (
+        (end == "?" and len(after) < _AFTER)
+        or others
+        or (_NAMED.fullmatch(clause) and (first := _NAMED.match(before)) and before[first.end() :][:1].isalpha())
+        or _OTHERS_AFTER.match(after)
+        or _DENIED.search(before)
+        or _DENIED_AFTER.match(after)
+        or (not pointed and _PAST.search(clause))
+        or _PAST_LABEL.search(before)
+        or _PAST_SENTENCE.search(before)
+        or _PAST_AFTER.match(after)
+        or _CONDITION.match(before)
+        or _UNREAL.search(before)
+        or excluded(before, after)
+    )
+    if one.meant:
+        line = text[text.rfind("\n", 0, one.at) + 1 :][:40]
+        one.aside = bool(
+            _ASIDE.search(before)
+            or _ASIDE_AFTER.match(after)
+            or _HEDGED.search(clause)
+            or _HEDGED_AFTER.match(after)
+            or _ASIDE_LINE.match(line)
+        )
+
+
+def doubted(before: str, after: str) -> bool:
+    """Whether the clause of a candidate speaks against it, though nothing says so outright."""
+    rest = re.split(rf"[;:]|, (?!but\b)|\b(?:and|rather)\b|{X}", after)[0]
+    return _DOUBTED.search(re.split(rf"[,;:]|\b(?:and|but)\b|{X}", before)[-1] + X + rest) is not None

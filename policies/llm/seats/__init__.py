@@ -1,0 +1,6 @@
+"""Seats for whoever answers questions one by one: trainers and environments of other tools."""
+
+from llm_coop_envs.policies.llm.seats.question_log import Message
+from llm_coop_envs.policies.llm.seats.seats import ChatSeat, ChatSeats, Reply
+
+__all__ = ["ChatSeat", "ChatSeats", "Message", "Reply"]
