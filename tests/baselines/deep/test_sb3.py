@@ -489,5 +489,5 @@ def test_steps_are_learned_with_the_defaults(tmp_path):
     settings = TrainSettings(env="evacuation", settings=room, copies=4, steps=200_000, every=200_000)
     told = []
     train(settings, tmp_path / "run", tell=lambda done, measured, seconds: told.append(measured))
-    # -11.1 and -9.9 with seeds 0 and 1; with batches of 1024, of which a rollout makes two or three, -22.5 and -38.8.
+    # -11.1 and -9.9 with seeds 0 and 1; with batches of 1024 and 4 epochs -22.5 and -38.8.
     assert told[-1]["return_mean"] > -16
