@@ -13,8 +13,9 @@ from llm_coop_envs.evacuation.settings import EvacuationSettings
 def _rollout(settings: EvacuationSettings) -> dict[str, Any]:
     arguments = {"n_steps": 32, "batch_size": 1024, "n_epochs": 8, "learning_rate": 1e-3, "ent_coef": 0.05}
     if settings.control == "move":
-        # A round has several steps here, and in most of them a player is off turn.
-        arguments |= {"n_steps": 128, "gamma": 0.999, "gae_lambda": 0.9, "n_epochs": 4}
+        # A round has several steps here, in most of which a player is off turn: a rollout holds few decisions, and
+        # with larger batches of them the network is changed too seldom (docs/learning.md).
+        arguments |= {"n_steps": 128, "gamma": 0.999, "gae_lambda": 0.9, "batch_size": 256, "learning_rate": 5e-4}
     return arguments
 
 
