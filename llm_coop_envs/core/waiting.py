@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -36,7 +36,10 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEvent
         coroutine: what to run.
         loop: in which event loop, one that is not running; by default in a new one.
     """
-    run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run if loop is None else loop.run_until_complete
+
+    def run(coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run(coroutine) if loop is None else loop.run_until_complete(coroutine)
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
