@@ -162,9 +162,10 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
         candidates.append(Candidate(length, value, value >= 0, weak))
         parts.append(X)
         at, length = end, length + 1
-    skeleton = (
-        _DISTANCE.sub("", "".join((*parts, answer[at:]))) if len(candidates) == 1 else "".join((*parts, answer[at:]))
-    )
+    skeleton = "".join((*parts, answer[at:]))
+    if len(candidates) == 1:
+        shorter = _DISTANCE.sub("", skeleton)
+        skeleton = shorter if X in shorter else skeleton  # the option may stand where a distance would
     for candidate, place in zip(candidates, (k for k, sign in enumerate(skeleton) if sign == X), strict=True):
         candidate.at = place
     reading = decide(

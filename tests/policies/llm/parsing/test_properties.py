@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_coop_envs.policies.llm.parsing import (
@@ -98,6 +98,7 @@ def test_a_number_that_is_read_is_legal(text, cut, question):
 
 
 @given(ANSWERS, st.booleans(), st.sampled_from([EXIT, MOVE]))
+@example("(0&A)", False, MOVE)  # the option stands where a distance would
 @settings(max_examples=800, deadline=None)
 def test_an_option_that_is_read_was_offered(text, cut, question):
     reading = read_option(text, question, truncated=cut)
