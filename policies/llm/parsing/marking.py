@@ -33,19 +33,21 @@ _KIND = (
     r"|desired|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
 )
 _WHEN = (
-    rf"(?: \([^()\n]{{0,40}}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: {X})?| this round"
+    r"(?: \([^()\n]{0,40}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: #)?| this round"
     r"| (?:that )?(?:i|we|i'm|i'll)(?: \w+){1,3}?| chosen| selected| it is| as follows"
+    r"| (?:here|now|today|then|again|so far|overall)| (?:for|in|at) (?:[\w']+ ){0,2}(?!it)[\w']+"
     r"| per unit){0,2}(?: \([^()\n]{0,40}\))?"
 )
 _LABEL = re.compile(
     rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
     rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
-    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|of|at|lies at|remains"
+    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|of|at|set at|set to|lies at"
+    r"|remains"
     r"|stays|becomes|equals|stands at)\b(?: at\b)?)"
     r"| ?(?:[:=|\u2192\u2013\u2014]"
     r"|[-=]{1,2}>|- )"
     r"|[^\w\n]?\n)"
-    r"|\b(?:mine|ours)(?: is\b| will be\b| ?[:=])|(?:^|[.,;] )(?:me|us) ?[:=]|^\W{0,3}(?:line|round) " + X + r" ?:"
+    r"|\b(?:mine|ours)(?: is\b| will be\b| ?[:=])|(?:^|[.,;] )(?:me|us) ?[:=]|^\W{0,3}(?:line|round) # ?:"
     r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
 )
@@ -67,7 +69,14 @@ _SAID = re.compile(
     rf"|thus,?|hence,?|will"
     rf"|should) {VERB}\b"
     rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){VERB}\b|[.;:!] (?:so )?{VERB}\b"
+    r"|\b(?:what(?:'s| is) left|what remains|all that(?:'s| is) left|what i(?:'ll| will| would"
+    r"|'d)? \w+)(?: for me)? is\b"
+    r"|\b(?:which|that|this|it) leaves(?: me| us)?(?: with)?(?: only)?\b|\bleaving (?:me with |us with |only )"
     rf"|\bfrom {X} to\b|\b(?:i|we)(?:'ve| have) (?:now |also |just )?(?:chosen|selected|settled|opted)\b"
+    r"|\bi (?!not|never|love|like|hate|wish|want|hope|rather|have|had|doubt|expect|think|know|believe|listen|react"
+    r"|respond"
+    r"|refer|reply|look|point|object|thought|went|came|lost|was|am|\w+ed\b)\w+(?: (?:it|down|up|my \w+|the price))? "
+    r"(?:at|to|with|for|on)\b"
     r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
     r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
     rf"|\band (?:will |then )?{VERB}\b"
@@ -84,8 +93,9 @@ _SAID_BEFORE = re.compile(
     r"|(?:it is|it's|that is|that's|this is)(?: the)?(?: (?:number|price|exit|option))? )$"
 )
 _SAID_AFTER = re.compile(
-    r"^(?: exit)? (?:(?:is|seems|looks|would be|feels|seem) (?:to be |like )?(?:the |my |a |am )?(?:best|closest"
-    r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
+    r"^(?: exit| one| option)? (?:(?:is|seems|looks|would be|feels|seem|should be|must be|will be|remains) (?:to be "
+    r"|like )?(?:the |my |a |am )?(?:best|closest"
+    r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal|clearest|easiest|wisest|smartest|winner"
     r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|solid|decent"
     r"|safe|reasonable"
     r"|ideal|perfect|appropriate|sweet spot|right (?:price|number|choice|balance|level|one))\b(?! for (?:them|him"
@@ -118,6 +128,9 @@ _WORD = re.compile(r"[^\W_][\w']*")
 _ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
 
 
+_ROUND = re.compile(r"\W{0,3}(?:line|round) # ?:")
+
+
 def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, str, str]]) -> None:
     """Say which candidates are marked, and by what."""
     places = [one.at for one in meant]
@@ -132,7 +145,10 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
             if not heads and not subject and not _STOP.search(between.lstrip(" \n*")):
                 meant[k].mark, meant[k].rule = mark, rule
 
+    rounds = len(_ROUND.findall(text)) > 1
     for match in _LABEL.finditer(text):
+        if rounds and _ROUND.fullmatch(match[0]):
+            continue
         label = re.split(r"[\n.,;|]", text[max(0, match.start() - 20) : match.end()].rstrip("\n|"))[-1]
         if not _NO_LABEL.search(label):
             following(match.end(), 45, MARKED, "label")

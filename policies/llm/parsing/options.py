@@ -66,6 +66,10 @@ _LETTER = re.compile(r"(?<![\w.$-])(?<!\w')([a-z])(?![\w-]|'\w|\.[a-z])")
 _WORD_LETTER_AFTER = re.compile(
     r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]|\W{0,3}(?: (?:because|since|as|is the|it is|seems|looks|is best)\b)"
 )
+# What cannot stand after "a" as a word.
+_VERB_AFTER = re.compile(
+    r" (?:is|was|seems|looks|would|will|gets|leads|brings|takes|keeps|has|and|or|then|with|over)\b"
+)
 _NO_LETTER_BEFORE = re.compile(
     r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
 )
@@ -83,9 +87,13 @@ _FROM = re.compile(
 _STAYS = re.compile(
     r"\b(?:stay(?:ing|s)?(?: (?:put|here|where i am|in place|still))?|remain(?:ing)?(?: (?:put|here|where i am"
     r"|in place|still))?"
-    r"|stand(?:ing)? still|wait here|i(?:'ll|'d)?(?: will| better)? wait(?: here)?|don't move|do not move"
-    r"|no move(?:ment)?"
-    r"|keep still|hold (?:my )?position)\b"
+    r"|stand(?:ing)? (?:still|my ground)|wait here"
+    r"|(?:(?<=\bi )|(?<=\bi'll )|(?<=\bi'd )|(?<=\bi will )|(?<=\bbetter )|(?<=\bto ))wait(?: here)?"
+    r"|(?:don't|do not|won't|will not|rather not|not going to|better not(?: to)?) move(?! (?:to|in|there|that|any|un"
+    r"|left|right"
+    r"|up|down|away|from|\W))"
+    r"|(?:am|i'm) not moving|no move(?:ment)?|go(?:ing)? nowhere|(?:skip|pass) (?:this|my) (?:turn|move)"
+    r"|keep (?:still|my (?:place|position|cell))|hold (?:my )?position)\b"
     r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))"
 )
 _SIDES = {"lower": "down", "bottom": "down", "upper": "up", "top": "up"}
@@ -97,10 +105,13 @@ _NO_PLACE_AFTER = re.compile(
     r"| then(?:[,.!]|$)"
     r"|(?: move| option| step) is\b"
 )
-_CALM = re.compile(r" (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b")
+_CALM = re.compile(
+    r" (?:calm|with|true|tuned|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b"
+)
+_IDIOM_AFTER = re.compile(r" (?:for (?:it|this|that|grabs)|to (?:you|date|speed|now|par|me\b|them))\b")
 _NO_PLACE_BEFORE = {
     "left": re.compile(
-        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|only \w+|options|exits|choices|is"
+        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|only \w+|options?|choices?|exits|is"
         r"|are|was|were|has|have|had|what's|(?<!would )(?<!will )be"
         r"|am|been"
         r"|i|he|she|they|we|everyone|all|evacuee_\d+) $"
@@ -111,7 +122,10 @@ _NO_PLACE_BEFORE = {
         r"|that's|all"
         r"|be|am|been|you're|it's|remember|the|a) $"
     ),
-    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|the|a|a step|i'm|am) $"),
+    "down": re.compile(
+        r"\b(?:slow|slowing|calm|sit|lie|break|settle|com(?:es|e|ing)|boil(?:s|ing)?|narrow(?:s|ed|ing)?(?: it)?"
+        r"|break (?:this|it)|knocked|the|a|a step|i'm|am) $"
+    ),
     "up": re.compile(r"\b(?:give|giving|end|sum|hurry|catch|line|lined|is|look|get|stand) $"),
     "stay": re.compile(r"(?!)"),
     "bottom": re.compile(r"\brock $"),
@@ -250,7 +264,8 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
     if names.letters:
         for match in ends_of(_LETTER.finditer(text)):
             before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
-            if match[1] in "ai" and not _WORD_LETTER_AFTER.match(after):
+            verb = match[1] == "a" and _VERB_AFTER.match(after)
+            if match[1] in "ai" and not verb and not _WORD_LETTER_AFTER.match(after):
                 continue
             if match[1] == "i" and after.startswith(","):
                 continue
@@ -267,6 +282,8 @@ def _is_name(name: str, before: str, after: str) -> bool:
         return True
     ahead = _NO_PLACE_BEFORE[name].search(before)
     if ahead is not None and not (ahead[0] in ("the ", "a ", "is ") and _PLACE_AFTER.match(after)):
+        return False
+    if name in ("up", "down") and _IDIOM_AFTER.match(after):
         return False
     return before.endswith("to the ") or (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
 
