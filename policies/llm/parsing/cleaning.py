@@ -39,7 +39,9 @@ _MIXED = re.compile(r"(?<![\w./,-])(\d{1,4})(?: and | {1,2}|-)([1-9]\d?)/([1-9]\
 _IMPROPER = re.compile(r"(?:(?<=[:=])|(?<=[:=] ))(\d{1,4})/([1-9]\d?)(?=[.!]?$)", re.MULTILINE)
 
 _ANSWER_TAG = re.compile(
-    r"<(final[_ -]?answer|answer|response|output|result|price|number|choice|exit|move)>([^<>]{0,2000})</\1>",
+    r"<((?:(?:my|final|chosen|your)[_ -]?)?(?:answer|response|output|result|price|number|choice|exit|move|decision"
+    r"|action|guess|bid"
+    r"|option|submission|value|letter|direction)|final)>([^<>]{0,2000})</\1>",
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\{1,4}boxed ?\{((?:[^{}\\]|\\[^{}b]|\\?\{[^{}]{0,200}\}){0,400})\}")

@@ -43,11 +43,13 @@ _REVOKED = re.compile(
     r"|\b(?:scratch|strike|ignore|disregard|forget) (?:that|this|it)|\bnever ?mind|\btake (?:that|it|this) back"
     r"|\bkidding|\bjoking|\bmaybe not\b|\bwithdraw|\bon (?:second|further) thought|\bon reflection|\b(?:but|hmm,?"
     r"|or) no\b|\blet me (?:re\w+|think)"
-    r"|\bneed to (?:think|re)|(?<!since )(?<!because )(?<!as )(?<!if )(?<!though )(?<!when )(?<!while )\b(?:that|this"
-    r"|it)"
+    r"|\bneed to (?:think|re)|\bbut i(?:'m not| won't| will not| shall not| refuse)"
+)
+# What speaks against the option named last.
+_COMPLAINED = re.compile(
+    r"(?<!unless )(?<!since )(?<!because )(?<!as )(?<!if )(?<!though )(?<!when )(?<!while )\b(?:that|this|it)"
     r"(?:'s| is| would be| may be| might be| could be)(?: (?!less|not)\w+)? "
-    r"(?:too (?:\w+)|a wall|blocked|wrong|a mistake|taken|occupied|full|packed|crowded|closed)|\bbut i(?:'m not"
-    r"| won't| will not| shall not| refuse)"
+    r"(?:too (?:\w+)|a wall|blocked|wrong|a mistake|taken|occupied|full|packed|crowded|closed|on fire|jammed|locked)"
 )
 _BESIDE = re.compile(
     rf"^[^{X}\n.]{{0,25}}?(?:\b(?:or|otherwise|else|alternatively|versus|vs|if not|o)\b|/)(?! (?:rather|more|no)\b)"
@@ -61,7 +63,8 @@ _EXPLAINED = re.compile(
     r"|\n|\A ?[-\u2013\u2014] [a-z]"
 )
 _UNDECIDED = re.compile(
-    r"\btb[dc]\b|"
+    rf"\btb[dc]\b|\b(?:if|unless|when)\b[^\n]{{1,120}}\b(?:if not|otherwise|else),? (?:[\w']+ ){{0,4}}{X}"
+    r"|\b(?:don't|do not) (?:really )?know\b|\bno idea\b|"
     r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|can not|could not"
     r"|couldn't|unable to)(?: really| yet)? (?:decide|commit|settle|make up)"
     r"|\btorn\b"
@@ -205,4 +208,6 @@ def _undecided(text: str, winner: Candidate[T]) -> bool:
 
 
 def _taken_back(text: str, winner: Candidate[T]) -> bool:
-    return _REVOKED.search(text, winner.at + 1, winner.at + 400) is not None
+    begin, end = winner.at + 1, winner.at + 400
+    other = text.find(X, begin, end)
+    return bool(_REVOKED.search(text, begin, end) or _COMPLAINED.search(text, begin, end if other < 0 else other))

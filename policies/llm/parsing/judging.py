@@ -62,7 +62,8 @@ _DENIED = re.compile(
     r"|should have"
     r"|wonder\w*|so (?:is|are)|(?:done"
     r"|finished|through) with)|n't)\b"
-    rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
+    rf"(?! (?:\w+ )?(?:chang|alter|deviat|adjust|touch)\w*\b)(?:(?! but\b|(?<!think)(?<!believe) (?:i"
+    rf"|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
 )
 _IS = r"(?:is|are|was|looks|seems|would be|will be|might be|may be|could be|feels|gets|appears|remains|sounds|'s)"
 _DENIED_AFTER = re.compile(
@@ -95,7 +96,9 @@ _PAST_SENTENCE = re.compile(
 )
 _PAST_AFTER = re.compile(
     r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
-    r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b"
+    r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b|^ (?:is|was"
+    r"|were) (?:what i (?:said|chose|picked|had|wanted|took|used|named|did)"
+    r"|(?:my|the|his|her|their|our)? ?(?:last|previous|earlier|old|first|initial) )"
 )
 _WHO = (
     r"(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|theirs?|everyone|everybody|no one|nobody|anyone"
@@ -123,10 +126,19 @@ _NAMED = re.compile(rf"\W*{_WHO} ")
 _OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
 _PAST_LABEL = re.compile(
     r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
+    r"|(?:second(?:ary)?(?: choice| option)?|back-?up(?: \w+)?|fallback|alternative|plan b|runner-up)"
     r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
 )
+# What makes a past value the present one.
+_KEPT = re.compile(
+    r"\b(?:i|i'll|i'd|we|let me|let's|will) (?:will |just |simply |again )?(?:keep|repeat|stick|maintain|reuse|hold)\b"
+    r"|\b(?:keeping|repeating|sticking|maintaining|unchanged)\b|\bsame (?:\w+ )?as\b"
+)
 # What makes what the others do one's own.
-_SAME = re.compile(r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
+_SAME = re.compile(
+    r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\b(?:so|as) (?:do|will|shall|would|am) i\b|\bme too\b"
+    r"|\bi (?:follow|join)\b"
+)
 _EXPECTED = re.compile(
     r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|reckon|figure|imagin|estimat"
     r"|anticipat|see|saw|heard)\w*"
@@ -150,6 +162,18 @@ _UNREAL = re.compile(
     rf"^(?:if|had|were)\b(?! (?:i (?:had|have|must|may|remember)|(?:you|we) |forced|pressed|pushed|so|not)\b)"
     rf"[^.;\n{X}]{{0,70}}\b(?:i|we)(?:'d| would| could| might)\b[^,.;\n{X}]{{0,30}}$"
 )
+# What a statement is made about, as in "22 won"; and what one says of something else, as in "its equilibrium is 0".
+_SUBJECT = re.compile(
+    r"(?: exits?| sides?| doors?| ones?| option)?,? (?:is|are|was|were|has|had|looks|seems|sounds|feels|lies|wins"
+    r"|won|would"
+    r"|will|can|could|may|might|did|does)\b"
+)
+_PREDICATE = re.compile(
+    r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp) (?:is|was|are|were|equals|lies) $"
+    r"|\b(?:regret|need|imagine|ideally|eventually|hate|fear|know|find)\b[^,;:.]{0,30}$"
+)
+_PROPOSED = re.compile(r"\b(?:a|the|my) (?:new )?(?:price|number|guess|bid) of (?:about )?$")
+_OWN_NOUN = re.compile(r"\b(?:my|our) (?:\w+ )?\w+ is $")
 # What stands in the clause of a number or name that is not meant, though nothing says so outright.
 _DOUBTED = re.compile(
     r"\b(?:not|never|no|mistake|wrong|foolish|too|worse|avoid\w*|unclear|unsure|love to|wanted|wish|instead of)\b"
@@ -227,6 +251,7 @@ def judge(
     turns = [match.start() for match in _TURN.finditer(before)]
     part = before[turns[-1] :] if turns else before
     pointed = POINTED.match(text, one.at + 1) is not None
+    kept = _KEPT.search(before) is not None
     others = (
         not _SAME.search(text, one.at, one.at + 60)
         and not pointed
@@ -240,9 +265,8 @@ def judge(
         or _OTHERS_AFTER.match(after)
         or _DENIED.search(before)
         or _DENIED_AFTER.match(after)
-        or (not pointed and _PAST.search(clause))
-        or _PAST_LABEL.search(before)
-        or _PAST_SENTENCE.search(before)
+        or (not pointed and not kept and _PAST.search(clause))
+        or (not kept and (_PAST_LABEL.search(before) or _PAST_SENTENCE.search(before)))
         or _PAST_AFTER.match(after)
         or _CONDITION.match(part)
         or _UNREAL.search(part)
@@ -258,6 +282,13 @@ def judge(
             or _HEDGED_AFTER.match(after)
             or _ASIDE_LINE.match(line)
         )
+
+
+def stated(before: str, after: str) -> bool:
+    """Whether a candidate is only spoken of: a statement is made about it, or it is said of something else."""
+    if _PROPOSED.search(before):
+        return False
+    return _SUBJECT.match(after) is not None or _PREDICATE.search(_OWN_NOUN.sub("", before)) is not None
 
 
 def doubted(before: str, after: str) -> bool:

@@ -59,7 +59,7 @@ rather: doch lieber eher plutôt plutot лучше dicho besser
 sorry: entschuldigung perdón perdon извините pardon desolé scusa
 correction: korrektur corrección correccion исправление correzione
 maybe: vielleicht quizás quizas возможно
-because: weil denn parce porque потому puisque da
+because: weil denn parce perché poiché porque потому puisque da
 therefore: daher deshalb somit donc entonces поэтому
 full: voll überfüllt plein pleine bondé bondée saturé encombré encombrée lleno llena llenos abarrotada abarrotado
 full: полон переполнен переполнена забит забита affollata affollato pieno piena lotada lotado cheia cheio
@@ -93,6 +93,12 @@ if: wenn falls sofern si если
 although: obwohl obgleich quoique aunque хотя sebbene embora
 against: gegen contre contra против
 with: mit avec con com
+there: dorthin dahin allí ahí туда là lì
+too: trop demasiado troppo demais слишком
+will: werde
+i-choose: elegiré escogeré cobraré pondré fijaré tomaré iré
+choose: choisirai prendrai fixerai sceglierò prenderò escolherei пойду поставлю wählen nehmen
+charged: cobró cobraron поставили verlangten
 this: diese dieser diesmal dieses cette ce этот этом эту esta este questo questa
 rival: mitbewerber wettbewerber rivaux rivales rivali rivais соперники
 """
@@ -180,6 +186,10 @@ _ORDINAL = re.compile(r"第 ?(\d{1,4}) ?(?:轮|回合)")
 _FROM_TO = re.compile(r"\b(?:de|с) (\d[\d.,]{0,12})(?: \w{1,6})? (?:a|à|до) (?=\d)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _TO_THE = re.compile(r"\ba la\b", re.IGNORECASE)
+_BELOW = re.compile(r"\b(?:weiter|siehe) unten\b|\bplus bas\b|\bmás abajo\b", re.IGNORECASE)
+_TOO = re.compile(
+    r"\bzu (?=(?:voll|weit|hoch|niedrig|teuer|billig|riskant|gefährlich|eng|lang|langsam|viel)\b)", re.IGNORECASE
+)
 _NEGATED = re.compile(r"\bno (?:elijo|escojo|tomo|voy|quiero|fijo|es|(?=a la\b))", re.IGNORECASE)
 
 
@@ -192,6 +202,8 @@ def english(text: str, keep: Set[str] = frozenset()) -> str:
     """
     if _IS_ASIAN.search(text):
         text = _SIGN.sub(lambda m: _place(_SIGNS[m[0]], keep), _ORDINAL.sub(r" round \1 ", _SEAM.sub(" ", text)))
+    text = _BELOW.sub("below", text)
+    text = _TOO.sub("too ", text)
     text = _FROM_TO.sub(r"from \1 to ", _TO_THE.sub("to the", _NEGATED.sub("not ", text)))
 
     def put(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import NARROW
-from llm_coop_envs.policies.llm.parsing.judging import NAMED, X, ends_of
+from llm_coop_envs.policies.llm.parsing.judging import NAMED, X, ends_of, stated
 from llm_coop_envs.policies.llm.parsing.numberwords import SPELLED
 
 _CURRENCY = r"(?:(?:us|ca|au)?\$|€|£|¥|₹|(?:usd|eur|gbp|chf) ?|rs\.? ?)"
@@ -74,7 +74,7 @@ _COUNTED = re.compile(
     r"|least)|or (?:less|more|lower|higher|above|below)|and (?:above|below|up))(?![a-z])"
     rf"|,? ?rounded| ?o'clock| out of {X} ?[a-z]| (?:it )?would (?:be|sell|give|bring|yield) (?:about |around )?{X}"
     r"|(?: is| was|'s)? (?:the |my |our )?(?:last |previous |past )?(?:target|mean|average|midpoint|limit|floor"
-    r"|ceiling|max\w*|min(?!e)\w*|cost|expected)\b"
+    r"|ceiling|max(?!imi[sz])\w*|min(?!e)\w*|cost|expected)\b"
 )
 _OPERATOR_AFTER = re.compile(
     rf" ?(?:[*\u00d7·÷^/] ?[\d($a-z{X}]|x ?{X}|\+ ?[$(]?{X}| [-\u2212] [$(]?{X}|\) ?[*\u00d7/÷])|:{X}"
@@ -99,22 +99,6 @@ _ALLOWED_AFTER = re.compile(
     r"|or"
     r"|my|firm_\d+|the|per|each|please|sure|wins?|out|half|against|by|after|from|when|rather|it|today|means|brings"
     r"|instead|also|just|down|up)\b|[^\w ]|$| [^\w])"
-)
-_ALLOWED_BEFORE = re.compile(
-    r"(?:^|[^\w ] ?|\b(?:at|of|with|for|to|on|is|be|me|so|then|about|around|approximately|roughly|only|exactly"
-    r"|just|say"
-    r"|maybe|perhaps|probably|likely|number|price|a|the|and|but|hence|thus|therefore|now|think|guess|suggest|name"
-    r"|pick"
-    r"|ok|okay|sure|well|answer|i'd|try|like|say|choose|or|than|in|my|us|are|will|should|follow|follows|here|it|i"
-    r"|charge"
-    r"|today|as|usual|mean|announce|agreed|settled|prefer|into|going|keep|exactly|gives?|not|want|set|suppose|still"
-    r"|\w+_\d+|propose|submit|take|use|again|e\.g|let|since|that|because|go|price|makes?|yields?|suggests?|implies"
-    r"|indicates?|least|called"
-    r"|also)[ :]{1,2})$"
-)
-# What a statement says of something else, as in "its equilibrium is 0".
-_PREDICATED = re.compile(
-    r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bwhich)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp) (?:is|was|are|were|equals) $"
 )
 _NUMBERED = re.compile(r"\A\W{0,9}n[or]\. ?\Z")
 
@@ -228,6 +212,4 @@ def is_something_else(before: str, after: str) -> bool:
 
 def stands_alone(before: str, after: str) -> bool:
     """Whether a number without a mark may be the answer: no other word counts or names it."""
-    if _PREDICATED.search(before):
-        return False
-    return _ALLOWED_BEFORE.search(before) is not None and _ALLOWED_AFTER.match(after) is not None
+    return _ALLOWED_AFTER.match(after) is not None and not stated(before, after)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
 from llm_coop_envs.policies.llm.parsing.deciding import decide
-from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of
+from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of, stated
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, Reading
 
@@ -46,13 +46,11 @@ class OptionQuestion:
         choices: the options.
         all_names: names of options that exist but may not be offered now; empty if all are offered.
         key: the key of the answer in an object.
-        loose: whether a name anywhere in an answer may be the answer.
     """
 
     choices: tuple[Choice, ...]
     all_names: tuple[str, ...] = ()
     key: str = "choice"
-    loose: bool = True
 
 
 # What is said of two different options at once; and what is known and not offered.
@@ -64,7 +62,8 @@ _DISTANCE = re.compile(r"\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _LETTER = re.compile(r"(?<![\w.$-])(?<!\w')([a-z])(?![\w-]|'\w|\.[a-z])")
 # "a" and "I" are words, unless they are set apart or end what is said.
 _WORD_LETTER_AFTER = re.compile(
-    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]|\W{0,3}(?: (?:because|since|as|is the|it is|seems|looks|is best)\b)"
+    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]| [b-h]\b|\W{0,3}(?: (?:because|since|as|is the|it is|seems|looks"
+    r"|is best)\b)"
 )
 # What cannot stand after "a" as a word.
 _VERB_AFTER = re.compile(
@@ -112,7 +111,7 @@ _IDIOM_AFTER = re.compile(r" (?:for (?:it|this|that|grabs)|to (?:you|date|speed|
 _NO_PLACE_BEFORE = {
     "left": re.compile(
         r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|only \w+|options?|choices?|exits|is"
-        r"|are|was|were|has|have|had|what's|(?<!would )(?<!will )be"
+        r"|are|was|were|has|have|had|what's|(?<!would )(?<!will )(?<!to )(?<!must )(?<!should )be"
         r"|am|been"
         r"|i|he|she|they|we|everyone|all|evacuee_\d+) $"
     ),
@@ -130,14 +129,6 @@ _NO_PLACE_BEFORE = {
     "stay": re.compile(r"(?!)"),
     "bottom": re.compile(r"\brock $"),
 }
-# What stands before a name that needs no mark, and after one that is only spoken of.
-_PLACED = re.compile(
-    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter"
-    r"|target|by|leav(?:e|es|ing)"
-    r"|out|go|runs?|heads?|moves?|one is)"
-    r"\b[^.,;:]{0,30}$"
-)
-_IS = re.compile(r"(?: exit| side)? (?:is|are|was|has|looks|seems)\b")
 # Words after which "the left" and "the right" are still places.
 _PLACE_AFTER = re.compile(
     r" ?(?:$|[^\w ]|exit|side|door|one\b|is\b|seems|looks|has\b|because|since|as\b|for\b|and\b|or\b|was\b|would|will"
@@ -145,7 +136,8 @@ _PLACE_AFTER = re.compile(
 )
 _INTERJECTION = re.compile(r"^\W*(?:all |that's |yeah |ok(?:ay)?,? )?$")
 _INTERJECTION_AFTER = re.compile(
-    r"[,!?.](?! no\b| wait| or | i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so|let)\b| on\b"
+    r"[,!?.](?! no\b| wait| or | toward| to the| i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so"
+    r"|let)\b| on\b"
 )
 
 
@@ -186,7 +178,7 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
         skeleton,
         candidates,
         excluded=lambda before, after: _FROM.search(before) is not None,
-        loose=lambda before, after: question.loose and _PLACED.search(before) is not None and not _IS.match(after),
+        loose=lambda before, after: not stated(before, after),
         truncated=truncated,
     )
     if reading.value == _CONTRADICTION:
