@@ -187,6 +187,4 @@ def _option_reader(
     choices = tuple(Choice(choice, spellings(name, aliases), letter) for choice, letter, name, aliases in options)
     labels = tuple(f"{letter}) {word(name)}" if letter else word(name) for _, letter, name, _ in options)
     every = tuple(spelling for name in known for spelling in spellings(name))
-    # Names of what is lettered (steps) often mean something else in an answer, those of what is not (exits) rarely.
-    loose = not any(letter for _, letter, _, _ in options)
-    return OptionReader(key, OptionQuestion(choices, every, key=key, loose=loose), labels)
+    return OptionReader(key, OptionQuestion(choices, every, key=key), labels)
