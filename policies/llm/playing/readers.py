@@ -22,9 +22,9 @@ from llm_coop_envs.policies.llm.parsing import (
 
 T = TypeVar("T")
 
-# How long a text in an object may be: English has four signs to a token, numbers and signs fewer; the names, the number
-# and white space of the object have tokens of their own.
-_SIGNS_PER_TOKEN = 2
+# How long a text in an object may be: English has four signs to a token, but a reason full of digits has one, and what
+# counts comes after it; the names, the number and white space of the object have tokens of their own.
+_SIGNS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
 _TOKENS_AROUND = 32
 _SHORTEST = 20
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
@@ -67,7 +67,7 @@ class Reader(ABC, Generic[T]):
         value = self.schema()
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
-            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN * (max_tokens - _TOKENS_AROUND))
+            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN[self.kind] * (max_tokens - _TOKENS_AROUND))
         if self.kind == "text":
             value = {**text, **value}
         if repair:
