@@ -14,6 +14,11 @@ WANTED = {
     "explore": {"bertrand"},
     "aggressive": {"bertrand"},
     "selfish": {"bertrand"},
+    **dict.fromkeys(("long_run", "long_run_careful", "long_run_exploring", "patient", "impatient"), {"bertrand"}),
+    **dict.fromkeys(
+        ("open", "conventional", "conscientious", "careless", "extraverted", "introverted", "neurotic", "calm"),
+        {"kbc", "bertrand", "evacuation"},
+    ),
 }
 
 
