@@ -13,7 +13,8 @@ as `<condition>-players-6-talk-true`. `after` asks for what the scenario measure
 episode, with its options.
 
 Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
-show by how much they differ, seed by seed.
+show by how much they differ, seed by seed. P values are adjusted for all tests of a scenario, or for those of a
+`family` that the arms name.
 
 `model` holds the options that make an arm where a language model is given for its seats: a persona, a temperature. They
 win over what is given for all models. Under `seats` it may hold options by seat, or nothing for a seat that keeps its
@@ -62,8 +63,8 @@ EVERY_EPISODE: Mapping[str, str] = {
 """Measures that every episode's row has besides the scenario's, with what they mean."""
 
 _STUDY_FIELDS = ("name", "description", "source", "settles", "seed", "conditions", "measures")
-_OWN_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after", "pair")
-_PLAIN_FIELDS = (*_OWN_FIELDS, "model")
+_PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
+_PLAIN_FIELDS = (*_PLAYED_FIELDS, "pair", "family", "model")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
@@ -111,6 +112,7 @@ class Condition:
         after: the options of what is measured after each episode (`Scenario.after`); `None` if nothing is.
         variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
         pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
+        family: the tests among which the p values of its comparison are adjusted; empty for all of the scenario.
         awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
         model: options of the language models that are given for its seats, and under `"seats"` those of some seats by
             pattern, `None` where a seat keeps its player. Left out of the plain data: they become options of players.
@@ -127,6 +129,7 @@ class Condition:
     after: Mapping[str, Any] | None = None
     variant: str = ""
     pair: str = ""
+    family: str = ""
     awaits: str = ""
     model: Mapping[str, Any] = field(default_factory=dict)
 
@@ -174,7 +177,7 @@ class Condition:
 
     def to_json(self) -> dict[str, Any]:
         """The condition as plain data."""
-        optional = {"after": plain(self.after), "variant": self.variant, "pair": self.pair}
+        optional = {"after": plain(self.after), "variant": self.variant, "pair": self.pair, "family": self.family}
         return {
             **{name: value for name, value in optional.items() if value or value == {}},
             "name": self.name,
@@ -225,7 +228,7 @@ class Study:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides the results, as plain data."""
-        told = ("title", "variant", "preset", "changed")  # how a condition is described does not change what is played
+        told = ("title", "variant", "preset", "changed", "family")  # what is said of a condition changes nothing played
         conditions = [{k: v for k, v in c.to_json().items() if k not in told} for c in self.conditions]
         return {"seed": self.seed, "conditions": conditions}
 
@@ -394,9 +397,11 @@ def _check_measures(spots: Sequence[Spot], conditions: Sequence[Condition]) -> N
 
 
 def _check_pair(condition: Condition, before: Sequence[Condition], spot: Spot) -> None:
-    """Arms of one comparison play one scenario with the same seeds."""
+    """Arms of one comparison play one scenario with the same seeds, and are in one family of tests."""
+    if condition.family and not condition.pair:
+        spot.mapping()["family"].fail(f"'{condition.family}' needs a 'pair': only comparisons are tested")
     first = next((one for one in before if one.pair and one.pair == condition.pair), condition)
-    for what in ("scenario", "seeds"):
+    for what in ("scenario", "seeds", "family"):
         if getattr(first, what) != getattr(condition, what):
             spot.mapping()["pair"].fail(f"'{condition.pair}' is the pair of '{first.name}' too, which has other {what}")
 
@@ -483,6 +488,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         after=after,
         variant=variant,
         pair=fields["pair"].label() if "pair" in fields else "",
+        family=fields["family"].label() if "family" in fields else "",
         awaits=next((one.policy for _, players in seats for one in players if one.policy in _GIVEN), ""),
         model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
     )

@@ -145,7 +145,7 @@ class Prompter:
             counts.silent += not reading.ok
             return Decision(reading, reply.text)
         if self.settings.repairs and reader.repairable and reading.status in (UNREADABLE, AMBIGUOUS):
-            repaired = await question.repair(reply)
+            repaired = await question.repair(reply, reading)
             if repaired.ok:
                 counts.repaired += 1
                 return Decision(repaired, reply.text)
@@ -362,8 +362,8 @@ class _Question(Generic[T]):
                     raise ChatError(f"{error}; {_TOO_LONG}", kind=error.kind, status=error.status) from None
                 shortenings += 1
 
-    async def repair(self, reply: ChatReply) -> Reading[T]:
-        """Ask what an answer meant."""
+    async def repair(self, reply: ChatReply, reading: Reading[T]) -> Reading[T]:
+        """Ask what an answer meant; what it does not name itself is made up, and not taken."""
         prompter, reader = self._prompter, self._reader
         values = {
             **reader.legal(),
@@ -373,7 +373,11 @@ class _Question(Generic[T]):
             "key": reader.key,
         }
         prompt = prompter.prompts.pack.templates.render("repair.jinja", values)
-        return _read(reader, await self._send(prompt, repair=True), self._counts)
+        repaired = _read(reader, await self._send(prompt, repair=True), self._counts)
+        if repaired.ok and repaired.value not in reading.named:
+            self._counts.unreadable += 1
+            return Reading(UNREADABLE)
+        return repaired
 
     async def _send(self, prompt: str, *, repair: bool = False) -> ChatReply:
         name, call = self._call.name, self._call

@@ -22,9 +22,9 @@ from llm_coop_envs.policies.llm.parsing import (
 
 T = TypeVar("T")
 
-# How long a text in an object may be: English has four signs to a token, numbers and signs fewer; the names, the number
-# and white space of the object have tokens of their own.
-_SIGNS_PER_TOKEN = 2
+# How long a text in an object may be: English has four signs to a token, but a reason full of digits has one, and what
+# counts comes after it; the names, the number and white space of the object have tokens of their own.
+_SIGNS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
 _TOKENS_AROUND = 32
 _SHORTEST = 20
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
@@ -70,7 +70,7 @@ class Reader(ABC, Generic[T]):
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
             texts = 1 if self.kind == "text" else len(beside)
-            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN * (max_tokens - _TOKENS_AROUND) // texts)
+            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN[self.kind] * (max_tokens - _TOKENS_AROUND) // texts)
         if self.kind == "text":
             value = {**text, **value}
         if repair:
@@ -190,6 +190,4 @@ def _option_reader(
     choices = tuple(Choice(choice, spellings(name, aliases), letter) for choice, letter, name, aliases in options)
     labels = tuple(f"{letter}) {word(name)}" if letter else word(name) for _, letter, name, _ in options)
     every = tuple(spelling for name in known for spelling in spellings(name))
-    # Names of what is lettered (steps) often mean something else in an answer, those of what is not (exits) rarely.
-    loose = not any(letter for _, letter, _, _ in options)
-    return OptionReader(key, OptionQuestion(choices, every, key=key, loose=loose), labels)
+    return OptionReader(key, OptionQuestion(choices, every, key=key), labels)
