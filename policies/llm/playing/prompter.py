@@ -309,7 +309,9 @@ class Prompter:
             form = "plain" if name == SUMMARY or (repair and not as_object) else settings.answers
             question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal()}
             extra = {**extra, "metadata": {"question": json.dumps(question, ensure_ascii=False)}}
-        schema = reader.object_schema(repair=repair, max_tokens=parameters.max_tokens) if as_object else None
+        schema = None
+        if as_object:
+            schema = reader.object_schema(repair=repair, max_tokens=parameters.max_tokens, beside=call.beside)
         counts.requests += 1
         return await self.chat.ask(
             turn.key(name),
