@@ -15,6 +15,10 @@ episode, with its options.
 Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
 show by how much they differ, seed by seed. P values are adjusted for all tests of a scenario, or for those of a
 `family` that the arms name.
+
+`model` holds the options that make an arm where a language model is given for its seats: a persona, a temperature. They
+win over what is given for all models. Under `seats` it may hold options by seat, or nothing for a seat that keeps its
+own player.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import plain, suggestion
 from llm_coop_envs.core.shares import divide
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
+from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.storage.folder import digest_of
 
 if TYPE_CHECKING:
@@ -57,15 +62,16 @@ EVERY_EPISODE: Mapping[str, str] = {
 }
 """Measures that every episode's row has besides the scenario's, with what they mean."""
 
-_STUDY_FIELDS = ("name", "description", "seed", "conditions", "measures")
+_STUDY_FIELDS = ("name", "description", "source", "settles", "seed", "conditions", "measures")
 _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
-_PLAIN_FIELDS = (*_PLAYED_FIELDS, "pair", "family")
+_PLAIN_FIELDS = (*_PLAYED_FIELDS, "pair", "family", "model")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
 GIVEN, GIVEN_MODEL = "given", "given_model"
 """Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
 _GIVEN = (GIVEN, GIVEN_MODEL)
+_SEATS = "seats"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +114,8 @@ class Condition:
         pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
         family: the tests among which the p values of its comparison are adjusted; empty for all of the scenario.
         awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
+        model: options of the language models that are given for its seats, and under `"seats"` those of some seats by
+            pattern, `None` where a seat keeps its player. Left out of the plain data: they become options of players.
     """
 
     name: str
@@ -123,6 +131,14 @@ class Condition:
     pair: str = ""
     family: str = ""
     awaits: str = ""
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    def model_options(self, agent: str) -> Mapping[str, Any] | None:
+        """What a language model that is given for a seat is told beside its own options; `None`: it is not seated."""
+        seats: Mapping[str, Mapping[str, Any] | None] = self.model.get(_SEATS, {})
+        own = next((one for seat, one in seats.items() if fits(seat, agent)), {})
+        shared = {name: value for name, value in self.model.items() if name != _SEATS}
+        return None if own is None else {**shared, **own}
 
     @property
     def streams(self) -> str:
@@ -188,6 +204,8 @@ class Study:
     Attributes:
         name: the study's name; run folders are named after it.
         description: what it is for.
+        source: the paper and the part of it that is played again; empty for none.
+        settles: differences between papers and programs between which its conditions, or their settings, choose.
         seed: where all randomness of policies (and the seeds of `episodes: n`) comes from.
         conditions: what is played.
         measures: the metrics that reports put first; empty for all.
@@ -204,6 +222,8 @@ class Study:
     text: str
     given: tuple[str, ...] = ()
     optional: tuple[Condition, ...] = ()
+    source: str = ""
+    settles: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -357,6 +377,8 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
         measures=tuple(one.text() for one in measures),
         text=text,
         optional=tuple(one for one in conditions if one.awaits),
+        source=fields["source"].text() if "source" in fields else "",
+        settles=tuple(one.text() for one in fields["settles"].items()) if "settles" in fields else (),
     )
 
 
@@ -396,7 +418,7 @@ def _variants(spot: Spot) -> list[tuple[Spot, str]]:
         own = item.mapping(_VARIANT_FIELDS, required=("name",))
         variant = own["title"].text() if "title" in own else own["name"].label()
         merged: dict[str, Spot] = {}
-        for key in {"settings", "after"} & fields.keys() & own.keys():
+        for key in {"settings", "after", "model"} & fields.keys() & own.keys():
             merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
         merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
         merged["title"] = replace(own["name"], value=f"{title}, {variant}")
@@ -468,6 +490,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         pair=fields["pair"].label() if "pair" in fields else "",
         family=fields["family"].label() if "family" in fields else "",
         awaits=next((one.policy for _, players in seats for one in players if one.policy in _GIVEN), ""),
+        model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
     )
     try:
         condition.afterwards()
@@ -515,6 +538,28 @@ def derived_seeds(study_seed: int, count: int) -> Iterator[int]:
             yield seed
 
 
+def _model(spot: Spot, scenario: str, agents: Sequence[str]) -> dict[str, Any]:
+    """The options of models that are given for the seats, once it is certain that such a model can be made."""
+    shared = spot.mapping()
+    seats = shared.pop(_SEATS).mapping() if _SEATS in shared else {}
+    for pattern, item in seats.items():
+        _check_seat(pattern, item, agents)
+    own = [item.mapping() for item in seats.values() if item.value is not None]
+    for options in (shared, *({**shared, **one} for one in own)):
+        try:
+            check_policy(scenario, f"{LLM}:any", {name: item.plain() for name, item in options.items()})
+        except SettingsError as error:
+            options.get(error.field, spot).fail(f"{error.value!r}: {error.why}")
+    plainly: dict[str, Any] = spot.plain()
+    return plainly
+
+
+def _check_seat(pattern: str, item: Spot, agents: Sequence[str]) -> None:
+    if pattern != EVERYONE and not any(fits(pattern, agent) for agent in agents):
+        span = f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
+        item.fail(f"'{pattern}' is not a seat; {span}")
+
+
 def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str, tuple[Player, ...]], ...]:
     if not isinstance(spot.value, dict) or set(spot.value) <= {"name", "options", "mix"}:
         return ((EVERYONE, _players(spot, scenario)),)
@@ -523,11 +568,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[tuple[str,
     patterns: list[tuple[str, tuple[Player, ...]]] = []
     rest: list[tuple[str, tuple[Player, ...]]] = []
     for pattern, item in spot.mapping().items():
-        if pattern != EVERYONE and not any(fits(pattern, agent) for agent in agents):
-            span = (
-                f"seats are {agents[0]} to {agents[-1]}, patterns such as '{agents[0].rsplit('_', 1)[0]}_*', and 'all'"
-            )
-            item.fail(f"'{pattern}' is not a seat; {span}")
+        _check_seat(pattern, item, agents)
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
     seats = (*exact, *patterns, *rest)
