@@ -15,7 +15,7 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings, suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, kinds, scripted
-from llm_coop_envs.policies.kinds import LLM, find_kind
+from llm_coop_envs.policies.kinds import FORCED, LLM, find_kind
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
@@ -78,9 +78,12 @@ def full_name(scenario: str, name: str) -> str:
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies
     if short not in known:
-        others = ", ".join(f"{one}:..." for one in kinds.KINDS)
+        others = ", ".join(one if one == FORCED else f"{one}:..." for one in kinds.KINDS)
+        meant = suggestion(short, [*known, *kinds.KINDS])
         raise SettingsError(
-            "policy", name, f"there is no such policy for {scenario}; {suggestion(short, known)}; or {others}"
+            "policy",
+            name,
+            f"there is no such policy for {scenario}; {meant}; or {others}",
         )
     return f"{scenario}/{short}"
 
@@ -145,7 +148,7 @@ def asks_a_model(policy: str) -> bool:
 
 def learns(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
-    return policy.partition(":")[0] in kinds.KINDS and not asks_a_model(policy)
+    return policy.partition(":")[0] in kinds.KINDS.keys() - {LLM, FORCED}
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:

@@ -110,11 +110,24 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
         mine.sort(key=lambda one: (one[0] not in agents, one[0] == EVERYONE))
         rows = [(pattern, (_player(condition, one, pattern),)) for pattern, one in mine]
         below = condition.seats if everyone is None else ((EVERYONE, (_player(condition, everyone, "--policy"),)),)
-        conditions.append(replace(condition, seats=_needed((*rows, *below), agents)))
+        conditions.append(_checked(replace(condition, seats=_needed((*rows, *below), agents))))
     for pattern, _ in seats:
         if pattern not in used:
             raise StudyError(f"--seat {pattern}: no condition of '{study.name}' has such a seat")
     return replace(study, conditions=tuple(conditions), given=(*study.given, *given), optional=())
+
+
+def _checked(condition: Condition) -> Condition:
+    """A condition, in which the changes of policies fit the players that were given.
+
+    Raises:
+        StudyError: they do not.
+    """
+    try:
+        _ = condition.successors
+    except LlmCoopError as error:
+        raise StudyError(f"condition '{condition.name}': what changes does not fit who plays: {error}") from error
+    return condition
 
 
 def _joined(study: Study, everyone: Given) -> list[Condition]:

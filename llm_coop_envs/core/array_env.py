@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.actions import ChoiceReader, Indices
 from llm_coop_envs.core.channels import Audience, Conversation
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
-from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.core.settings import Change, ScenarioSettings, check_patterns
 from llm_coop_envs.errors import ResetNeeded
 
 TALK = "talk"
@@ -66,6 +66,8 @@ class ArrayEnv(Hooks):
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = [f"{role}_{i}" for i in range(self.n_players)]
+        for k, change in enumerate(settings.changes):
+            check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         self.agents: list[str] = []
         self._everyone: Indices = np.arange(self.n_players, dtype=np.intp)
         self._choices = ChoiceReader(self._choice_space(), self.n_players)
@@ -92,6 +94,7 @@ class ArrayEnv(Hooks):
         self._who = self._everyone[:0]
         self._orders: list[list[int]] = []
         self._audience = Audience(None)
+        self._told_changes: list[Change] = []
         self.conversation.restart()
 
     # The array view.
@@ -268,9 +271,15 @@ class ArrayEnv(Hooks):
         self._all_alive = False
         self._departed = True
 
+    def settings_of(self, index: int | None = None) -> Any:
+        """The settings that hold in this round, for everybody or for one player."""
+        return self.settings.in_round(self.round, None if index is None else self.possible_agents[index])
+
     def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
         """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""
         self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
+        if self.settings.changes:
+            self._orders = [[i for i in order if self.settings_of(i).talk] for order in self._orders]
         self._audience = audience
         return Stage(TALK, self._open_talk())
 
@@ -289,6 +298,7 @@ class ArrayEnv(Hooks):
             if isinstance(stage, Over):
                 self._end(stage)
                 return
+            self._tell_changes()
             self.phase = stage.phase
             if stage.levels:
                 break
@@ -296,6 +306,15 @@ class ArrayEnv(Hooks):
         self._level = 0
         self._who = self._levels[0]
         self._masks = None
+
+    def _tell_changes(self) -> None:
+        """Record which changes hold, where others did before."""
+        if not self.settings.changes:
+            return
+        holding = self.settings.in_force(self.round)
+        if self.record and holding != self._told_changes:
+            self.emit("change", changes=[change.to_json() for change in holding])
+        self._told_changes = holding
 
     def _open_talk(self) -> list[list[int]]:
         if not self._orders:

@@ -66,4 +66,5 @@ def _restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     names = game.possible_agents
     game.agents = [] if game.over else [names[i] for i in np.flatnonzero(game._alive).tolist()]
     game._started = True
+    game._told_changes = game.settings.in_force(game.round)
     game._restore(state["own"])

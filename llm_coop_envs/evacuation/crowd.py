@@ -113,11 +113,12 @@ class Crowd:
         self._remove(who)
         return list(zip(who[order].tolist(), at[order].tolist(), strict=True))
 
-    def open_round(self, rng: np.random.Generator, *, first: bool) -> IntArray:
+    def open_round(self, rng: np.random.Generator, replan_probability: float, *, first: bool) -> IntArray:
         """Shuffle, draw who re-plans, apply the injury rule, and look around.
 
         Args:
             rng: consumed by one shuffle and, unless everybody plans, one uniform number per person inside.
+            replan_probability: the chance of each to plan.
             first: whether this is the first round.
 
         Returns:
@@ -127,7 +128,7 @@ class Crowd:
         if first and self._settings.all_plan_first:
             self.planners = self.queue.copy()
         else:
-            self.planners = self.queue[rng.random(len(self.queue)) < self._settings.replan_probability]
+            self.planners = self.queue[rng.random(len(self.queue)) < replan_probability]
         disabled = self._crush()
         self._look()
         return disabled
