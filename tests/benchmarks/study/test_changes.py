@@ -112,7 +112,7 @@ WRONG = [
     (
         "name: forced, options",
         "name: forcd, options",
-        20,
+        21,
         ["policy.name", "'forcd'", "did you mean 'forced'"],
     ),
     ("{choice: 1.5}", "{choise: 1.5}", 21, ["changes[0].policy.options.choise", "'choice'"]),
