@@ -16,7 +16,9 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import ChoiceReader, Indices
-from llm_coop_envs.core.channels import Audience, Conversation
+from llm_coop_envs.core.channels import Audience, Conversation, Message
+from llm_coop_envs.core.delivery import DELIVER, check_delivery
+from llm_coop_envs.core.draws import key_of
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.core.settings import Change, ScenarioSettings, check_patterns
 from llm_coop_envs.errors import ResetNeeded
@@ -74,6 +76,8 @@ class ArrayEnv(Hooks):
         self._np_random: np.random.Generator | None = None
         self._started = False
         self.conversation = Conversation(settings.message_length)
+        check_delivery(settings)
+        self._treats = any(treatment != DELIVER for treatment in settings.reach("delivery"))
         self._clear()
 
     def _clear(self) -> None:
@@ -182,6 +186,8 @@ class ArrayEnv(Hooks):
         self._clear()
         self._started = True
         self.agents = self.possible_agents[:]
+        if self._treats:
+            self.conversation.key = key_of(self.np_random)
         self._begin(options or {})
         if self.record:
             self.emit("start", seed=seed, **self.opening())
@@ -299,6 +305,7 @@ class ArrayEnv(Hooks):
                 self._end(stage)
                 return
             self._tell_changes()
+            self.conversation.now = self.round
             self.phase = stage.phase
             if stage.levels:
                 break
@@ -332,7 +339,8 @@ class ArrayEnv(Hooks):
     def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
         names = self.possible_agents
         for i in speakers:
-            message, flags = self.conversation.say(i, messages.get(i))
+            treated = self.settings_of(i) if self._treats else None
+            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players)
             if flags:
                 self._flags[i] = flags
             if self.record and message is not None:
@@ -345,7 +353,22 @@ class ArrayEnv(Hooks):
                     position=message.position,
                     hearers=hearers,
                     flags=list(flags),
+                    **self._delivered(message),
                 )
+
+    def _delivered(self, message: Message) -> dict[str, Any]:
+        """What a message's event says of what was heard, where that is not what was said."""
+        found = message.delivered
+        if found is None:
+            return {}
+        told: dict[str, Any] = {"treatment": found.treatment, "text": found.text}
+        if found.round is not None:
+            told["round"] = found.round
+        for name in ("speaker", "instead"):
+            who = getattr(found, name)
+            if who is not None:
+                told[name] = self.possible_agents[who]
+        return {"delivered": told}
 
     def _record_choices(self, who: Indices, usable: NDArray[Any]) -> None:
         names = self.possible_agents

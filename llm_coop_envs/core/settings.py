@@ -17,6 +17,7 @@ from llm_coop_envs.errors import SettingsError
 
 MAX_MESSAGE_LENGTH = 100_000
 EVERYONE = "all"
+TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,21 +177,46 @@ class ScenarioSettings(Settings):
         message_length: the longest message in characters; longer ones are cut and flagged.
         wording: how observations are put into words: a prompt pack's name (`"en-a"`, `"en-b"`, `"de-a"`), or the path
             of a folder that holds an `observation.jinja` of your own.
+        delivery: what becomes of a message on its way: `"deliver"`; `"drop"`, nobody hears it; `"delay"`, it is heard
+            later; `"shuffle"`, the speakers' names are dealt anew in each talk; `"swap"`, everybody speaks under the
+            same other name throughout (with two players both change nothing); `"neutral"`, a sentence that says
+            nothing stands in its place; `"paraphrase"`, the same in other words. Events hold both what was said and
+            what was heard. In `changes`, `players` are the speakers.
+        delivery_share: the share of messages to which that happens, drawn one by one.
+        delivery_delay: how many rounds later delayed messages are heard.
+        delivery_text: the neutral sentence.
+        delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
+            same; by default a table of English phrases (`core.paraphrase`).
         changes: what is otherwise from a round on, for all players or for some: a list of
             `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
             `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.
     """
 
-    changeable: ClassVar[Mapping[str, bool]] = {"talk": True}
+    changeable: ClassVar[Mapping[str, bool]] = {
+        "talk": True,
+        **dict.fromkeys(("delivery", "delivery_share", "delivery_delay", "delivery_text", "delivery_by"), True),
+    }
 
-    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"message_length": (1, MAX_MESSAGE_LENGTH)}
-    allowed: ClassVar[Mapping[str, Collection[str]]] = {"talk_mode": ("sequential", "simultaneous")}
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "message_length": (1, MAX_MESSAGE_LENGTH),
+        "delivery_share": (0, 1),
+        "delivery_delay": (1, math.inf),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "talk_mode": ("sequential", "simultaneous"),
+        "delivery": TREATMENTS,
+    }
 
     talk: bool = True
     talk_until: int | None = None
     talk_mode: str = "sequential"
     message_length: int = 1000
     wording: str = "en-a"
+    delivery: str = added("deliver")
+    delivery_share: float = added(1.0)
+    delivery_delay: int = added(1)
+    delivery_text: str = added("I have nothing to add at the moment.")
+    delivery_by: str = added("")
     changes: tuple[Change, ...] = added(())
 
     def __post_init__(self) -> None:
@@ -199,6 +225,9 @@ class ScenarioSettings(Settings):
         check_int(self, "talk_until", 1, optional=True)
         if not isinstance(self.wording, str) or not self.wording:
             raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
+        for name in ("delivery_text", "delivery_by"):
+            if not isinstance(getattr(self, name), str):
+                raise SettingsError(name, getattr(self, name), "must be a text")
         self._read_changes()
 
     def talks_in(self, round_: int, player: str | None = None) -> bool:

@@ -256,7 +256,7 @@ class EvacuationEnv(ScenarioEnv):
         return self._fresh_slot_maker().make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
 
     def _heard_nearest_first(self, index: int) -> tuple[Heard, ...]:
-        if not self.conversation.messages:
+        if self.conversation.silent:
             return ()
         heard = self.conversation.heard(index)
         if len(heard) > 1:
