@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, spread, write
 from llm_coop_envs.benchmarks.speed.llm_studies import own_code, server, through_clients
 from llm_coop_envs.policies.llm.asking.live import OpenChat, open_chat
@@ -94,7 +95,7 @@ def timed(
             await ask_all(chat, asked, in_flight)
             return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
         return asyncio.run(go(Path(folder)))
 
 
