@@ -74,7 +74,7 @@ class LLMPolicy(Policy):
         kind = workflow_class(scenario)
         self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
 
-    @property
+    @property  # other policies know it when they are made: there it is an attribute
     def slots_only(self) -> bool:  # type: ignore[override]
         """Prompts are made from slots by a pack, but for scenarios that are asked with the environment's own text."""
         return self._workflow is not None and not self._workflow.from_text
