@@ -116,7 +116,8 @@ def _odd_tokens(request: ChatRequest, usage: Usage, most: Usage, where: str) -> 
             f"{where} counts {answer} tokens for an answer that may have {request.max_tokens}; a budget may be passed "
             "by the difference"
         )
-    size = likely_prompt_tokens(request) * BYTES_PER_TOKEN
+    # The most tokens of a question are about its bytes, and known already.
+    size = likely_prompt_tokens(request) * BYTES_PER_TOKEN if 2 * most.prompt_tokens > CUT_RATIO * prompt else 0
     if size > CUT_FROM and size > CUT_RATIO * prompt:
         found["less"] = (
             f"{where} counts {prompt} tokens for a question of {size} bytes: it has probably cut the question "

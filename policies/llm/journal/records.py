@@ -106,7 +106,9 @@ class Answers:
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._execute("PRAGMA journal_mode=OFF")  # nothing is ever rolled back
         self._execute("PRAGMA locking_mode=EXCLUSIVE")
-        self._execute("CREATE TABLE answers (key BLOB PRIMARY KEY, digest TEXT, found BLOB) WITHOUT ROWID")
+        # Answers are appended, and only the index, a few bytes each, is in the order of what they are looked up by.
+        self._execute("CREATE TABLE answers (mark INTEGER, key BLOB, digest TEXT, found BLOB)")
+        self._execute("CREATE INDEX places ON answers (mark)")
 
     def __del__(self) -> None:
         """Let go of the file."""
@@ -137,8 +139,10 @@ class Answers:
     def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
         """Keep an answer, or an error's sentence, unless this decision has an answer, and say whether it was kept."""
         kept = self._kept(key)
-        if kept is not None and not _is_error(kept[1]):
-            return False
+        if kept is not None:
+            if not _is_error(kept[1]):
+                return False
+            self._forget(key)
         self._latest[key] = digest, dumps(found if isinstance(found, str) else found.plain())
         place, bit = _mark(key)
         self._marks[place] |= bit
@@ -152,7 +156,7 @@ class Answers:
         Where it went on with a shorter question that was answered, the error belongs to the run.
         """
         self._put_away()
-        refused = [tuple(loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
+        refused = [RequestKey(*loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
         answered = {key[:4]: -1 for key in refused}
         if refused:
             for (packed,) in self._execute(f"SELECT key FROM answers WHERE NOT {_IS_ERROR}"):
@@ -161,7 +165,7 @@ class Answers:
                     answered[key[:4]] = max(answered[key[:4]], key[4])
         for key in refused:
             if answered[key[:4]] < key[4]:
-                self._execute("DELETE FROM answers WHERE key = ?", dumps(key))
+                self._forget(key)
 
     def _kept(self, key: RequestKey) -> tuple[str, bytes] | None:
         """The digest of a decision's question, and the answer or error as JSON."""
@@ -170,15 +174,18 @@ class Answers:
         if latest is not None or not self._marks[place] & bit:
             return latest
         row: tuple[str, bytes] | None = self._execute(
-            "SELECT digest, found FROM answers WHERE key = ?", dumps(tuple(key))
+            "SELECT digest, found FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key))
         ).fetchone()
         return row
+
+    def _forget(self, key: RequestKey) -> None:
+        self._execute("DELETE FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key)))
 
     def _put_away(self) -> None:
         """Put the latest answers into the file."""
         self._execute("BEGIN")
         for key, (digest, found) in self._latest.items():
-            self._execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", dumps(tuple(key)), digest, found)
+            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?)", hash(key), dumps(tuple(key)), digest, found)
         self._execute("COMMIT")
         self._latest.clear()
 
