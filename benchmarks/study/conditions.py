@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, settle
+from llm_coop_envs.core.delivery import DELIVER
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import Change, fits_any, plain
@@ -109,6 +110,8 @@ class Condition:
         variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
         pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
         changes: where other policies, or other options, hold from a round on; those of settings stand in the settings.
+        branch: of an arm of a branched run: the `condition` that it continues, `at` which round, and that condition's
+            `streams`; `None` for all others.
         awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
     """
 
@@ -124,12 +127,19 @@ class Condition:
     variant: str = ""
     pair: str = ""
     changes: tuple[PolicyChange, ...] = ()
+    branch: Mapping[str, Any] | None = None
     awaits: str = ""
 
     @property
     def streams(self) -> str:
         """What the random numbers of its policies hang on, besides the two seeds: its pair, else its name."""
-        return self.pair or self.name
+        return str(self.branch["streams"]) if self.branch else self.pair or self.name
+
+    @property
+    def treated(self) -> bool:
+        """Whether something changes in play, or messages are not delivered as they are."""
+        changed = self.settings.get("changes") or self.settings.get("delivery", DELIVER) != DELIVER
+        return bool(changed or self.changes)
 
     @property
     def spec(self) -> Scenario:
@@ -207,6 +217,7 @@ class Condition:
             "variant": self.variant,
             "pair": self.pair,
             "changes": [one.to_json() for one in self.changes],
+            "branch": plain(self.branch),
         }
         return {
             **{name: value for name, value in optional.items() if value or value == {}},

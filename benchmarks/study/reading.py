@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from llm_coop_envs.benchmarks.study.conditions import (
     GIVEN,
@@ -43,7 +44,7 @@ _PLAIN_FIELDS = (
 )
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
-Seats = tuple[tuple[str, tuple[Player, ...]], ...]
+Seats: TypeAlias = tuple[tuple[str, tuple[Player, ...]], ...]
 _CHANGE_FIELDS = ("from_round", "until_round", "players", "settings", "policy")
 
 
@@ -151,7 +152,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
     scenario = find_scenario(scenario_name)
     preset = fields["preset"].text() if "preset" in fields else None
     places = fields["settings"].mapping() if "settings" in fields else {}
-    entries = [_check_change(item) for item in fields["changes"].items()] if "changes" in fields else []
+    entries = [check_change(item) for item in fields["changes"].items()] if "changes" in fields else []
     of_settings = [item for item in entries if "settings" in item.value]
     if of_settings:
         if "changes" in places:
@@ -168,7 +169,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         fields.get("settings", spot).fail(str(error))
     seats = _seats(fields["policies"], scenario_name, env.possible_agents)
     of_policies = [
-        _policy_change(item, scenario_name, seats, env.possible_agents) for item in entries if "policy" in item.value
+        policy_change(item, scenario_name, seats, env.possible_agents) for item in entries if "policy" in item.value
     ]
     after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
     condition = Condition(
@@ -202,8 +203,12 @@ def _settings_spot(spot: Spot, fields: Mapping[str, Spot], places: Mapping[str, 
     return replace(above, value=places).at(field)
 
 
-def _check_change(spot: Spot) -> Spot:
-    """An entry of `changes`, which says from when on, and what changes."""
+def check_change(spot: Spot) -> Spot:
+    """An entry of `changes`, which says from when on, and what changes.
+
+    Raises:
+        StudyError: it does not.
+    """
     fields = spot.mapping(_CHANGE_FIELDS)
     if not fields.keys() & {"from_round", "until_round"}:
         spot.fail("'from_round' is missing: the first round in which it holds (or 'until_round', the last)")
@@ -212,8 +217,12 @@ def _check_change(spot: Spot) -> Spot:
     return spot
 
 
-def _policy_change(spot: Spot, scenario: str, seats: Seats, agents: Sequence[str]) -> PolicyChange:
-    """Who decides from a round on."""
+def policy_change(spot: Spot, scenario: str, seats: Seats, agents: Sequence[str]) -> PolicyChange:
+    """Who decides from a round on.
+
+    Raises:
+        StudyError: there is no such policy or player, or no such options.
+    """
     fields = spot.mapping()
     try:
         when = Change(**{name: fields[name].plain() for name in fields if name not in ("policy", "settings")})
