@@ -33,7 +33,7 @@ Prefixes = Mapping[tuple[str, int], int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class BranchPlan:
     """What a branched run plays.
 
     Attributes:
@@ -51,7 +51,9 @@ class Plan:
     left_out: str
 
 
-def plan_branch(folder: Path, at: int, arms: Path, choose: Callable[[Study], Study], *, reached: bool = True) -> Plan:
+def plan_branch(
+    folder: Path, at: int, arms: Path, choose: Callable[[Study], Study], *, reached: bool = True
+) -> BranchPlan:
     """Find out what a branched run would play; nothing is written, and nobody is asked.
 
     Args:
@@ -94,10 +96,10 @@ def plan_branch(folder: Path, at: int, arms: Path, choose: Callable[[Study], Stu
         text=text,
         given=(*study.given, f"--at {at} of {source.title}"),
     )
-    return Plan(source=source, at=at, study=branched, prefixes=prefixes, left_out=left_out)
+    return BranchPlan(source=source, at=at, study=branched, prefixes=prefixes, left_out=left_out)
 
 
-def begin_branch(plan: Plan, folder: Path) -> None:
+def begin_branch(plan: BranchPlan, folder: Path) -> None:
     """Begin the run of a plan, or complete what was begun of it: its manifest, and the answers that the arms share.
 
     Raises:
@@ -131,7 +133,7 @@ def _copied(run: Run) -> bool:
     return any(path.name.startswith(f"{PART}.") for path in journal_files(run.folder))
 
 
-def _copy(plan: Plan, run: Run) -> None:
+def _copy(plan: BranchPlan, run: Run) -> None:
     """Copy the shared answers into a part of the journal, which is there as a whole or not at all."""
     from llm_coop_envs.policies.llm.journal import write_copies
 
@@ -152,7 +154,7 @@ def _copy(plan: Plan, run: Run) -> None:
     run.write(files={**run.manifest["files"], **run.recorded(path)})
 
 
-def _differs(plan: Plan, arm: Condition) -> bool:
+def _differs(plan: BranchPlan, arm: Condition) -> bool:
     """Whether an arm plays otherwise than the condition that it continues."""
     assert arm.branch is not None, "all are arms"
     before = next(one for one in plan.source.conditions if one.name == arm.branch["condition"])

@@ -211,6 +211,8 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         measures=tuple(manifest["measures"]),
         text=run.study_text,
         given=tuple(manifest.get("given", ())),
+        source=manifest.get("source", ""),
+        settles=tuple(manifest.get("settles", ())),
     )
 
 
@@ -242,6 +244,7 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), 
         **more,
         "study": study.name,
         "description": study.description,
+        **({"source": study.source, "settles": list(study.settles)} if study.source or study.settles else {}),
         "measures": list(study.measures),
         "given": list(study.given),
         "episodes": sum(len(c.seeds) for c in study.conditions),

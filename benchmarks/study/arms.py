@@ -14,11 +14,11 @@ from llm_coop_envs.errors import SettingsError
 AS_IT_WAS = "as_it_was"
 """The arm in which nothing is changed; it is added where the file has none."""
 _FILE_FIELDS = ("name", "description", "arms")
-_ARM_FIELDS = ("name", "title", "changes", "until_round", "players", "settings", "policy")
+_ARM_FIELDS = ("name", "title", "changes", "until_round", "players", "settings", "policy", "model")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arms:
+class ArmsFile:
     """A file of arms.
 
     Attributes:
@@ -40,7 +40,7 @@ class Arms:
         return [_arm(condition, tuple(seeds), at, *one) for one in self.arms]
 
 
-def read_arms(spot: Spot, at: int) -> Arms:
+def read_arms(spot: Spot, at: int) -> ArmsFile:
     """Read a file of arms, whose changes hold from a round on where they do not name a later one.
 
     Raises:
@@ -67,7 +67,7 @@ def read_arms(spot: Spot, at: int) -> Arms:
     if [] not in plain:
         arms.insert(0, (AS_IT_WAS, "as it was", ()))
     arms.sort(key=lambda one: bool(one[2]))
-    return Arms(
+    return ArmsFile(
         name=fields["name"].label() if "name" in fields else "",
         description=fields["description"].text() if "description" in fields else "",
         arms=tuple(arms),
@@ -87,7 +87,7 @@ def _arm(
 ) -> Condition:
     before = list(condition.settings.get("changes", ()))
     of_settings = [item for item in changes if "settings" in item.value]
-    more = [{key: one for key, one in item.plain().items() if key != "policy"} for item in of_settings]
+    more = [{key: one for key, one in item.plain().items() if key not in ("policy", "model")} for item in of_settings]
     changed = {"changes": [*before, *more]} if more else {}
     try:
         env = condition.spec.environment(**{**condition.settings, **changed})
@@ -100,7 +100,7 @@ def _arm(
     policies = [
         policy_change(item, condition.scenario, condition.seats, env.possible_agents)
         for item in changes
-        if "policy" in item.value
+        if item.value.keys() & {"policy", "model"}
     ]
     return replace(
         condition,

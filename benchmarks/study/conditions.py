@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from llm_coop_envs.policies.branching import Afterwards
 
+SEATS = "seats"
 GIVEN, GIVEN_MODEL = "given", "given_model"
 """Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
 
@@ -56,12 +58,14 @@ class PolicyChange:
         policy: the full name of the policy that then decides; empty if the same one goes on.
         options: its options; of the same policy those that change.
         endpoint: as in `Player`.
+        for_models: whether it is for language models only, and whoever else plays goes on as before.
     """
 
     when: Change
     policy: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     endpoint: Mapping[str, Any] = field(default_factory=dict)
+    for_models: bool = False
 
     def follow(self, scenario: str, player: Player) -> Player:
         """Who decides in place of a player while the change holds.
@@ -84,13 +88,14 @@ class PolicyChange:
     def to_json(self) -> dict[str, Any]:
         """The change as plain data."""
         when = {name: value for name, value in self.when.to_json().items() if name != "settings"}
-        return {**when, "policy": self.policy, "options": plain(self.options)}
+        told = {"for_models": True} if self.for_models else {}
+        return {**when, "policy": self.policy, "options": plain(self.options), **told}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PolicyChange:
         """The change that `to_json` made."""
-        when = {name: value for name, value in data.items() if name not in ("policy", "options")}
-        return cls(when=Change.from_json(when), policy=data["policy"], options=data["options"])
+        own = {name: data[name] for name in ("policy", "options", "for_models") if name in data}
+        return cls(when=Change.from_json({k: v for k, v in data.items() if k not in own}), **own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +114,13 @@ class Condition:
         after: the options of what is measured after each episode (`Scenario.after`); `None` if nothing is.
         variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
         pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
+        family: the tests among which the p values of its comparison are adjusted; empty for all of the scenario.
         changes: where other policies, or other options, hold from a round on; those of settings stand in the settings.
         branch: of an arm of a branched run: the `condition` that it continues, `at` which round, and that condition's
             `streams`; `None` for all others.
         awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
+        model: options of the language models that are given for its seats, and under `"seats"` those of some seats by
+            pattern, `None` where a seat keeps its player. Left out of the plain data: they become options of players.
     """
 
     name: str
@@ -126,9 +134,18 @@ class Condition:
     after: Mapping[str, Any] | None = None
     variant: str = ""
     pair: str = ""
+    family: str = ""
     changes: tuple[PolicyChange, ...] = ()
     branch: Mapping[str, Any] | None = None
     awaits: str = ""
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    def model_options(self, agent: str) -> Mapping[str, Any] | None:
+        """What a language model that is given for a seat is told beside its own options; `None`: it is not seated."""
+        seats: Mapping[str, Mapping[str, Any] | None] = self.model.get(SEATS, {})
+        own = next((one for seat, one in seats.items() if fits(seat, agent)), {})
+        shared = {name: value for name, value in self.model.items() if name != SEATS}
+        return None if own is None else {**shared, **own}
 
     @property
     def streams(self) -> str:
@@ -138,8 +155,20 @@ class Condition:
     @property
     def treated(self) -> bool:
         """Whether something changes in play, or messages are not delivered as they are."""
-        changed = self.settings.get("changes") or self.settings.get("delivery", DELIVER) != DELIVER
-        return bool(changed or self.changes)
+        return bool(self.what_changes) or self.settings.get("delivery", DELIVER) != DELIVER
+
+    @property
+    def what_changes(self) -> list[str]:
+        """What changes in play, in words."""
+        told = []
+        for data in self.settings.get("changes", ()):
+            change = Change.from_json(data)
+            new = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in change.settings.items())
+            told.append(f"{new} {change}")
+        for one in self.changes:
+            options = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in one.options.items())
+            told.append(" ".join(filter(None, (one.policy, f"({options})" if options else "", str(one.when)))))
+        return told
 
     @property
     def spec(self) -> Scenario:
@@ -182,7 +211,8 @@ class Condition:
             agents -= mine
             for one in self.changes:
                 if any(map(one.when.means, mine)):
-                    found += [(one.when, player, one.follow(self.scenario, player)) for player in players]
+                    meant = [player for player in players if not one.for_models or asks_a_model(player.policy)]
+                    found += [(one.when, player, one.follow(self.scenario, player)) for player in meant]
         return tuple(found)
 
     @property
@@ -216,6 +246,7 @@ class Condition:
             "after": plain(self.after),
             "variant": self.variant,
             "pair": self.pair,
+            "family": self.family,
             "changes": [one.to_json() for one in self.changes],
             "branch": plain(self.branch),
         }

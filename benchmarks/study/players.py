@@ -1,8 +1,6 @@
 """Policies by the names that studies give them.
 
-A scripted policy is `"scenario/name"`. Everything else is `"kind"` or `"kind:argument"`, such as `"sb3:runs/ppo"`. A
-kind is a module that is imported when it is first asked for, and offers `LABEL` (what reports call it), `check` and
-`make`.
+How they are told apart is said in `policies.kinds`.
 """
 
 from __future__ import annotations
@@ -72,26 +70,26 @@ def full_name(scenario: str, name: str) -> str:
     Raises:
         SettingsError: there is none of that name for the scenario.
     """
-    kind, _, _ = name.partition(":")
-    if kind in kinds.KINDS:
-        return name
+    kind, argument = kinds.parse(name)
+    if kind:
+        return argument if kind == kinds.OWN else name
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies
     if short not in known:
-        others = ", ".join(one if one == FORCED else f"{one}:..." for one in kinds.KINDS)
-        meant = suggestion(short, [*known, *kinds.KINDS])
+        others = ", ".join(one if one == FORCED else f"{one}:..." for one in kinds.KINDS if one != kinds.OWN)
+        meant = suggestion(short, [*known, *kinds.KINDS.keys() - {kinds.OWN}])
         raise SettingsError(
             "policy",
             name,
-            f"there is no such policy for {scenario}; {meant}; or {others}",
+            f"there is no such policy for {scenario}; {meant}; or {others}, or module:Class",
         )
     return f"{scenario}/{short}"
 
 
 def label(policy: str) -> str:
     """What reports call a policy: `"scripted"`, or its kind's label."""
-    kind, _, _ = policy.partition(":")
-    return find_kind(kind).LABEL if kind in kinds.KINDS else SCRIPTED
+    kind, _ = kinds.parse(policy)
+    return find_kind(kind).LABEL if kind else SCRIPTED
 
 
 def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None:
@@ -105,8 +103,8 @@ def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None
     Raises:
         LlmCoopError: it cannot; a `SettingsError` names the option.
     """
-    kind, _, argument = policy.partition(":")
-    if kind in kinds.KINDS:
+    kind, argument = kinds.parse(policy)
+    if kind:
         find_kind(kind).check(scenario, argument, options)
     else:
         scripted.make(policy, **options)
@@ -114,8 +112,8 @@ def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None
 
 def make_policy(scenario: str, policy: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
     """Make a policy; see `check_policy`."""
-    kind, _, argument = policy.partition(":")
-    if kind in kinds.KINDS:
+    kind, argument = kinds.parse(policy)
+    if kind:
         return find_kind(kind).make(scenario, argument, options, chat)
     return scripted.make(policy, **options)
 
@@ -148,7 +146,7 @@ def asks_a_model(policy: str) -> bool:
 
 def learns(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
-    return policy.partition(":")[0] in kinds.KINDS.keys() - {LLM, FORCED}
+    return kinds.parse(policy)[0] not in ("", LLM, FORCED)
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:

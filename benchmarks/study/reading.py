@@ -8,18 +8,19 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from llm_coop_envs.benchmarks.study.conditions import (
     GIVEN,
     GIVEN_MODEL,
+    SEATS,
     Condition,
     Player,
     PolicyChange,
     fits,
     make_player,
 )
-from llm_coop_envs.benchmarks.study.players import asks_a_model, full_name, learns, settle
+from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, learns, settle
 from llm_coop_envs.benchmarks.study.yaml_source import Spot
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import load
@@ -39,13 +40,12 @@ EVERY_EPISODE: Mapping[str, str] = {
 }
 """Measures that every episode's row has besides the scenario's, with what they mean."""
 
-_PLAIN_FIELDS = (
-    *("name", "title", "scenario", "preset", "settings", "policies", "changes", "seeds", "episodes", "after", "pair"),
-)
+_PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
+_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 Seats: TypeAlias = tuple[tuple[str, tuple[Player, ...]], ...]
-_CHANGE_FIELDS = ("from_round", "until_round", "players", "settings", "policy")
+_CHANGE_FIELDS = ("from_round", "until_round", "players", "settings", "policy", "model")
 
 
 def read_conditions(spot: Spot, study_seed: int) -> list[Condition]:
@@ -84,9 +84,11 @@ def check_measures(spots: Sequence[Spot], conditions: Sequence[Condition]) -> No
 
 
 def _check_pair(condition: Condition, before: Sequence[Condition], spot: Spot) -> None:
-    """Arms of one comparison play one scenario with the same seeds."""
+    """Arms of one comparison play one scenario with the same seeds, and are in one family of tests."""
+    if condition.family and not condition.pair:
+        spot.mapping()["family"].fail(f"'{condition.family}' needs a 'pair': only comparisons are tested")
     first = next((one for one in before if one.pair and one.pair == condition.pair), condition)
-    for what in ("scenario", "seeds"):
+    for what in ("scenario", "seeds", "family"):
         if getattr(first, what) != getattr(condition, what):
             spot.mapping()["pair"].fail(f"'{condition.pair}' is the pair of '{first.name}' too, which has other {what}")
 
@@ -103,7 +105,7 @@ def _variants(spot: Spot) -> list[tuple[Spot, str]]:
         own = item.mapping(_VARIANT_FIELDS, required=("name",))
         variant = own["title"].text() if "title" in own else own["name"].label()
         merged: dict[str, Spot] = {}
-        for key in {"settings", "after"} & fields.keys() & own.keys():
+        for key in {"settings", "after", "model"} & fields.keys() & own.keys():
             merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
         merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
         merged["title"] = replace(own["name"], value=f"{title}, {variant}")
@@ -160,7 +162,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         places["changes"] = replace(fields["changes"], value=of_settings)
     changed = {key: item.plain() for key, item in places.items()}
     for entry in changed["changes"] if of_settings else ():
-        entry.pop("policy", None)
+        for name in ("policy", "model"):
+            entry.pop(name, None)
     try:
         env = scenario.environment(preset=preset, **changed)
     except SettingsError as error:
@@ -168,9 +171,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
     except LlmCoopError as error:
         fields.get("settings", spot).fail(str(error))
     seats = _seats(fields["policies"], scenario_name, env.possible_agents)
-    of_policies = [
-        policy_change(item, scenario_name, seats, env.possible_agents) for item in entries if "policy" in item.value
-    ]
+    deciding = [item for item in entries if item.value.keys() & {"policy", "model"}]
+    of_policies = [policy_change(item, scenario_name, seats, env.possible_agents) for item in deciding]
     after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
     condition = Condition(
         name=name,
@@ -184,8 +186,10 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         after=after,
         variant=variant,
         pair=fields["pair"].label() if "pair" in fields else "",
+        family=fields["family"].label() if "family" in fields else "",
         changes=tuple(of_policies),
         awaits=next((one.policy for _, players in seats for one in players if one.policy in (GIVEN, GIVEN_MODEL)), ""),
+        model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
     )
     try:
         condition.afterwards()
@@ -212,8 +216,10 @@ def check_change(spot: Spot) -> Spot:
     fields = spot.mapping(_CHANGE_FIELDS)
     if not fields.keys() & {"from_round", "until_round"}:
         spot.fail("'from_round' is missing: the first round in which it holds (or 'until_round', the last)")
-    if not fields.keys() & {"settings", "policy"}:
-        spot.fail("needs 'settings' or 'policy': what is otherwise in these rounds")
+    if not fields.keys() & {"settings", "policy", "model"}:
+        spot.fail("needs 'settings', 'policy' or 'model': what is otherwise in these rounds")
+    if {"policy", "model"} <= fields.keys():
+        fields["model"].fail("stands beside 'policy'; write two entries")
     return spot
 
 
@@ -225,10 +231,14 @@ def policy_change(spot: Spot, scenario: str, seats: Seats, agents: Sequence[str]
     """
     fields = spot.mapping()
     try:
-        when = Change(**{name: fields[name].plain() for name in fields if name not in ("policy", "settings")})
+        when = Change(**{name: fields[name].plain() for name in fields if name not in ("policy", "model", "settings")})
         check_patterns("players", when.players, agents)
     except SettingsError as error:
         spot.at(error.field).fail(f"{error.value!r}: {error.why}")
+    if "model" in fields:
+        if SEATS in fields["model"].value:
+            fields["model"].at(SEATS).fail("is said by 'players' here")
+        return PolicyChange(when=when, options=_model(fields["model"], scenario, agents), for_models=True)
     place = fields["policy"]
     own = place.mapping(("name", "options")) if isinstance(place.value, dict) else {"name": place}
     options = {key: item.plain() for key, item in own["options"].mapping().items()} if "options" in own else {}
@@ -289,6 +299,29 @@ def derived_seeds(study_seed: int, count: int) -> Iterator[int]:
             yield seed
 
 
+def _model(spot: Spot, scenario: str, agents: Sequence[str]) -> dict[str, Any]:
+    """The options of models that are given for the seats, once it is certain that such a model can be made."""
+    shared = spot.mapping()
+    seats = shared.pop(SEATS).mapping() if SEATS in shared else {}
+    for pattern, item in seats.items():
+        _check_seat(pattern, item, agents)
+    own = [item.mapping() for item in seats.values() if item.value is not None]
+    for options in (shared, *({**shared, **one} for one in own)):
+        try:
+            check_policy(scenario, f"{LLM}:any", {name: item.plain() for name, item in options.items()})
+        except SettingsError as error:
+            options.get(error.field, spot).fail(f"{error.value!r}: {error.why}")
+    plainly: dict[str, Any] = spot.plain()
+    return plainly
+
+
+def _check_seat(pattern: str, item: Spot, agents: Sequence[str]) -> None:
+    try:
+        check_patterns("policies", (pattern,), agents)
+    except SettingsError as error:
+        item.fail(f"'{pattern}' {error.why}")
+
+
 def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> Seats:
     if not isinstance(spot.value, dict) or set(spot.value) <= {"name", "options", "mix"}:
         return ((EVERYONE, _players(spot, scenario)),)
@@ -297,10 +330,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> Seats:
     patterns: list[tuple[str, tuple[Player, ...]]] = []
     rest: list[tuple[str, tuple[Player, ...]]] = []
     for pattern, item in spot.mapping().items():
-        try:
-            check_patterns("policies", (pattern,), agents)
-        except SettingsError as error:
-            item.fail(f"'{pattern}' {error.why}")
+        _check_seat(pattern, item, agents)
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
     seats = (*exact, *patterns, *rest)

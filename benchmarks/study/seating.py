@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -108,8 +109,10 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
         used.update(pattern for pattern, _ in mine)
         # As in a file: seats named exactly go before patterns, and 'all' comes last.
         mine.sort(key=lambda one: (one[0] not in agents, one[0] == EVERYONE))
-        rows = [(pattern, (_player(condition, one, pattern),)) for pattern, one in mine]
-        below = condition.seats if everyone is None else ((EVERYONE, (_player(condition, everyone, "--policy"),)),)
+        rows = [row for pattern, one in mine for row in _rows(condition, one, pattern, pattern, agents)]
+        below = condition.seats
+        if everyone is not None:
+            below = (*_rows(condition, everyone, EVERYONE, "--policy", agents), *below)
         conditions.append(_checked(replace(condition, seats=_needed((*rows, *below), agents))))
     for pattern, _ in seats:
         if pattern not in used:
@@ -130,6 +133,42 @@ def _checked(condition: Condition) -> Condition:
     return condition
 
 
+def with_each(study: Study, players: Sequence[Given], seats: Sequence[tuple[str, Given]] = ()) -> Study:
+    """The study with each of several players: as `with_players`, with every condition once for each of them.
+
+    Raises:
+        LlmCoopError: a policy cannot play a scenario, no condition has such a seat, or a player is given twice.
+    """
+    if len(players) < 2:
+        return with_players(study, next(iter(players), None), seats)
+    played = [with_players(study, one, seats) for one in players]
+    conditions = {one.name: one for one in study.conditions if study.optional}
+    for one, with_one in zip(players, played, strict=True):
+        title = _title(full_name(with_one.conditions[-1].scenario, one.name))
+        label = re.sub("[^A-Za-z0-9]+", "_", title).strip("_")
+        for condition in with_one.conditions[len(study.conditions) if study.optional else 0 :]:
+            name = f"{condition.name}-{label}"
+            if name in conditions:
+                raise StudyError(f"--policy {one}: is given twice, or its name is another's; give each player once")
+            pair = condition.pair and f"{condition.pair}-{label}"
+            conditions[name] = replace(condition, name=name, title=f"{condition.title}, {title}", pair=pair)
+    given = tuple(dict.fromkeys(text for one in played for text in one.given))
+    return replace(study, conditions=tuple(conditions.values()), given=given, optional=())
+
+
+def _rows(
+    condition: Condition, given: Given, pattern: str, where: str, agents: Sequence[str]
+) -> list[tuple[str, tuple[Player, ...]]]:
+    """Who plays the seats of a pattern: a model with what the condition says of models there, unless a seat is kept."""
+    if not given.asks_a_model:
+        return [(pattern, (_player(condition, given, where),))]
+    told = {agent: condition.model_options(agent) for agent in agents if fits(pattern, agent)}
+    first = next(iter(told.values()))
+    if all(one == first for one in told.values()):
+        told = {pattern: first}
+    return [(seat, (_player(condition, given, where, one),)) for seat, one in told.items() if one is not None]
+
+
 def _joined(study: Study, everyone: Given) -> list[Condition]:
     """The conditions that wait for such a player, with it; those that it cannot play are left out.
 
@@ -148,15 +187,16 @@ def _joined(study: Study, everyone: Given) -> list[Condition]:
         except LlmCoopError as error:
             refused = error
         else:
-            seats = tuple((seat, _taken(players, player)) for seat, players in condition.seats)
+            seats = tuple((seat, _taken(condition, seat, players, everyone)) for seat, players in condition.seats)
             found.append(replace(condition, title=title, seats=seats, awaits=""))
     if not found:
         raise refused or StudyError(f"--policy {everyone}: '{study.name}' has no place for such a player")
     return found
 
 
-def _taken(players: tuple[Player, ...], given: Player) -> tuple[Player, ...]:
-    return tuple(given if one.policy in (GIVEN, GIVEN_MODEL) else one for one in players)
+def _taken(condition: Condition, seat: str, players: tuple[Player, ...], given: Given) -> tuple[Player, ...]:
+    player = _player(condition, given, "--policy", condition.model_options(seat) or {})
+    return tuple(player if one.policy in (GIVEN, GIVEN_MODEL) else one for one in players)
 
 
 def _title(policy: str) -> str:
@@ -191,9 +231,10 @@ def _needed(
     return tuple(kept)
 
 
-def _player(condition: Condition, given: Given, where: str) -> Player:
+def _player(condition: Condition, given: Given, where: str, told: Mapping[str, Any] = MappingProxyType({})) -> Player:
+    options = {**given.options, **told} if given.asks_a_model else given.options
     try:
-        return make_player(condition.scenario, full_name(condition.scenario, given.name), given.options)
+        return make_player(condition.scenario, full_name(condition.scenario, given.name), options)
     except SettingsError as error:
         where = where if where.startswith("--") else f"--seat {where}"
         raise StudyError(f"{where}: condition '{condition.name}': {error}") from error

@@ -13,7 +13,12 @@ as `<condition>-players-6-talk-true`. `after` asks for what the scenario measure
 episode, with its options.
 
 Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
-show by how much they differ, seed by seed.
+show by how much they differ, seed by seed. P values are adjusted for all tests of a scenario, or for those of a
+`family` that the arms name.
+
+`model` holds the options that make an arm where a language model is given for its seats: a persona, a temperature. They
+win over what is given for all models. Under `seats` it may hold options by seat, or nothing for a seat that keeps its
+own player.
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ __all__ = [
 
 SHIPPED = Path(__file__).parent / "shipped"
 
-_STUDY_FIELDS = ("name", "description", "seed", "conditions", "measures")
+_STUDY_FIELDS = ("name", "description", "source", "settles", "seed", "conditions", "measures")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +86,8 @@ class Study:
     Attributes:
         name: the study's name; run folders are named after it.
         description: what it is for.
+        source: the paper and the part of it that is played again; empty for none.
+        settles: differences between papers and programs between which its conditions, or their settings, choose.
         seed: where all randomness of policies (and the seeds of `episodes: n`) comes from.
         conditions: what is played.
         measures: the metrics that reports put first; empty for all.
@@ -97,11 +104,13 @@ class Study:
     text: str
     given: tuple[str, ...] = ()
     optional: tuple[Condition, ...] = ()
+    source: str = ""
+    settles: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides the results, as plain data."""
-        told = ("title", "variant", "preset", "changed")  # how a condition is described does not change what is played
+        told = ("title", "variant", "preset", "changed", "family")  # what is said of a condition changes nothing played
         conditions = [{k: v for k, v in c.to_json().items() if k not in told} for c in self.conditions]
         return {"seed": self.seed, "conditions": conditions}
 
@@ -191,4 +200,6 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
         measures=tuple(one.text() for one in measures),
         text=text,
         optional=tuple(one for one in conditions if one.awaits),
+        source=fields["source"].text() if "source" in fields else "",
+        settles=tuple(one.text() for one in fields["settles"].items()) if "settles" in fields else (),
     )

@@ -36,8 +36,12 @@ _CHARACTERS: dict[int, str] = {
 _FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e]")
 _MIXED = re.compile(r"(?<![\w./,-])(\d{1,4})(?: and | {1,2}|-)([1-9]\d?)/([1-9]\d?)(?![\w/]|[.,]\d)", re.IGNORECASE)
 
+_IMPROPER = re.compile(r"(?:(?<=[:=])|(?<=[:=] ))(\d{1,4})/([1-9]\d?)(?=[.!]?$)", re.MULTILINE)
+
 _ANSWER_TAG = re.compile(
-    r"<(final[_ -]?answer|answer|response|output|result|price|number|choice|exit|move)>([^<>]{0,2000})</\1>",
+    r"<((?:(?:my|final|chosen|your)[_ -]?)?(?:answer|response|output|result|price|number|choice|exit|move|decision"
+    r"|action|guess|bid"
+    r"|option|submission|value|letter|direction)|final)>([^<>]{0,2000})</\1>",
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\{1,4}boxed ?\{((?:[^{}\\]|\\[^{}b]|\\?\{[^{}]{0,200}\}){0,400})\}")
@@ -102,6 +106,7 @@ def characters(text: str) -> str:
             lambda m: f" {normalize('NFKC', m[0])}".replace("\u2044", "/"), text.translate(_CHARACTERS)
         )
     if "/" in text:
+        text = _IMPROPER.sub(lambda m: f"{int(m[1]) / int(m[2]):.12g}" if int(m[1]) > int(m[2]) else m[0], text)
         text = _MIXED.sub(_decimal, text)
     return text
 

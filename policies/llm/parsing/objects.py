@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from llm_coop_envs.policies.llm.parsing.languages import english_key
 from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
 
 #: What stands before an answer that was marked as such.
@@ -123,7 +124,7 @@ def _requoted(match: re.Match[str]) -> str:
 
 def _lookup(fields: dict[str, Any], keys: Collection[str]) -> Any:
     folded = {str(key).strip().lower().replace(" ", "_").replace("-", "_"): value for key, value in fields.items()}
-    folded = {_OWN.sub("", key): value for key, value in folded.items()} | folded
+    folded = {_OWN.sub("", english_key(key)): value for key, value in folded.items()} | folded
     for key in keys:
         value = folded.get(key)
         if value is not None:

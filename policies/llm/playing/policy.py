@@ -75,7 +75,7 @@ class LLMPolicy(Policy):
         self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
 
     @property
-    def slots_only(self) -> bool:  # type: ignore[override]
+    def slots_only(self) -> bool:  # type: ignore[override]  # other policies know it as a class
         """Prompts are made from slots by a pack, but for scenarios that are asked with the environment's own text."""
         return self._workflow is not None and not self._workflow.from_text
 

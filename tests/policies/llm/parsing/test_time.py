@@ -21,9 +21,7 @@ CEILING = 0.4
 PRICE = NumberQuestion(2, 14, key="price")
 EXIT = OptionQuestion(tuple(Choice(k, (name,)) for k, name in enumerate(("bottom", "left", "right"))), key="exit")
 NAMES = ("right", "down", "left", "up", "stay", "down and right")
-MOVE = OptionQuestion(
-    tuple(Choice(k, (name, f"({k}, {k})"), "abcdef"[k]) for k, name in enumerate(NAMES)), NAMES, loose=False
-)
+MOVE = OptionQuestion(tuple(Choice(k, (name, f"({k}, {k})"), "abcdef"[k]) for k, name in enumerate(NAMES)), NAMES)
 READERS = [
     lambda text: read_number(text, PRICE),
     lambda text: read_number(text, PRICE, truncated=True),
