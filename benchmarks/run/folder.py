@@ -50,6 +50,12 @@ class Run(RunFolder):
         """What is played."""
         return tuple(Condition.from_json(condition) for condition in self.manifest["conditions"])
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from llm_coop_envs.benchmarks.run.showing import run_html
+
+        return run_html(self)
+
     @property
     def title(self) -> str:
         """What the run is called in errors."""

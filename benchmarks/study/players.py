@@ -76,8 +76,9 @@ def full_name(scenario: str, name: str) -> str:
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies
     if short not in known:
-        others = ", ".join(one if one == FORCED else f"{one}:..." for one in kinds.KINDS if one != kinds.OWN)
-        meant = suggestion(short, [*known, *kinds.KINDS.keys() - {kinds.OWN}])
+        names = [one for one in kinds.KINDS if one != kinds.OWN]
+        others = ", ".join(one if one == FORCED else f"{one}:..." for one in names)
+        meant = suggestion(short, [*known, *names])
         raise SettingsError(
             "policy",
             name,
@@ -146,7 +147,8 @@ def asks_a_model(policy: str) -> bool:
 
 def learns(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
-    return kinds.parse(policy)[0] not in ("", LLM, FORCED)
+    kind, _ = kinds.parse(policy)
+    return bool(kind) and kind not in (LLM, FORCED)
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:

@@ -162,8 +162,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         places["changes"] = replace(fields["changes"], value=of_settings)
     changed = {key: item.plain() for key, item in places.items()}
     for entry in changed["changes"] if of_settings else ():
-        for name in ("policy", "model"):
-            entry.pop(name, None)
+        for key in ("policy", "model"):
+            entry.pop(key, None)
     try:
         env = scenario.environment(preset=preset, **changed)
     except SettingsError as error:
@@ -197,6 +197,29 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         place = fields["after"].mapping().get(error.field, fields["after"])
         place.fail(f"{error}" if place is fields["after"] else f"{error.value!r}: {error.why}")
     return condition
+
+
+def _model(spot: Spot, scenario: str, agents: Sequence[str]) -> dict[str, Any]:
+    """The options of models that are given for the seats, once it is certain that such a model can be made."""
+    shared = spot.mapping()
+    seats = shared.pop(SEATS).mapping() if SEATS in shared else {}
+    for pattern, item in seats.items():
+        _check_seat("model", pattern, item, agents)
+    own = [item.mapping() for item in seats.values() if item.value is not None]
+    for options in (shared, *({**shared, **one} for one in own)):
+        try:
+            check_policy(scenario, f"{LLM}:any", {name: item.plain() for name, item in options.items()})
+        except SettingsError as error:
+            options.get(error.field, spot).fail(f"{error.value!r}: {error.why}")
+    plainly: dict[str, Any] = spot.plain()
+    return plainly
+
+
+def _check_seat(field: str, pattern: str, item: Spot, agents: Sequence[str]) -> None:
+    try:
+        check_patterns(field, (pattern,), agents)
+    except SettingsError as error:
+        item.fail(f"'{pattern}' {error.why}")
 
 
 def _settings_spot(spot: Spot, fields: Mapping[str, Spot], places: Mapping[str, Spot], field: str) -> Spot:
@@ -299,29 +322,6 @@ def derived_seeds(study_seed: int, count: int) -> Iterator[int]:
             yield seed
 
 
-def _model(spot: Spot, scenario: str, agents: Sequence[str]) -> dict[str, Any]:
-    """The options of models that are given for the seats, once it is certain that such a model can be made."""
-    shared = spot.mapping()
-    seats = shared.pop(SEATS).mapping() if SEATS in shared else {}
-    for pattern, item in seats.items():
-        _check_seat(pattern, item, agents)
-    own = [item.mapping() for item in seats.values() if item.value is not None]
-    for options in (shared, *({**shared, **one} for one in own)):
-        try:
-            check_policy(scenario, f"{LLM}:any", {name: item.plain() for name, item in options.items()})
-        except SettingsError as error:
-            options.get(error.field, spot).fail(f"{error.value!r}: {error.why}")
-    plainly: dict[str, Any] = spot.plain()
-    return plainly
-
-
-def _check_seat(pattern: str, item: Spot, agents: Sequence[str]) -> None:
-    try:
-        check_patterns("policies", (pattern,), agents)
-    except SettingsError as error:
-        item.fail(f"'{pattern}' {error.why}")
-
-
 def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> Seats:
     if not isinstance(spot.value, dict) or set(spot.value) <= {"name", "options", "mix"}:
         return ((EVERYONE, _players(spot, scenario)),)
@@ -330,7 +330,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> Seats:
     patterns: list[tuple[str, tuple[Player, ...]]] = []
     rest: list[tuple[str, tuple[Player, ...]]] = []
     for pattern, item in spot.mapping().items():
-        _check_seat(pattern, item, agents)
+        _check_seat("policies", pattern, item, agents)
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
     seats = (*exact, *patterns, *rest)

@@ -18,7 +18,7 @@ show by how much they differ, seed by seed. P values are adjusted for all tests 
 
 `model` holds the options that make an arm where a language model is given for its seats: a persona, a temperature. They
 win over what is given for all models. Under `seats` it may hold options by seat, or nothing for a seat that keeps its
-own player.
+own player. Rules that follow others by `changes` do not follow a model that is given so.
 """
 
 from __future__ import annotations

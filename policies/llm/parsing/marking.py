@@ -88,7 +88,7 @@ _SAID = re.compile(
     rf"|\band (?:will |then )?{VERB}\b"
     r"|\b(?:i(?:'d|'ll| will| would) (?!not|never|love|like|hate|wish|want|hope|rather|have|doubt)\w+|i(?:'m"
     r"| am) (?:\w+ing|in|set|settled|inclined))"
-    r"(?: it| (?:my|the) price)?(?: up| down| back)? (?:at|to|with|for|on)\b"
+    r"(?: it| (?:my|the) price)?(?: up| down| back| a (?:bit|little))? (?:at|to|with|for|on)\b"
     rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}]*\Z)",
     re.MULTILINE,
 )
@@ -103,13 +103,14 @@ _SAID_AFTER = re.compile(
     r"|remains) (?:to be "
     r"|like )?(?:about |just )?(?:the |my |a |am )?(?:best|closest"
     r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal|clearest|easiest|wisest|smartest|winner"
-    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|solid|decent"
+    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|(?:more|most) \w+|(?:\w+ )?(?:choice|answer"
+    r"|option|pick|letter|winner)|okay|ok|fine|good|solid|decent"
     r"|safe|reasonable"
     r"|ideal|perfect|appropriate|sweet spot|right(?! (?:of|next|behind|in|on|there|here)\b))\b(?! for (?:them|him"
     r"|her))|it (?:is|shall be|will be|stays"
     r"|remains)\b"
     r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit|limit|max|min|floor|ceiling|upper|lower|reserv))"
-    r"|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
+    r"|(?:beats|wins|prevails|gets my vote)\b|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
     r"|makes sense|maximi[sz]es my|gets me|keeps me|gives me)\b|now\b|this time\b)"
 )
 _OPENED = re.compile(
