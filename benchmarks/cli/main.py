@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from llm_coop_envs.benchmarks.cli.compare import compare_command, power_command
 from llm_coop_envs.benchmarks.cli.cost import cost_command
 from llm_coop_envs.benchmarks.cli.describe import describe_command
 from llm_coop_envs.benchmarks.cli.evaluate import evaluate_command
@@ -35,6 +36,8 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
+app.command("compare")(compare_command)
+app.command("power")(power_command)
 app.command("list")(list_command)
 app.command("describe")(describe_command)
 app.command("play")(play_command)

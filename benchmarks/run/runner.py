@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,10 @@ class Outcome:
     why: str | None = None
     elsewhere: int = 0
     limited: bool = False
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the run, and why it stopped."""
+        return self.run._repr_html_() + (f"<p>{escape(self.why)}</p>" if self.why else "")
 
 
 def run_study(

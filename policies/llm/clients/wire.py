@@ -27,6 +27,8 @@ _PIECE = 1 << 20
 # llama.cpp's own translation of schemas leaves out the bounds of real numbers; the grammars of llguidance keep them.
 FORMS = ("llguidance", "json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
 _BOUNDS = ("minimum", "maximum", "maxLength")
+# Where white space is free, a small model may fill the rest of its answer with it.
+_SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def request_body(
@@ -50,7 +52,8 @@ def request_body(
     if request.stop:
         body["stop"] = list(request.stop)
     if request.json_schema is not None and form == "llguidance":
-        body["grammar"] = f"%llguidance {{}}\nstart: %json {json.dumps(request.json_schema)}"
+        schema = {"x-guidance": _SPACING, **request.json_schema}
+        body["grammar"] = f"%llguidance {{}}\nstart: %json {json.dumps(schema)}"
     elif request.json_schema is not None and form != "none":
         schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
         named = {"name": "answer", "schema": schema, "strict": True}

@@ -100,7 +100,9 @@ def read_number(text: str, question: NumberQuestion, *, truncated: bool = False)
     skeleton = "".join((*parts, answer[at:]))
     reading = decide(skeleton, candidates, excluded=is_something_else, loose=stands_alone, truncated=truncated)
     if reading.value is None:
-        return Reading(reading.status, flags=flags)
+        legal = [one.value for one in candidates if one.legal and one.value is not None]
+        named = frozenset(_judged(value, question).value for value in legal)
+        return Reading(reading.status, flags=flags, named=named)
     judged = _judged(reading.value, question)
     return Reading(judged.status, judged.value, reading.rule, flags)
 

@@ -165,7 +165,9 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
     names = _names(question)
     answer = _folded(english(ready, names.words).lower(), names.words)
     parts, candidates, at, length = [], [], 0, 0
-    for start, end, value, weak in _merged(answer, list(_mentions(answer, names))):
+    mentions = list(_mentions(answer, names))
+    named = frozenset(value for _, _, value, _ in mentions if value >= 0)
+    for start, end, value, weak in _merged(answer, mentions):
         parts.append(answer[at:start])
         length += len(parts[-1])
         candidates.append(Candidate(length, value, value >= 0, weak))
@@ -185,10 +187,10 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
         truncated=truncated,
     )
     if reading.value == _CONTRADICTION:
-        return Reading(AMBIGUOUS, None, reading.rule, flags)
+        return Reading(AMBIGUOUS, None, reading.rule, flags, named)
     if reading.status == ILLEGAL:
         return Reading(ILLEGAL, None, reading.rule, flags)
-    return Reading(reading.status, reading.value, reading.rule, flags)
+    return Reading(reading.status, reading.value, reading.rule, flags, named)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -22,9 +22,9 @@ from llm_coop_envs.policies.llm.parsing import (
 
 T = TypeVar("T")
 
-# How long a text in an object may be: English has four signs to a token, numbers and signs fewer; the names, the number
-# and white space of the object have tokens of their own.
-_SIGNS_PER_TOKEN = 2
+# How long a text in an object may be: English has four signs to a token, but a reason full of digits has one, and what
+# counts comes after it; the names, the number and white space of the object have tokens of their own.
+_SIGNS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
 _TOKENS_AROUND = 32
 _SHORTEST = 20
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
@@ -59,22 +59,25 @@ class Reader(ABC, Generic[T]):
         """What was answered, in words; empty if it cannot be said."""
         return ""
 
-    def object_schema(self, *, repair: bool = False, max_tokens: int | None = None) -> dict[str, Any]:
-        """The schema of a complete answer: the value, after a reason for a choice; in a repair it may be missing.
+    def object_schema(
+        self, *, repair: bool = False, max_tokens: int | None = None, beside: Sequence[str] = ("reason",)
+    ) -> dict[str, Any]:
+        """The schema of a complete answer: the value, after texts beside a choice; in a repair it may be missing.
 
         Texts are bounded so that the object is complete when it is `max_tokens` long.
         """
         value = self.schema()
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
-            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN * (max_tokens - _TOKENS_AROUND))
+            texts = 1 if self.kind == "text" else len(beside)
+            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN[self.kind] * (max_tokens - _TOKENS_AROUND) // texts)
         if self.kind == "text":
             value = {**text, **value}
         if repair:
             value["type"] = [value["type"], "null"]
             if "enum" in value:
                 value["enum"] = [*value["enum"], None]
-        properties: dict[str, Any] = {} if repair or self.kind == "text" else {"reason": text}
+        properties: dict[str, Any] = {} if repair or self.kind == "text" else dict.fromkeys(beside, text)
         properties[self.key] = value
         return {
             "type": "object",
