@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import Learned, Learns, asks_a_model, full_name, label, make_policy
+from llm_coop_envs.benchmarks.study.players import (
+    Learned,
+    Learns,
+    asks_a_model,
+    full_name,
+    label,
+    make_policy,
+)
 from llm_coop_envs.benchmarks.study.study import (
     EVERYONE,
     GIVEN,
@@ -26,6 +33,7 @@ from llm_coop_envs.benchmarks.study.study import (
 from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.core.policy import Seating
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
+from llm_coop_envs.policies.kinds import parse
 
 _PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
 
@@ -113,7 +121,8 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
         below = condition.seats
         if everyone is not None:
             below = (*_rows(condition, everyone, EVERYONE, "--policy", agents), *below)
-        conditions.append(replace(condition, seats=_needed((*rows, *below), agents)))
+            condition = _without_followers(condition, everyone)
+        conditions.append(_checked(replace(condition, seats=_needed((*rows, *below), agents))))
     for pattern, _ in seats:
         if pattern not in used:
             raise StudyError(f"--seat {pattern}: no condition of '{study.name}' has such a seat")
@@ -154,6 +163,26 @@ def _rows(
     if all(one == first for one in told.values()):
         told = {pattern: first}
     return [(seat, (_player(condition, given, where, one),)) for seat, one in told.items() if one is not None]
+
+
+def _without_followers(condition: Condition, given: Given) -> Condition:
+    """Rules that follow the file's rules do not follow a model, if the condition says what makes its arm for models."""
+    if not (given.asks_a_model and condition.model):
+        return condition
+    return replace(condition, changes=tuple(one for one in condition.changes if parse(one.policy)[0]))
+
+
+def _checked(condition: Condition) -> Condition:
+    """A condition, in which the changes of policies fit the players that were given.
+
+    Raises:
+        StudyError: they do not.
+    """
+    try:
+        _ = condition.successors
+    except LlmCoopError as error:
+        raise StudyError(f"condition '{condition.name}': what changes does not fit who plays: {error}") from error
+    return condition
 
 
 def _joined(study: Study, everyone: Given) -> list[Condition]:

@@ -124,6 +124,11 @@ class LLMPolicy(Policy):
         """Remember what `get_state` gave; call it after `begin`."""
         self._memories = {seat: Memory.from_json(state[seat]) for seat in self._memories}
 
+    def continue_from(self, earlier: Policy) -> None:
+        """Share the private memories of another language model's seats; settings, personas and counters stay apart."""
+        if isinstance(earlier, LLMPolicy):
+            self._memories = {seat: earlier._memories[seat] for seat in self._memories}
+
     async def _decide(self, request: Request) -> Action:
         assert self._workflow is not None, "begin comes first"
         slots = request.info["slots"]

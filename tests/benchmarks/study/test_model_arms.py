@@ -98,3 +98,15 @@ def test_several_players_stand_side_by_side():
     assert played.given == ("--policy llm:a/b", "--policy llm:c")
     with pytest.raises(StudyError, match="give each player once"):
         with_each(study, [read_player("llm:a/b"), read_player("llm:a-b")])
+
+
+def test_rules_follow_rules_but_no_model():
+    change = "    changes: [{from_round: 401, policy: best_reply}]\n"
+    text = ARMS.replace("    model: {personas: selfish", change + "    model: {personas: selfish")
+    told = parse_study(text, "arms.yaml").conditions[1]
+    assert told.players[-1].policy == "bertrand/best_reply"
+    played = with_players(parse_study(text, "arms.yaml"), read_player("llm:m")).conditions[1]
+    assert played.policies == ("llm:m",)
+    forced = text.replace("policy: best_reply", "policy: {name: forced, options: {choice: 6}}")
+    played = with_players(parse_study(forced, "arms.yaml"), read_player("llm:m")).conditions[1]
+    assert played.policies == ("llm:m", "forced")
