@@ -104,7 +104,7 @@ _NO_PLACE_AFTER = re.compile(
     r"[ ,]*(?:now|away|choice|decision|answer|thing|call|idea|track|moment|to do|to get|behind|in the room"
     r"|on the clock|on!"
     r"|before|until|with (?:few|no|\w\b|\d)|there|-?handed|through|line\b|for me|of my|in front|on time|here)\b"
-    r"| then(?:[,.!]|$)"
+    r"| then(?:[,.!\n]|$)"
     r"|(?: move| option| step) is\b"
 )
 _CALM = re.compile(
