@@ -108,7 +108,8 @@ _WHO = (
 # Anybody who is said to choose: "Anna will pick", "my neighbour takes".
 _THIRD = (
     r"(?!(?:i|we|you|it|that|this|which|what|let|price|answer|choice|number|guess|pick|decision|mine|and|or|so"
-    r"|then|now|move|step|exit|option|way|path|route|door|trend)\b)[^\W\d_]{2,20} (?:(?:will|would|might|may"
+    r"|then|now|move|step|exit|option|way|path|route|door|trend)\b)(?<!my )(?<!our )[^\W\d_]{2,20} (?:(?:will|would"
+    r"|might|may"
     r"|is going to|plans to|wants to|'d|'ll) "
     r"(?:(?:probably|likely|surely|also|again|just|maybe|all) )?"
     r"(?:choose|pick|take|charge|set|name|go|head|run|move|play|ask|say|stay|guess|use|submit|answer|price|sell)"
