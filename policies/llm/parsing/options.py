@@ -111,7 +111,8 @@ _STAYS = re.compile(
     r"|my) (?:turn|move)"
     r"|^\W*(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
     r"|hold (?:my )?position)\b"
-    r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))"
+    r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))",
+    re.MULTILINE,
 )
 _SIDES = {"lower": "down", "bottom": "down", "upper": "up", "top": "up"}
 # Uses of the published names that mean no direction.
