@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -69,24 +70,20 @@ def network(game: Mapping[str, Any], width: int) -> tuple[PreTrainedTokenizerFas
 def show(tokens: Any, model: Any, tools: list[Any], steps: int, game: Mapping[str, Any] = GAME) -> float:
     """Train on episodes with drawn prices, the network's own turns alone; the last loss."""
     draw, optimiser = random.Random(0), torch.optim.AdamW(model.parameters(), lr=3e-3)
+    seen = [tokens.apply_chat_template(shown(game, draw), tools=tools, tokenize=False) for _ in range(32)]
     for _ in range(steps):
         rows, own = [], []
-        for _ in range(4):
-            text = tokens.apply_chat_template(shown(game, draw), tools=tools, tokenize=False)
-            parts = text.split("<|im_start|>assistant\n")
-            ids, mine = list(tokens(parts[0] + "<|im_start|>assistant\n")["input_ids"]), []
-            mine = [-100] * len(ids)
-            for number, part in enumerate(parts[1:], 2):
-                said, end, rest = part.partition(END)
-                rest += "<|im_start|>assistant\n" if number < len(parts) else ""
-                for piece, learned in ((said + end, True), (rest, False)):
-                    found = tokens(piece)["input_ids"]
-                    ids += found
-                    mine += found if learned else [-100] * len(found)
-            rows.append(torch.tensor(ids))
-            own.append(torch.tensor(mine))
-        batch = [torch.nn.utils.rnn.pad_sequence(one, True, fill) for one, fill in ((rows, 0), (own, -100))]
-        loss = model(input_ids=batch[0], labels=batch[1]).loss
+        for text in draw.sample(seen, 4):
+            # Every second piece is a turn of the network's.
+            pieces = re.split(r"(?<=<\|im_start\|>assistant\n)(.*?<\|im_end\|>)", text, flags=re.DOTALL)
+            parts = [torch.tensor(tokens(piece)["input_ids"]) for piece in pieces]
+            rows.append(torch.cat(parts))
+            own.append(torch.cat([one if place % 2 else torch.full_like(one, -100) for place, one in enumerate(parts)]))
+        ids, labels = (
+            torch.nn.utils.rnn.pad_sequence(one, batch_first=True, padding_value=fill)
+            for one, fill in ((rows, tokens.pad_token_id), (own, -100))
+        )
+        loss = model(input_ids=ids, labels=labels).loss
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -116,7 +113,7 @@ def trainer(
     )
 
 
-def main(folder: Path, shown_steps: int = 150, steps: int = 40) -> None:
+def main(folder: Path, shown_steps: int = 60, steps: int = 15) -> None:
     """Show, train, and print the mean reward of an episode step by step."""
     begun = time.monotonic()
     tokens, model = network(GAME, width=64)

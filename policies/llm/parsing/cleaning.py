@@ -123,7 +123,11 @@ def plain(text: str) -> str:
 
     What is marked as the answer gets a line of its own that begins with `MARK`.
     """
-    text = lined(_IN_ANGLES.sub(r"\1", _ADDRESS.sub(" ", _REPEATED.sub(r"\1\1\1", text))))
+    # A look for a sign costs a hundredth of a pattern that begins with it.
+    text = _REPEATED.sub(r"\1\1\1", text)
+    if "://" in text:
+        text = _ADDRESS.sub(" ", text)
+    text = lined(_IN_ANGLES.sub(r"\1", text) if "<" in text else text)
     if "<" in text:
         text = _ANSWER_TAG.sub(lambda m: f"\n{MARK}{m[2].strip()}\n", text)
         text = _TAG.sub(lambda m: "\n" if m[0].lower().startswith(("<br", "<p", "</p", "<li", "</li")) else "", text)
@@ -133,11 +137,18 @@ def plain(text: str) -> str:
         text = _ESCAPED.sub(r"\1", _TEX_MARKS.sub(" ", text))
     if "$" in text:
         text = _TEX_INLINE.sub(r"\1", text)
-    text = _PLAYED.sub(r"\1\n", text)
+    starred, underlined = "*" in text, "_" in text
+    if starred or underlined or "(" in text:
+        text = _PLAYED.sub(r"\1\n", text)
     if "`" in text or "~" in text:
         text = _STRUCK.sub(" ", _FENCE.sub("", text))
-    text = _LINE_MARK.sub("", _BOLD.sub("", _RULE.sub("", text)))
-    return lined(_UNDERLINED.sub(r"\1", _STARRED.sub(r"\1", text)))
+    text = _RULE.sub("", text)
+    if starred or underlined or "`" in text:
+        text = _BOLD.sub("", text)
+    text = _LINE_MARK.sub("", text)
+    if starred:
+        text = _STARRED.sub(r"\1", text)
+    return lined(_UNDERLINED.sub(r"\1", text) if underlined else text)
 
 
 def lined(text: str) -> str:

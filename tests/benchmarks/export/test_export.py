@@ -102,6 +102,10 @@ def test_an_unfinished_run_a_target_in_use_and_an_unknown_form_are_sentences(eve
     with pytest.raises(RunError, match="used: is in use; choose a new or empty folder with -o"):
         export_run(everything, "otree", used)
     assert [path.name for path in used.iterdir()] == ["mine.txt"]
+    with pytest.raises(RunError, match=r"mine.txt/new/out: cannot be written \(.*\); choose a folder"):
+        export_run(everything, "otree", used / "mine.txt" / "new" / "out")
+    with pytest.raises(RunError, match=r"mine\.txt: is in use"):
+        export_run(everything, "otree", used / "mine.txt")
     with pytest.raises(SettingsError, match="to='parket': is no form of export; did you mean 'parquet'"):
         export_run(everything, "parket")
 
