@@ -19,6 +19,7 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import bootstrap_mean
 
 POWERS = (0.8, 0.9)
+FEWEST_IN_PILOT = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Arms:
         comparisons: what they differ by in each measure, for the tests of their family.
         rest: the same without flagged choices, which is no test of its own; empty if no choice was flagged.
         bad: the titles of those whose numbers do not count.
+        family_name: the family of tests, if it is none of the study's.
         adjusted: the p value of each of `comparisons`, adjusted within the family; `None` where there is none.
     """
 
@@ -41,12 +43,13 @@ class Arms:
     comparisons: list[Comparison]
     rest: list[Comparison] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
+    family_name: str = ""
     adjusted: list[float | None] = field(default_factory=list)
 
     @property
     def family(self) -> str:
         """The family of tests that p is adjusted in: that which the study names, else all of the scenario."""
-        return self.first.condition.family or f"scenario {self.section.scenario.name}"
+        return self.family_name or self.first.condition.family or f"scenario {self.section.scenario.name}"
 
     def findings(self) -> list[str]:
         """What can be said of each measure; see `Comparison.finding`."""
@@ -56,7 +59,7 @@ class Arms:
 def paired_arms(
     sections: Iterable[ScenarioSection[Any]], chosen: Sequence[str], invalid: Collection[str] = ()
 ) -> list[Arms]:
-    """All comparisons of a run: the first arm without talk, else the first, is what the others are compared with.
+    """All comparisons of a run: one of a pair's arms, see `_reference`, is what the others are compared with.
 
     Args:
         sections: the run's sections.
@@ -70,10 +73,18 @@ def paired_arms(
             if one.condition.pair:
                 groups.setdefault(one.condition.pair, []).append(one)
         for group in groups.values():
-            first = next((one for one in group if not one.talk), group[0])
+            first = _reference(group)
             found += [_arms(section, first, second, chosen, invalid) for second in group if second is not first]
     adjust(found)
     return found
+
+
+def _reference(group: Sequence[PlayedCondition[Any]]) -> PlayedCondition[Any]:
+    """What the others are compared with: the first arm without a treatment where some have one, else without talk."""
+    untreated = [one for one in group if not one.condition.treated]
+    if 0 < len(untreated) < len(group):
+        return untreated[0]
+    return next((one for one in group if not one.talk), group[0])
 
 
 def adjust(arms: Sequence[Arms]) -> None:
@@ -124,11 +135,12 @@ def paired_tables(found: Sequence[Arms], section: ScenarioSection[Any]) -> list[
     """
     mine = [one for one in found if one.section is section]
     tables = [_table(one, [other for other in found if other.family == one.family]) for one in mine]
-    return [*tables, *power_tables(mine)]
+    needed = power_table(mine)
+    return tables if needed is None else [*tables, needed]
 
 
-def power_tables(found: Iterable[Arms]) -> list[ReportTable]:
-    """How many pairs would find the differences that were seen; no table without any."""
+def power_table(found: Iterable[Arms]) -> ReportTable | None:
+    """How many pairs would find the differences that were seen; `None` if no three pairs differ in any."""
     rows = [
         TableRow(
             name=test.measure,
@@ -143,24 +155,22 @@ def power_tables(found: Iterable[Arms]) -> list[ReportTable]:
         for one in found
         if not one.bad
         for test in one.comparisons
-        if test.effect is not None and test.paired
+        if test.effect is not None and test.paired and len(test.first) >= FEWEST_IN_PILOT
     ]
     if not rows:
-        return []
-    return [
-        ReportTable(
-            title="How many seeds the next study needs",
-            head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {p:.0%}" for p in POWERS)],
-            rows=rows,
-            notes=[
-                f"Pairs with which a two-sided test at {ALPHA:g} finds, with that probability, a difference as large "
-                f"as the one seen here, by the noncentral t distribution; never fewer than {fewest_pairs()}, with "
-                "which a permutation test cannot come below that level. Below: the same for the ends of the effect "
-                "size's 95 % interval. A pilot's effect is uncertain, and one that was chosen because it was large is "
-                "too large: plan for the smallest effect that would matter. For a family of tests more are needed.",
-            ],
-        )
-    ]
+        return None
+    return ReportTable(
+        title="How many seeds the next study needs",
+        head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {p:.0%}" for p in POWERS)],
+        rows=rows,
+        notes=[
+            f"Pairs with which a two-sided test at {ALPHA:g} finds, with that probability, a difference as large "
+            f"as the one seen here, by the noncentral t distribution; never fewer than {fewest_pairs()}, with "
+            "which a permutation test cannot come below that level. Below: the same for the ends of the effect "
+            "size's 95 % interval. A pilot's effect is uncertain, and one that was chosen because it was large is "
+            "too large: plan for the smallest effect that would matter. For a family of tests more are needed.",
+        ],
+    )
 
 
 def _needed(test: Comparison, power: float) -> Cell:
@@ -308,7 +318,12 @@ def _row(test: Comparison, name: str, below: str, adjusted: float | None) -> Tab
 def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     """In what two arms differ: nobody should call talk's what may be the players'."""
     before, after = (plain(one.condition.settings) for one in (first, second))
-    names = [name for name in after if before.get(name) != after[name]]
+    names = [name for name in {**before, **after} if name != "changes" and before.get(name) != after.get(name)]
+    changing = [one for one in second.condition.what_changes if one not in first.condition.what_changes]
+    changing += [f"not {one}" for one in first.condition.what_changes if one not in second.condition.what_changes]
+    if not names and len(changing) == 1 and first.condition.seats == second.condition.seats:
+        return f"The two differ in nothing but this: {changing[0]}. Until then they are the same, seed by seed."
+    names += changing
     if first.condition.seats != second.condition.seats:
         names.append("who plays")
     if names == ["talk"]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -252,8 +254,24 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if self.render_mode == "human":
             self._show()
             return None
+        return self._in_words()
+
+    def _in_words(self) -> str:
         doing = "over" if self.over else self.phase
         return f"{self.metadata['name']}, round {self.round}, step {self.cycles}: {doing}\n{self._picture()}"
+
+    def _repr_png_(self) -> bytes | None:
+        """What a notebook shows: the situation as a picture, once the episode has begun, where pygame is installed."""
+        if not self._started or find_spec("pygame") is None:
+            return None
+        picture: bytes = self._drawing().png()
+        return picture
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows where there is no picture: the situation in words, escaped."""
+        if self._started and find_spec("pygame") is not None:
+            return None
+        return f"<pre>{escape(self._in_words() if self._started else f'{self.name}: call reset() to begin')}</pre>"
 
     def close(self) -> None:
         """Close the window, if there is one. May be called any number of times."""

@@ -102,10 +102,10 @@ def decide(
     """
     text, found = _without_besides(text, found)
     around = sentences(text, found)
-    for one, (before, after, end) in zip(found, around, strict=True):
-        judge(one, text, before, after, end, excluded)
+    for one in found:
+        judge(one, text, *around[one.at], excluded)
     meant = [one for one in found if one.meant]
-    mark(text, meant, {one.at: place for one, place in zip(found, around, strict=True)})
+    mark(text, meant, around)
     _correct(text, meant)
     meant = [one for one in meant if one.meant and (one.mark or not one.weak)]
     if truncated:
@@ -124,12 +124,8 @@ def decide(
         return Reading(REFUSED)
     if len({one.value for one in legal or meant}) > 1:
         return Reading(AMBIGUOUS)
-    places = [around[found.index(one)] for one in legal]
-    sure = [
-        not one.aside and loose(*place[:2]) and not doubted(*place[:2])
-        for one, place in zip(legal, places, strict=True)
-    ]
-    if any(sure):
+    places = [around[one.at][:2] for one in legal if not one.aside]
+    if any(loose(*place) and not doubted(*place) for place in places):
         return (
             Reading(AMBIGUOUS)
             if _UNDECIDED.search(text) or _taken_back(text, legal[-1])

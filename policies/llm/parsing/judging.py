@@ -15,7 +15,7 @@ X, NAMED = "\ue000", "#"
 PLAIN, HINTED, SAID, MARKED = 0, 1, 2, 3
 _BEFORE, _AFTER = 90, 60
 # An answer with more candidates is garbage; its first and last ones are looked at.
-_MANY = 60
+_MANY = 45
 
 
 @dataclass(slots=True)
@@ -71,7 +71,8 @@ _DENIED_AFTER = re.compile(
     rf" {_IS}(?: (?:already|also|both|all|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit"
     rf"|little))){{0,2}}"
     r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
-    r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap)|no\b|worse|bad\b"
+    r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap|death|nightmare"
+    r"|disaster)|no\b|worse|bad\b"
     r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
     r"| (?:taken|occupied|blocked|full|packed|jammed|closed|congested|(?:over)?crowded)\b"
     r"|: (?:no|nope|never|bad|blocked|full|occupied|taken|too \w+)\b"
@@ -132,6 +133,7 @@ _PAST_LABEL = re.compile(
 # What makes a past value the present one.
 _KEPT = re.compile(
     r"\b(?:i|i'll|i'd|we|let me|let's|will) (?:will |just |simply |again )?(?:keep|repeat|stick|maintain|reuse|hold)\b"
+    r"|\b(?:no (?:reason|need) to|not|never) (?:\w+ )?(?:chang|alter|adjust|deviat|touch)\w*"
     r"|\b(?:keeping|repeating|sticking|maintaining|unchanged)\b|\bsame (?:\w+ )?as\b"
 )
 # What makes what the others do one's own.
@@ -169,11 +171,17 @@ _SUBJECT = re.compile(
     r"|will|can|could|may|might|did|does)\b"
 )
 _PREDICATE = re.compile(
-    r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp) (?:is|was|are|were|equals|lies) $"
+    r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp) (?:is|was|are|were|equals|lies)"
+    r" (?:(?:at|on|in|to|near) )?(?:the )?$|\bpredicts? $"
     r"|\b(?:regret|need|imagine|ideally|eventually|hate|fear|know|find)\b[^,;:.]{0,30}$"
 )
-_PROPOSED = re.compile(r"\b(?:a|the|my) (?:new )?(?:price|number|guess|bid) of (?:about )?$")
-_OWN_NOUN = re.compile(r"\b(?:my|our) (?:\w+ )?\w+ is $")
+_PROPOSED = re.compile(
+    r"\b(?:a|the|my) (?:new )?(?:price|number|guess|bid) of (?:about )?$"
+    r"|\b(?:best|good|better|sensible|reasonable|safer?|safest|shortest|quickest|fastest|smart|wise|natural|obvious"
+    r"|ideal"
+    r"|optimal|compromise|bet|lucky|favou?rite)\b[^,;:.]{0,30} is (?:the |to |at )?$"
+)
+_OWN_NOUN = re.compile(r"\b(?:my|our) (?:\w+ )?\w+ is (?:(?:at|on|in|to) )?(?:the )?$")
 # What stands in the clause of a number or name that is not meant, though nothing says so outright.
 _DOUBTED = re.compile(
     r"\b(?:not|never|no|mistake|wrong|foolish|too|worse|avoid\w*|unclear|unsure|love to|wanted|wish|instead of)\b"
@@ -217,10 +225,10 @@ def ends_of(found: Iterable[S]) -> list[S]:
     return every if len(every) <= _MANY else every[: _MANY // 3] + every[_MANY // 3 - _MANY :]
 
 
-def sentences(text: str, found: Sequence[Candidate[T]]) -> list[tuple[str, str, str]]:
-    """What stands before and after each candidate in its sentence, and what ends it."""
+def sentences(text: str, found: Sequence[Candidate[T]]) -> dict[int, tuple[str, str, str]]:
+    """What stands before and after each candidate (by its place) in its sentence, and what ends it."""
     ends = [match.start() for match in _SENTENCE_END.finditer(text)]
-    return [_sentence(text, one.at, ends) for one in found]
+    return {one.at: _sentence(text, one.at, ends) for one in found}
 
 
 def _sentence(text: str, at: int, ends: Sequence[int]) -> tuple[str, str, str]:
@@ -271,7 +279,7 @@ def judge(
         or _CONDITION.match(part)
         or _UNREAL.search(part)
         or (_SUPPOSED.search(before) and _SUPPOSED_END.match(after))
-        or excluded(before, after)
+        or (not pointed and excluded(before, after))
     )
     if one.meant:
         line = text[text.rfind("\n", 0, one.at) + 1 :][:40]

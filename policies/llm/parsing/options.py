@@ -83,6 +83,8 @@ _FROM = re.compile(
     r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at"
     r"|\b(?:exit|door|target|it) (?:cell )?(?:is|lies) (?:to|at|on|in|down|towards?)) (?:the |my )?$"
 )
+# Where the exit is said to be is not yet where one goes.
+_AT_EXIT = re.compile(r"\b(?:the|an?) (?:exit|door|way out|goal|target) (?:is|lies) (?:straight |directly )?$")
 _STAYS = re.compile(
     r"\b(?:stay(?:ing|s)?(?: (?:put|here|where i am|in place|still))?|remain(?:ing)?(?: (?:put|here|where i am"
     r"|in place|still))?"
@@ -92,7 +94,8 @@ _STAYS = re.compile(
     r"|left|right"
     r"|up|down|away|from|\W))"
     r"|(?:am|i'm) not moving|no move(?:ment)?|go(?:ing)? nowhere|(?:skip|pass) (?:this|my) (?:turn|move)"
-    r"|keep (?:still|my (?:place|position|cell))|hold (?:my )?position)\b"
+    r"|^\W*(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
+    r"|hold (?:my )?position)\b"
     r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))"
 )
 _SIDES = {"lower": "down", "bottom": "down", "upper": "up", "top": "up"}
@@ -101,7 +104,7 @@ _NO_PLACE_AFTER = re.compile(
     r"[ ,]*(?:now|away|choice|decision|answer|thing|call|idea|track|moment|to do|to get|behind|in the room"
     r"|on the clock|on!"
     r"|before|until|with (?:few|no|\w\b|\d)|there|-?handed|through|line\b|for me|of my|in front|on time|here)\b"
-    r"| then(?:[,.!]|$)"
+    r"| then(?:[,.!\n]|$)"
     r"|(?: move| option| step) is\b"
 )
 _CALM = re.compile(
@@ -179,7 +182,7 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
     reading = decide(
         skeleton,
         candidates,
-        excluded=lambda before, after: _FROM.search(before) is not None,
+        excluded=lambda before, after: bool(_FROM.search(before) or (names.letters and _AT_EXIT.search(before))),
         loose=lambda before, after: not stated(before, after),
         truncated=truncated,
     )
