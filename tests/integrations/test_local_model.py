@@ -146,9 +146,9 @@ def test_its_tokens_are_counted_below_our_estimates_and_it_costs_nothing(played)
 def test_a_budget_holds_by_the_tokens_that_the_server_reports(played, tmp_path):
     result = invoke("run", played / "little.yaml", "-o", tmp_path / "run", "--max-tokens", 2500)
     assert result.exit_code != 0
-    assert result.stderr.splitlines()[-1].startswith("Stopped: ")
-    used = [prompt + answer for _, prompt, answer in counted(tmp_path / "run")]
-    assert 500 < sum(used) <= 2500
+    used = sum(prompt + answer for _, prompt, answer in counted(tmp_path / "run"))
+    assert f"Stopped at the budget: {used} of 2500 tokens are used" in result.stderr
+    assert 500 < used <= 2500
 
 
 def test_a_question_beyond_the_context_is_refused_as_such(tmp_path):
