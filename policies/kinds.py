@@ -1,7 +1,8 @@
 """Policies by name: the one place that knows every way of taking a seat.
 
-A scripted policy is `"scenario/name"`. Everything else is `"kind"` or `"kind:argument"`, such as `"sb3:runs/ppo"`. A
-kind is a module that is imported when it is first asked for, wherever it stands.
+A scripted policy is `"scenario/name"`, one of somebody else's `"module:Class"`. Everything else is `"kind"` or
+`"kind:argument"`, such as `"sb3:runs/ppo"`. A kind is a module that is imported when it is first asked for, wherever it
+stands.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from llm_coop_envs.policies.base import Policy
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
 
-LLM = "llm"
+LLM, OWN, FORCED = "llm", "own", "forced"
 
 KINDS: Mapping[str, str] = {
     LLM: "llm_coop_envs.policies.llm.playing.player",
+    FORCED: "llm_coop_envs.policies.forced",
     "human": "llm_coop_envs.policies.human.player",
     "q_learning": "llm_coop_envs.baselines.q_learning.player",
     "tabular": "llm_coop_envs.baselines.tabular.player",
     "sb3": "llm_coop_envs.baselines.deep.player",
+    OWN: "llm_coop_envs.policies.own",
 }
 
 
@@ -57,20 +60,29 @@ class Kind(Protocol):
         ...
 
 
+def parse(name: str) -> tuple[str, str]:
+    """A policy's kind and its argument; the kind of a scripted policy is empty, and so is the argument without one."""
+    kind, colon, argument = name.partition(":")
+    if kind in KINDS:
+        return kind, argument
+    return (OWN, name) if colon else ("", "")
+
+
 def make(name: str, **options: Any) -> Policy:
     """Make a policy.
 
     Args:
         name: `"bertrand/grim_trigger"` or another scripted policy (`scripted.describe`), `"llm:MODEL"`,
-            `"q_learning:calvano"`, `"tabular:kbc"`, `"sb3:runs/ppo"` or another trained network, `"human"`.
+            `"q_learning:calvano"`, `"tabular:kbc"`, `"sb3:runs/ppo"` or another trained network, `"human"`, or
+            `"module:Class"`, a class of your own.
         **options: what the policy takes. Of a language model: settings (`LLMSettings.build`), where it is reached
             (`base_url` and other fields of `Endpoint`), and `folder`, where its answers are kept.
 
     Raises:
         LlmCoopError: there is no such policy, or it refuses the options.
     """
-    kind, _, argument = name.partition(":")
-    if kind in KINDS:
+    kind, argument = parse(name)
+    if kind:
         return find_kind(kind).make("", argument, options)
     return scripted.make(name, **options)
 

@@ -36,7 +36,7 @@ class LearningPolicy(QTablePolicy):
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        # Imported for its message if the compiler is missing, before anything is played.
+        # Nothing of it is used here: without the compiler it raises, before anything is played.
         import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401
 
         if "market" in options:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable
+from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
@@ -84,17 +85,22 @@ class QTablePolicy(ScriptedPolicy):
 
     def state(self, slots: BertrandSlots, me: int) -> int:
         """The state a firm is in, by what it knows."""
-        game = self._game
-        rows = slots.history[-game.memory :] if game.memory else ()
-        past: list[tuple[float, ...]] = [(row.price, *row.rival_prices) for row in rows]
-        if slots.prior and len(past) < game.memory:
-            past.insert(0, slots.prior)
-        if not past:
-            return self.table.last_state if game.memory else 0
-        past = [past[0]] * (game.memory - len(past)) + past
-        state = 0
-        for own, *rivals in reversed(past):
-            asked = [*rivals[:me], own, *rivals[me:]]
-            places = [nearest(grid, price) for grid, price in zip(game.prices.tolist(), asked, strict=True)]
-            state = state * game.actions + int(game.action(places))
-        return state
+        return state_of(self._game, slots, me, self.table.last_state)
+
+
+def state_of(game: Game, slots: BertrandSlots, me: int, first: int) -> int:
+    """The state a firm is in, by what it knows; `first` if it knows nothing."""
+    if not game.memory:
+        return 0
+    past: list[tuple[float, ...]] = [(row.price, *row.rival_prices) for row in slots.history[-game.memory :]]
+    if slots.prior and len(past) < game.memory:
+        past.insert(0, slots.prior)
+    if not past:
+        return first
+    past = [past[0]] * (game.memory - len(past)) + past
+    state = 0
+    for own, *rivals in reversed(past):
+        asked = [*rivals[:me], own, *rivals[me:]]
+        places = [nearest(grid, price) for grid, price in zip(game.prices.tolist(), asked, strict=True)]
+        state = state * game.actions + int(game.action(places))
+    return state

@@ -1,4 +1,4 @@
-"""Which program played an episode: what its rules and its readers of answers were, as hashes of their source."""
+"""Which program played an episode: hashes of its rules, of readers of answers, of own policies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import llm_coop_envs
 from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.policies import kinds
 
 READERS = "readers"
 _HOME = Path(llm_coop_envs.__file__).parent
@@ -18,8 +19,16 @@ _SHOWING = ("drawing", "figures", "report", "scene")
 
 
 def program_of(condition: Condition) -> dict[str, str]:
-    """Hashes of what decides a condition's episodes: its scenario's rules, by its name, and `readers` with a model."""
+    """Hashes of what decides a condition's episodes.
+
+    They are its scenario's rules, by its name; `readers` with a model; and policies from outside, by `module:Class`.
+    """
     found = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
+    for policy in condition.policies:
+        if kinds.parse(policy)[0] == kinds.OWN:
+            from llm_coop_envs.policies.own import source_hash
+
+            found[policy] = source_hash(policy)
     if condition.asks_a_model:
         found[READERS] = _hash_of_readers()
     return found
@@ -32,7 +41,9 @@ def merged(known: Mapping[str, list[str]], more: Mapping[str, str]) -> dict[str,
 
 def named(name: str) -> str:
     """What stands under a name, in words."""
-    return "the readers of answers" if name == READERS else f"the rules of '{name}'"
+    if name == READERS:
+        return "the readers of answers"
+    return f"the policy '{name}'" if ":" in name else f"the rules of '{name}'"
 
 
 # Once per process, which goes on with what it has loaded, whatever becomes of the files.

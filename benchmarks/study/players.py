@@ -1,8 +1,6 @@
 """Policies by the names that studies give them.
 
-A scripted policy is `"scenario/name"`. Everything else is `"kind"` or `"kind:argument"`, such as `"sb3:runs/ppo"`. A
-kind is a module that is imported when it is first asked for, and offers `LABEL` (what reports call it), `check` and
-`make`.
+How they are told apart is said in `policies.kinds`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings, suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, kinds, scripted
-from llm_coop_envs.policies.kinds import LLM, find_kind
+from llm_coop_envs.policies.kinds import FORCED, LLM, find_kind
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
@@ -72,23 +70,27 @@ def full_name(scenario: str, name: str) -> str:
     Raises:
         SettingsError: there is none of that name for the scenario.
     """
-    kind, _, _ = name.partition(":")
-    if kind in kinds.KINDS:
-        return name
+    kind, argument = kinds.parse(name)
+    if kind:
+        return argument if kind == kinds.OWN else name
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies
     if short not in known:
-        others = ", ".join(f"{one}:..." for one in kinds.KINDS)
+        names = [one for one in kinds.KINDS if one != kinds.OWN]
+        others = ", ".join(one if one == FORCED else f"{one}:..." for one in names)
+        meant = suggestion(short, [*known, *names])
         raise SettingsError(
-            "policy", name, f"there is no such policy for {scenario}; {suggestion(short, known)}; or {others}"
+            "policy",
+            name,
+            f"there is no such policy for {scenario}; {meant}; or {others}, or module:Class",
         )
     return f"{scenario}/{short}"
 
 
 def label(policy: str) -> str:
     """What reports call a policy: `"scripted"`, or its kind's label."""
-    kind, _, _ = policy.partition(":")
-    return find_kind(kind).LABEL if kind in kinds.KINDS else SCRIPTED
+    kind, _ = kinds.parse(policy)
+    return find_kind(kind).LABEL if kind else SCRIPTED
 
 
 def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None:
@@ -102,8 +104,8 @@ def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None
     Raises:
         LlmCoopError: it cannot; a `SettingsError` names the option.
     """
-    kind, _, argument = policy.partition(":")
-    if kind in kinds.KINDS:
+    kind, argument = kinds.parse(policy)
+    if kind:
         find_kind(kind).check(scenario, argument, options)
     else:
         scripted.make(policy, **options)
@@ -111,8 +113,8 @@ def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None
 
 def make_policy(scenario: str, policy: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
     """Make a policy; see `check_policy`."""
-    kind, _, argument = policy.partition(":")
-    if kind in kinds.KINDS:
+    kind, argument = kinds.parse(policy)
+    if kind:
         return find_kind(kind).make(scenario, argument, options, chat)
     return scripted.make(policy, **options)
 
@@ -145,7 +147,8 @@ def asks_a_model(policy: str) -> bool:
 
 def learns(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
-    return policy.partition(":")[0] in kinds.KINDS and not asks_a_model(policy)
+    kind, _ = kinds.parse(policy)
+    return bool(kind) and kind not in (LLM, FORCED)
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:

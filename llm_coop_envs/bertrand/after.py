@@ -77,6 +77,12 @@ class Deviations(Settings):
         "learned_periods": "Periods of learning before the episode, the window of convergence included, from 1.",
         "learned_lasting_from": "Period of learning from which strategies change no more; missing if they still do.",
         "learned_window_round": f"Period of learning that completes the first {WINDOW} in a row with prices together.",
+        # Of learners of one's own, whose strategies may mix: expectations over the mix.
+        "learned_gain": "As end_gain, of the expected profits of what was learned, in the long run.",
+        "learned_price": "Expected mean price of what was learned, in the long run.",
+        "learned_answer": "As deviation_answer, of expected prices.",
+        "learned_unprofitable": "Share of firms whose static best reply is expected to earn less than none, 0 to 1.",
+        "learned_regret": "What a best reply to the rivals would earn more, discounted, as a share of what is earned.",
     }
 
     horizon: int = 4 * HORIZON

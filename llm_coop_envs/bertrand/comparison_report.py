@@ -29,6 +29,11 @@ WHY = (
 )
 """Why 400 and 1.75 million rounds do not contradict each other, and 2,000 does."""
 
+_MIXES = (
+    "Of learners from outside, gain, price, the rivals' answer and whether a deviation pays are expectations over the "
+    "mixed strategies that they learned, in endless play from where learning ended."
+)
+
 _HEAD = (
     "",
     "profit gain above Nash",
@@ -42,6 +47,14 @@ _HEAD = (
     "rounds until prices stay together",
     f"first {WINDOW} rounds in a row",
 )
+
+_EXPECTED = {
+    "end_gain": "learned_gain",
+    "end_price": "learned_price",
+    "deviation_answer": "learned_answer",
+    "deviation_unprofitable": "learned_unprofitable",
+}
+"""Measures of single rounds, and what stands in their place for learners whose strategies mix."""
 
 _PUBLISHED = {0: ("gain", 3), 1: ("answer", 1), 2: ("unprofitable", 1), 4: ("until_back", 2), 8: ("rounds", 0)}
 """Columns with published values: their names in `published.json`, and decimals."""
@@ -85,7 +98,7 @@ class PlayerComparison:
                 if one.condition.variant == market:
                     told = [market, one.below, _way(one) if len(self._ways) > 1 else ""]
                     told += [f"invalid, no result: {one.invalid}"] if one.invalid else []
-                    cells = [NOTHING] * (len(_HEAD) - 1) if one.invalid else _cells(one.metrics)
+                    cells = [NOTHING] * (len(_HEAD) - 1) if one.invalid else _cells(_expected(one.metrics))
                     below = "; ".join(filter(None, told))
                     rows.append(TableRow(name=_player(one), below=below, cells=cells, bad=bool(one.invalid)))
         for known in self._published:
@@ -113,6 +126,7 @@ class PlayerComparison:
             "play that is collusive at unequal prices, so look at the profit gain first.",
             "Q-learning is counted from its first period: until strategies change no more (the window of 100,000 "
             f"periods not counted), and until the first {WINDOW} rounds in a row, exploration included.",
+            *([_MIXES] if any("learned_gain" in row for one in self._conditions for row in one.metrics) else []),
             *self._trained(),
             *(f"{known['title']}: {known['source']}." for known in self._published),
         ]
@@ -132,7 +146,7 @@ class PlayerComparison:
             found = []
             for one in self._conditions:
                 weights = _weights(one.metrics, name) if name == "answer" else None
-                mean = None if one.invalid else _mean(one.metrics, measure, factor, weights)
+                mean = None if one.invalid else _mean(_expected(one.metrics), measure, factor, weights)
                 if mean is not None:
                     line, group = self._players.index(_player(one)), self._markets.index(one.condition.variant)
                     found.append(Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=group))
@@ -224,6 +238,11 @@ def _way(one: PlayedCondition[Any]) -> str:
         f"{settings['rounds']:,} rounds {start}{forced}, deviations from {places} followed for {after.horizon} "
         f"rounds{near}"
     )
+
+
+def _expected(rows: Sequence[Row]) -> list[Row]:
+    """Rows with expectations in place of what happened to be drawn, where there are any."""
+    return [row | {name: row[own] for name, own in _EXPECTED.items() if own in row} for row in rows]
 
 
 def _lasting_from(row: Row) -> Any:

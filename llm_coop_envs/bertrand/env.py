@@ -139,7 +139,8 @@ class BertrandEnv(ScenarioEnv):
 
     def _longest_text(self) -> tuple[int, int]:
         settings = self.settings
-        return settings.exchanges * settings.firms, (settings.history_window + settings.bins) * (5 + settings.firms)
+        rows = max(settings.reach("history_window")) + max(settings.reach("bins"))
+        return max(settings.reach("exchanges")) * settings.firms, rows * (5 + settings.firms)
 
     # One episode.
 
@@ -149,13 +150,18 @@ class BertrandEnv(ScenarioEnv):
 
     def _begin(self, options: Mapping[str, Any]) -> None:
         settings = self.settings
-        self._history = History(settings.history_window, settings.bin_size, settings.bins)
+        self._history = self._no_history()
         self._streak = 0
         self._pricing = False
         start = self._starting_prices()
         self._forced = start if settings.force_first_price else None
         self._prior = None if settings.force_first_price else start
         self._latest = None if self._prior is None else self._settle(self._prior)
+
+    def _no_history(self) -> History:
+        """An empty history that holds as much as is ever shown."""
+        settings = self.settings
+        return History(max(settings.reach("history_window")), settings.bin_size, max(settings.reach("bins")))
 
     def _starting_prices(self) -> tuple[float, ...] | None:
         if self.settings.initial_prices != "random":
@@ -181,7 +187,7 @@ class BertrandEnv(ScenarioEnv):
         order: Sequence[int] = range(self.n_players)
         if settings.opener == "shuffled":
             order = self.np_random.permutation(self.n_players).tolist()
-        return self._talk_stage([order] * settings.exchanges, everyone())
+        return self._talk_stage([order] * self.settings_of().exchanges, everyone())
 
     def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
         key, forced = tuple(choices.tolist()), self._forced is not None
@@ -252,7 +258,7 @@ class BertrandEnv(ScenarioEnv):
         return np.array([*head, 1.0, *latest.outcome.places, *latest.outcome.gains])
 
     def _slots(self, index: int, common: dict[str, Any]) -> BertrandSlots:
-        settings, number = self.settings, self.round
+        settings, number = self.settings_of(index), self.round
         period = settings.planning_period
         planning = number > period and (number - 1) % period == 0
         binned = planning or settings.statistics == "every_round"
@@ -268,12 +274,12 @@ class BertrandEnv(ScenarioEnv):
             choices=self._offers[index],
             prior=() if prior is None else (prior[index], *others(prior, index)),
             fixed_price=None if self._forced is None else self._forced[index],
-            history=self._history.rows(index),
-            bins=self._history.blocks(index) if binned else (),
+            history=self._history.rows(index, settings.history_window),
+            bins=self._history.blocks(index, settings.bins) if binned else (),
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if talking else 0,
-            exchanges=settings.exchanges if settings.talks_in(number) else 0,
+            exchanges=settings.exchanges if self.settings.talks_in(number) else 0,
             may_replan=planning,
             **common,
         )
@@ -314,9 +320,8 @@ class BertrandEnv(ScenarioEnv):
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         super()._restore(data)
-        settings = self.settings
         prices = [tuple(p) for p in data["prices"]]
-        self._history = History(settings.history_window, settings.bin_size, settings.bins)
+        self._history = self._no_history()
         self._history.restore(data["played"], prices, lambda p: self._settle(p).outcome)
         last = prices[-1] if prices else self._prior
         self._latest = None if last is None else self._settle(last)

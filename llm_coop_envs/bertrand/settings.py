@@ -172,6 +172,12 @@ class BertrandSettings(ScenarioSettings):
         "collusion_window": (0, math.inf),
         "collusion_tolerance": (0, math.inf),
     }
+    changeable: ClassVar[Mapping[str, bool]] = {
+        "history_window": True,
+        "bins": True,
+        "statistics": True,
+        "exchanges": False,
+    }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "demand": ("logit", "linear"),
         "prices": ("grid", "continuous"),

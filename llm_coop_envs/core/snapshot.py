@@ -63,7 +63,9 @@ def _restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     game._all_alive = bool(game._alive.all())
     game._who = game._levels[game._level] if game._level < len(game._levels) else game._everyone[:0]
     game.conversation.set_state(state["conversation"])
+    game.conversation.now = game.round
     names = game.possible_agents
     game.agents = [] if game.over else [names[i] for i in np.flatnonzero(game._alive).tolist()]
     game._started = True
+    game._told_changes = game.settings.in_force(game.round)
     game._restore(state["own"])

@@ -121,7 +121,7 @@ class EvacuationEnv(ScenarioEnv):
                     return self._open_talks()
             if self._due == EXIT:
                 self._due = MOVE
-                if self.settings.talk and not self.settings.hear_later_speakers:
+                if self.settings.ever_talks and not self.settings.hear_later_speakers:
                     self.conversation.keep_order()
                 if len(crowd.planners):
                     return Stage(EXIT, [crowd.planners])
@@ -150,7 +150,7 @@ class EvacuationEnv(ScenarioEnv):
                 self._record_departures()
             return Over("time is up")
         self.round += 1
-        disabled = crowd.open_round(self.np_random, first=self.round == 1)
+        disabled = crowd.open_round(self.np_random, self.settings_of().replan_probability, first=self.round == 1)
         self._disabled = disabled.tolist()
         if self._disabled:
             self._rewards[disabled] += settings.lost
@@ -171,7 +171,7 @@ class EvacuationEnv(ScenarioEnv):
     def _open_talks(self) -> Stage:
         speakers = self._crowd.planners.tolist()
         where = self._room.where(self._crowd.cells)
-        return self._talk_stage([speakers], within(where, self.settings.hearing_radius, speakers, speakers))
+        return self._talk_stage([speakers], within(where, self.settings_of().hearing_radius, speakers, speakers))
 
     def _close_round(self) -> None:
         self._rewards[self._crowd.queue] += self.settings.reward_inside
@@ -256,7 +256,7 @@ class EvacuationEnv(ScenarioEnv):
         return self._fresh_slot_maker().make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
 
     def _heard_nearest_first(self, index: int) -> tuple[Heard, ...]:
-        if not self.conversation.messages:
+        if self.conversation.silent:
             return ()
         heard = self.conversation.heard(index)
         if len(heard) > 1:

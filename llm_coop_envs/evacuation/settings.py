@@ -107,6 +107,7 @@ class EvacuationSettings(ScenarioSettings):
         "reward_inside": (-math.inf, math.inf),
         "reward_out": (-math.inf, math.inf),
     }
+    changeable: ClassVar[Mapping[str, bool]] = {"replan_probability": False, "hearing_radius": False}
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "start": ("random", "below_desks"),
         "engine": ("sequential", "simultaneous"),

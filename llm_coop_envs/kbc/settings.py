@@ -98,6 +98,7 @@ class KBCSettings(ScenarioSettings):
         "history": (1, MAX_ROUNDS),
         "persona_from": (0, MAX_ROUNDS),
     }
+    changeable: ClassVar[Mapping[str, bool]] = {"history": True, "talk_turns": False}
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
         "winner_rule": WINNER_RULES,
@@ -198,9 +199,10 @@ class KBCSettings(ScenarioSettings):
 
     def turns_before(self, decision: int) -> int:
         """How many times everyone speaks before a decision, these counted from 0 in every session."""
-        if not self.talks_in(self.first_round + decision):
+        now = self.in_round(self.first_round + decision)
+        if not now.talk:
             return 0
-        return min(decision, 1) if self.session == "nested" else self.talk_turns
+        return min(decision, 1) if self.session == "nested" else now.talk_turns
 
     def to_number(self, choice: float) -> float:
         """The number that a choice of the environment's action stands for.

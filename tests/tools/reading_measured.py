@@ -85,7 +85,7 @@ def reader(question: dict[str, Any]) -> Callable[[str, bool], Reading[Any]]:
             for k, (name, cell) in enumerate(zip(names, cells, strict=True))
         )
         every = tuple(word for words in spelled.values() for word in words)
-        options = OptionQuestion(choices, every, key="move", loose=False)
+        options = OptionQuestion(choices, every, key="move")
 
     def read(text: str, cut: bool) -> Reading[Any]:
         reading = read_option(text, options, truncated=cut)

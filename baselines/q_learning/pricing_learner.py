@@ -1,0 +1,162 @@
+"""Learners of one's own in price competition: they learn before each episode, then play what they have learned.
+
+    class Mine(PricingLearner):
+        def prepare(self, game): ...
+        def choose(self, firm, state, period, rng): ...
+        def update(self, firm, state, price, profit, after, rng): ...
+        def mix(self, firm): ...
+
+`module:Mine` then plays in studies, and beside Q-learning in `collusion_comparison`. `examples/learners` has four. A
+learner with a loop of its own (compiled, perhaps) replaces `train`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.mixed import MixedPlay
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.table_policy import state_of
+from llm_coop_envs.bertrand.deviation import summarise
+from llm_coop_envs.bertrand.metrics import WINDOW, together, window_reached
+from llm_coop_envs.bertrand.scenario import SCENARIO
+from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.policy import Request
+from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.base import Action, ScriptedPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What learners ended with.
+
+    Attributes:
+        mixes: (firms, states, m) the probabilities with which each firm asks its prices in each state; states are
+            numbered as in `Game`.
+        last_state: where play goes on.
+        trace: (periods, firms) the price indices that were asked while they learned; none if nobody kept them.
+    """
+
+    mixes: Floats
+    last_state: int
+    trace: Ints
+
+
+class PricingLearner(ScriptedPolicy):
+    """One learner per firm, which price against each other for so many periods; then they learn no more.
+
+    Attributes:
+        memory: how many past rounds a state holds.
+        delta: the discount factor by which learned play is judged.
+        periods: for how long they learn.
+    """
+
+    memory: int = 1
+    delta: float = 0.95
+    periods: int = 100_000
+
+    @abstractmethod
+    def prepare(self, game: Game) -> None:
+        """Begin anew, in a game: nothing has been learned."""
+
+    @abstractmethod
+    def choose(self, firm: int, state: int, period: int, rng: np.random.Generator) -> int:
+        """The index of the price that a firm asks in a period (from 0) of learning."""
+
+    @abstractmethod
+    def update(self, firm: int, state: int, price: int, profit: float, after: int, rng: np.random.Generator) -> None:
+        """Learn from a period: what was asked in which state, what it brought, and the state that follows."""
+
+    @abstractmethod
+    def mix(self, firm: int) -> Floats:
+        """(states, m) what a firm has learned to ask: probabilities, a 1 per row if it never mixes."""
+
+    def train(self, game: Game, rng: np.random.Generator) -> Trained:
+        """Learn; by default period by period, with `choose` and `update`."""
+        self.prepare(game)
+        state = int(rng.integers(game.states))
+        firms = range(game.firms)
+        trace = np.empty((self.periods, game.firms), dtype=np.int64)
+        # `Game.action` and `Game.after` of single numbers, without the cost of arrays.
+        older, weights = game.states // game.actions, [game.points ** (game.firms - 1 - i) for i in firms]
+        profits = game.profits.tolist()
+        for period in range(self.periods):
+            asked = [self.choose(i, state, period, rng) for i in firms]
+            action = sum(price * weight for price, weight in zip(asked, weights, strict=True))
+            after = action * older + state // game.actions if game.memory else 0
+            for i in firms:
+                self.update(i, state, asked[i], profits[action][i], after, rng)
+            trace[period], state = asked, after
+        return Trained(np.array([self.mix(i) for i in firms]), state, trace)
+
+    def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
+        """Learn for episode `number` of a study's seed.
+
+        Returns:
+            `learned_periods`; `learned_window_round`, the period that completes the first 200 in a row with prices
+            held together; and what is expected of the learned mixes: `learned_gain` (Delta of expected profits),
+            `learned_price`, `learned_answer` (the rivals' price change after a deviation to the static best reply),
+            `learned_unprofitable` (the share of firms that it does not pay), `learned_regret` (what a best reply would
+            earn more, as a share, mean over firms).
+
+        Raises:
+            SettingsError: the settings are no market with a grid of prices.
+        """
+        if not isinstance(settings, BertrandSettings):
+            raise SettingsError("policy", type(self).__name__, f"plays {SCENARIO.name} only")
+        if settings.prices != "grid":
+            raise SettingsError("prices", settings.prices, "learners need a grid of prices; set prices='grid'")
+        delta = (self.delta,) * settings.firms
+        self._game = game = Game.of(settings.market, settings.marks, settings.grids, self.memory, delta)
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        self._trained = found = self.train(game, rng)
+        if found.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(found.mixes.sum(axis=2), 1.0):
+            why = f"must give probabilities of {game.points} prices in {game.states} states for {game.firms} firms"
+            raise SettingsError("mixes", found.mixes.shape, why)
+        play = MixedPlay.of(game, found.mixes, found.last_state)
+        row: Row = {
+            "learned_periods": self.periods,
+            "learned_lasting_from": None,
+            "learned_window_round": None,
+            "learned_gain": play.gain,
+            "learned_price": float(play.prices.mean()),
+            "learned_regret": float(np.mean([play.regret(i) for i in range(game.firms)])),
+        }
+        if len(found.trace):
+            prices = game.price_of(found.trace)
+            row["learned_window_round"] = window_reached(together(prices, game.marks, settings.band), WINDOW)
+        if game.firms > 1:
+            answers = summarise([[play.response(i) for i in range(game.firms)]])
+            row |= {"learned_answer": answers.change, "learned_unprofitable": answers.unprofitable}
+        return row
+
+    def get_state(self) -> dict[str, Any]:
+        """Nothing: it learns no more while it plays."""
+        return {}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Nothing to put back."""
+
+    def decide(self, request: Request) -> Action:
+        """A price drawn from the mix in the state the firm is in; silent in talk.
+
+        Raises:
+            SettingsError: nothing has been learned.
+        """
+        if not hasattr(self, "_trained"):
+            raise SettingsError("policy", type(self).__name__, "learns in studies only, before each episode")
+        slots: BertrandSlots = request.info["slots"]
+        if slots.phase == TALK:
+            return {"message": ""}
+        me = self.episode.agents.index(slots.me)
+        state = state_of(self._game, slots, me, self._trained.last_state)
+        return {"choice": int(self.episode.rng.choice(self._game.points, p=self._trained.mixes[me, state]))}

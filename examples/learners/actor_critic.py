@@ -1,0 +1,51 @@
+"""An actor-critic: values of states, and preferences for prices that follow the critic's surprise."""
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning import PricingLearner
+
+
+class ActorCritic(PricingLearner):
+    """One-step actor-critic with a softmax policy per state (Sutton and Barto 2018, section 13.5): a mixed strategy.
+
+    Args:
+        alpha: step of the critic.
+        eta: step of the actor, on profits scaled to [0, 1].
+        delta: discount factor.
+        memory: how many past rounds it sees, 0 to 2.
+        periods: for how long it learns.
+    """
+
+    def __init__(
+        self, alpha: float = 0.1, eta: float = 0.2, delta: float = 0.95, memory: int = 0, periods: int = 100_000
+    ) -> None:
+        self.alpha, self.eta, self.delta, self.memory, self.periods = alpha, eta, delta, memory, periods
+
+    def prepare(self, game):
+        """No state is worth anything, and no price is preferred."""
+        self.values = np.zeros((game.firms, game.states))
+        self.preferences = np.zeros((game.firms, game.states, game.points))
+        self.scale = 1.0 / game.profits.max()
+
+    def choose(self, firm, state, period, rng):
+        """A price drawn from the policy."""
+        chances = self.chances(firm, state)
+        return int(min(chances.cumsum().searchsorted(rng.random()), len(chances) - 1))
+
+    def update(self, firm, state, price, profit, after, rng):
+        """Both move by how much better things went than expected."""
+        values = self.values[firm]
+        surprise = profit * self.scale + self.delta * values[after] - values[state]
+        values[state] += self.alpha * surprise
+        gradient = -self.chances(firm, state)
+        gradient[price] += 1.0
+        self.preferences[firm, state] += self.eta * surprise * gradient
+
+    def mix(self, firm):
+        """The policy in every state."""
+        return np.array([self.chances(firm, state) for state in range(self.values.shape[1])])
+
+    def chances(self, firm, state):
+        """Softmax of the preferences."""
+        weights = np.exp(self.preferences[firm, state] - self.preferences[firm, state].max())
+        return weights / weights.sum()
