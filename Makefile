@@ -6,13 +6,21 @@ RUN := runs/team_up-demo
 RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
-.PHONY: demo demo-llm test test-llm test-rl lines lint pictures docked published clean
+# Those of rules alone: learners have a study of their own, and so has a real model.
+STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning local_model,\
+	$(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))))
+
+.PHONY: demo studies demo-llm test test-all test-llm test-rl lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
 	$(BIN)/llm-coop run team_up -o $(RUN)
 	$(BIN)/llm-coop report $(RUN)
 	@echo "Open $(CURDIR)/$(RUN)/report/index.html in a browser."
+
+# All shipped studies with scripted rules.
+studies: $(VENV)/.study
+	@for study in $(STUDIES); do $(BIN)/llm-coop run $$study -o runs/$$study || exit 1; done
 
 # The three scenarios, small, played by a real language model of 135 million parameters on this machine.
 demo-llm: $(VENV)/.local
@@ -21,6 +29,10 @@ demo-llm: $(VENV)/.local
 	@echo "Open $(CURDIR)/$(RUN_LLM)/report/index.html in a browser."
 
 test: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare"
+
+# Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
+test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # The lowest versions that pyproject.toml allows, where they install (Python 3.10 and 3.11). Pictures are compared with
@@ -29,7 +41,7 @@ test-lowest: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(BIN)/uv pip install --quiet --resolution lowest-direct --python $(VENV)-lowest/bin/python -e ".[test]"
-	$(VENV)-lowest/bin/python -m pytest -q -n auto --dist loadfile -m "not slow" -k "not golden_picture"
+	$(VENV)-lowest/bin/python -m pytest -q -n auto --dist loadfile -m "not slow and not rare" -k "not golden_picture"
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl

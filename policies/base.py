@@ -37,6 +37,13 @@ class Policy(ABC):
         """
         self.episode = episode
 
+    def continue_from(self, earlier: Policy) -> None:
+        """Both play this episode, now one and now the other: share what `earlier` remembers; by default nothing is.
+
+        Called after `begin`.
+        """
+        return None
+
     @abstractmethod
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Answer requests.

@@ -110,19 +110,19 @@ class Branching:
         """
         env = self.env
         world, events = env.get_state(), env.events
-        minds = [_saved(policy) for policy in self._table.policies]
+        minds = [saved(policy) for policy in self._table.policies]
 
-        def put_back(name: str) -> None:
+        def all_back(name: str) -> None:
             self._begin(name)
             for policy, mind in zip(self._table.policies, minds, strict=True):
-                _put_back(policy, mind)
+                put_back(policy, mind)
             env.set_state(world)
 
-        put_back(f"{self._name}/{label}")
+        all_back(f"{self._name}/{label}")
         try:
             return await self._rounds(rounds, forced or {}, periods)
         finally:
-            put_back(self._name)
+            all_back(self._name)
             env.events = events
 
     async def _rounds(self, rounds: int, forced: Mapping[int, object], periods: int) -> list[Event]:
@@ -185,7 +185,7 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
         raise RunError("the recorded episode cannot be played on: its settings lead to other rounds, or to its end")
 
 
-def _saved(policy: PolicyLike) -> tuple[bool, Any, Any]:
+def saved(policy: PolicyLike) -> tuple[bool, Any, Any]:
     """What a policy keeps: whether it says so itself, its state, and its generator's.
 
     The shape of a policy asks for neither `get_state` nor `episode`; types cannot follow `hasattr`.
@@ -196,8 +196,9 @@ def _saved(policy: PolicyLike) -> tuple[bool, Any, Any]:
     return own, policy.get_state() if own else copy.deepcopy(vars(policy)), stream  # type: ignore[attr-defined]
 
 
-def _put_back(policy: PolicyLike, saved: tuple[bool, Any, Any]) -> None:
-    own, state, stream = saved
+def put_back(policy: PolicyLike, kept: tuple[bool, Any, Any]) -> None:
+    """Let a policy go on with what `saved` gave."""
+    own, state, stream = kept
     if not own:
         vars(policy).clear()
         vars(policy).update(copy.deepcopy(state))

@@ -18,10 +18,11 @@ from llm_coop_envs.policies.base import Policy
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
 
-LLM, OWN = "llm", "own"
+LLM, OWN, FORCED = "llm", "own", "forced"
 
 KINDS: Mapping[str, str] = {
     LLM: "llm_coop_envs.policies.llm.playing.player",
+    FORCED: "llm_coop_envs.policies.forced",
     "human": "llm_coop_envs.policies.human.player",
     "q_learning": "llm_coop_envs.baselines.q_learning.player",
     "tabular": "llm_coop_envs.baselines.tabular.player",

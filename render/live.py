@@ -6,6 +6,7 @@ when the first picture is asked for.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,15 @@ class Renderer:
             return error_frame(
                 f"This picture could not be drawn ({type(error).__name__}: {error}); the episode goes on."
             )
+
+    def png(self) -> bytes:
+        """The present situation as a PNG file."""
+        import pygame
+
+        frame, file = self.frame(), io.BytesIO()
+        height, width, _ = frame.shape
+        pygame.image.save(pygame.image.frombytes(frame.tobytes(), (width, height), "RGB"), file, "frame.png")
+        return file.getvalue()
 
     def show(self) -> None:
         """Show the present situation in the window; opens it.

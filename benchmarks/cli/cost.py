@@ -43,8 +43,8 @@ def cost_command(
     from llm_coop_envs.policies.llm.asking.live import known_prices
 
     plan = load_study(study, options.seed)
-    if options.policy is None and not options.seat and not plan.models:
-        options = replace(options, policy=KIND)
+    if not options.policy and not options.seat and not plan.models:
+        options = replace(options, policy=[KIND])
     plan = options.study(plan)
     access = options.access()
     known = known_prices(access.endpoints(plan), None if options.prices is None else options.prices.expanduser())

@@ -46,10 +46,10 @@ class RunOptions:
     episodes: Annotated[int | None, option("Episodes of each condition.", min=1, panel=_STUDY)] = None
     rounds: Annotated[int | None, option("Rounds of each episode.", min=1, panel=_STUDY)] = None
     policy: Annotated[
-        str | None,
+        list[str] | None,
         option(
             "Plays all seats of all conditions, or of those that wait for a player: NAME, 'NAME {option: value}' or "
-            "'NAME @options.yaml'; 'llm' or 'llm:MODEL' is a language model.",
+            "'NAME @options.yaml'; 'llm' or 'llm:MODEL' is a language model. Given again: each plays all.",
             panel=_PLAYERS,
         ),
     ] = None
@@ -140,22 +140,22 @@ class RunOptions:
 
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""
-        from llm_coop_envs.benchmarks.study.seating import Given, read_player, read_seat, with_players
+        from llm_coop_envs.benchmarks.study.seating import Given, read_player, read_seat, with_each
         from llm_coop_envs.benchmarks.study.study import GIVEN_MODEL
 
-        everyone = None if self.policy is None else read_player(self.policy)
-        if everyone is None and self.model is not None and any(one.awaits == GIVEN_MODEL for one in study.optional):
-            everyone = Given(name=KIND, options={})
+        players = [read_player(text) for text in self.policy or ()]
+        if not players and self.model is not None and any(one.awaits == GIVEN_MODEL for one in study.optional):
+            players = [Given(name=KIND, options={})]
         seats = [read_seat(text) for text in self.seat or ()]
-        given = [one for one in (everyone, *(player for _, player in seats)) if one is not None]
+        given = [*players, *(player for _, player in seats)]
         if not any(one.asks_a_model for one in given):
             self._no_model_options()
         if not given:
             return study
         options = self._model_options()
-        return with_players(
+        return with_each(
             study,
-            None if everyone is None else self._complete(everyone, options),
+            [self._complete(one, options) for one in players],
             [(pattern, self._complete(player, options)) for pattern, player in seats],
         )
 
@@ -254,15 +254,16 @@ class RunOptions:
             return {name: one.plain() for name, one in spot.mapping().items()}
         if self.temperature is None:
             return None
-        from llm_coop_envs.core.settings import plain, suggestion
+        from llm_coop_envs.core.settings import suggestion
         from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
         from llm_coop_envs.policies.llm.playing.presets import presets
+        from llm_coop_envs.policies.llm.playing.settings import with_temperature
 
         preset, known = self.model_preset or PRESET, {NO_PRESET: {}, **presets()}
         if preset not in known:
             raise StudyError(f"--model-preset {preset}: is not a preset; {suggestion(preset, known)}")
-        table = plain(known[preset].get("parameters", {}))
-        return {name: {**one, "temperature": self.temperature} for name, one in {"default": {}, **table}.items()}
+        table: dict[str, Any] = with_temperature(known[preset].get("parameters", {}), self.temperature)
+        return table
 
     def _no_model_options(self) -> None:
         """Refuse what only a language model given here could obey."""
@@ -294,7 +295,7 @@ def with_options(*, without: Collection[str] = ()) -> Callable[[Callable[..., No
             for one in chosen
         ]
         parameters = [*own, *more]
-        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        vars(wrapped)["__signature__"] = inspect.Signature(parameters)  # what typer reads; no attribute that mypy knows
         wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
         return wrapped
 

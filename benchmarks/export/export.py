@@ -66,6 +66,7 @@ def _new_folder(target: Path) -> Iterator[Path]:
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise RunError(f"{target}: is in use; choose a new or empty folder with -o")
+        missing = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=TEMPORARY, dir=target.parent))
         try:
@@ -74,6 +75,9 @@ def _new_folder(target: Path) -> Iterator[Path]:
             os.replace(beside, target)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
+            for folder in missing:
+                with contextlib.suppress(OSError):  # it holds what was written
+                    folder.rmdir()
     except OSError as error:
         raise cannot_write(target, error) from error
 

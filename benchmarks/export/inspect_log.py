@@ -37,7 +37,13 @@ def write_inspect(run: Run, folder: Path) -> None:
         metadata={"study": run.study_text},
     )
     results = log.EvalResults(total_samples=len(samples), completed_samples=len(samples))
-    whole = log.EvalLog(status="success", eval=spec, results=results, samples=samples)
+    usage: dict[str, Any] = {}
+    for sample in samples:
+        for model, used in sample.model_usage.items():
+            usage[model] = usage[model] + used if model in usage else used
+    ended = run.manifest["sessions"][-1]["ended"] if run.manifest["sessions"] else began
+    stats = log.EvalStats(started_at=began, completed_at=ended, model_usage=usage)
+    whole = log.EvalLog(status="success", eval=spec, results=results, stats=stats, samples=samples)
     log.write_eval_log(whole, str(folder / "run.eval"), format="eval")
 
 

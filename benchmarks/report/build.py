@@ -14,7 +14,8 @@ import jinja2
 
 from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersSection
 from llm_coop_envs.benchmarks.report.page_parts import ReportTable, episodes_text
-from llm_coop_envs.benchmarks.report.paired import paired_tables
+from llm_coop_envs.benchmarks.report.paired import paired_arms, paired_tables
+from llm_coop_envs.benchmarks.report.published_measures import published_tables
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.report.section import Drawing, ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
@@ -91,9 +92,10 @@ def _render_page(
     cut_off = {} if answers is None else answers.cut_off
     tables: dict[str, list[ReportTable]] = {}
     texts = []
+    arms = paired_arms(sections, manifest["measures"], invalid)
     for section in sections:
         name = section.scenario.name
-        tables[name] = [*section.tables(), *paired_tables(section, manifest["measures"], invalid)]
+        tables[name] = [*section.tables(), *published_tables(section), *paired_tables(arms, section)]
         texts += [*section.intro(), *(note for table in tables[name] for note in table.notes)]
         texts += [drawing.caption for drawing in drawings[name]]
     return environment.get_template("page.jinja").render(
@@ -140,7 +142,8 @@ def _commands(run: Run) -> list[str]:
 def _condition_row(condition: Condition, invalid: Mapping[str, str], cut_off: Mapping[str, str]) -> dict[str, str]:
     changed = {key: json.dumps(value, ensure_ascii=False) for key, value in condition.changed.items()}
     settings = [f"preset {condition.preset}"] if condition.preset else []
-    settings += [f"{key} = {value}" for key, value in changed.items()]
+    settings += [f"{key} = {value}" for key, value in changed.items() if key != "changes"]
+    settings += condition.what_changes
     return {
         "title": condition.title,
         "name": condition.name,

@@ -1,181 +1,329 @@
-"""What the arms of one comparison differ by, seed by seed, and in plain words."""
+"""What the arms of the comparisons of a report differ by, in tables and in plain words."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from statistics import mean, stdev
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from llm_coop_envs.benchmarks.report.comparison import ALPHA, Comparison, fewest_pairs, holm, pairs_needed
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
     ReportTable,
     TableRow,
-    decimals_for,
-    fixed,
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection, values_of
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.statistics import Interval, bootstrap_mean
+from llm_coop_envs.core.statistics import bootstrap_mean
 
-#: With fewer pairs intervals are too narrow to tell anything by.
-FEWEST_PAIRS = 5
+POWERS = (0.8, 0.9)
+FEWEST_IN_PILOT = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedDifference:
-    """By how much a measure differs between two arms, over the seeds that both have a value for.
+class Arms:
+    """Two conditions that are compared.
 
     Attributes:
-        measure: its name.
-        first: its values in the arm that is compared with.
-        second: those in the other arm, for the same seeds.
+        section: the section that they stand in.
+        first: the one that is compared with.
+        second: the other one.
+        comparisons: what they differ by in each measure, for the tests of their family.
+        rest: the same without flagged choices, which is no test of its own; empty if no choice was flagged.
+        bad: the titles of those whose numbers do not count.
+        family_name: the family of tests, if it is none of the study's.
+        adjusted: the p value of each of `comparisons`, adjusted within the family; `None` where there is none.
     """
 
-    measure: str
-    first: tuple[float, ...]
-    second: tuple[float, ...]
+    section: ScenarioSection[Any]
+    first: PlayedCondition[Any]
+    second: PlayedCondition[Any]
+    comparisons: list[Comparison]
+    rest: list[Comparison] = field(default_factory=list)
+    bad: list[str] = field(default_factory=list)
+    family_name: str = ""
+    adjusted: list[float | None] = field(default_factory=list)
 
     @property
-    def differences(self) -> list[float]:
-        """Second minus first, for each pair; none where they differ by rounding only, as sums in another order do."""
-        pairs = zip(self.first, self.second, strict=True)
-        return [0.0 if math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) else b - a for a, b in pairs]
+    def family(self) -> str:
+        """The family of tests that p is adjusted in: that which the study names, else all of the scenario."""
+        return self.family_name or self.first.condition.family or f"scenario {self.section.scenario.name}"
 
-    @property
-    def interval(self) -> Interval | None:
-        """The mean difference with its interval; `None` without pairs."""
-        return bootstrap_mean(self.differences)
-
-    @property
-    def effect(self) -> float | None:
-        """Mean over standard deviation of the differences (Cohen's d_z); `None` if they do not vary."""
-        found = self.differences
-        spread = stdev(found) if len(found) > 1 else 0.0
-        return mean(found) / spread if spread > 1e-9 * max(map(abs, (*self.first, *self.second))) else None
-
-    @property
-    def finding(self) -> str:
-        """`"higher"`, `"lower"`, `"same"` in all pairs, `"unclear"`, or `"few"` pairs."""
-        found = self.interval
-        if len(self.first) < FEWEST_PAIRS or found is None or found.low is None or found.high is None:
-            return "few"
-        if found.low == found.high == 0:
-            return "same"
-        return "higher" if found.low > 0 else "lower" if found.high < 0 else "unclear"
+    def findings(self) -> list[str]:
+        """What can be said of each measure; see `Comparison.finding`."""
+        return [one.finding(p) for one, p in zip(self.comparisons, self.adjusted, strict=True)]
 
 
-def paired_tables(
-    section: ScenarioSection[Any], chosen: Sequence[str], invalid: Collection[str] = ()
-) -> list[ReportTable]:
-    """A table for each two arms of a comparison among a section's conditions.
-
-    The first arm without talk, else the first, is what the others are compared with.
+def paired_arms(
+    sections: Iterable[ScenarioSection[Any]], chosen: Sequence[str], invalid: Collection[str] = ()
+) -> list[Arms]:
+    """All comparisons of a run: one of a pair's arms, see `_reference`, is what the others are compared with.
 
     Args:
-        section: the section.
-        chosen: the measures; the scenario's headline measures if the study names none of its.
-        invalid: the names of conditions whose numbers do not count.
+        sections: the run's sections.
+        chosen: the measures; a scenario's headline measures where the study names none of its.
+        invalid: the names of conditions whose numbers do not count; they are not tested.
     """
-    arms: dict[str, list[PlayedCondition[Any]]] = {}
-    for one in section.conditions:
-        if one.condition.pair:
-            arms.setdefault(one.condition.pair, []).append(one)
     found = []
-    for group in arms.values():
-        first = next((one for one in group if not one.talk), group[0])
-        for second in group:
-            if second is not first:
-                found.append(_table(section, first, second, chosen, invalid))
+    for section in sections:
+        groups: dict[str, list[PlayedCondition[Any]]] = {}
+        for one in section.conditions:
+            if one.condition.pair:
+                groups.setdefault(one.condition.pair, []).append(one)
+        for group in groups.values():
+            first = _reference(group)
+            found += [_arms(section, first, second, chosen, invalid) for second in group if second is not first]
+    adjust(found)
     return found
 
 
-def differences(
-    first: PlayedCondition[Any], second: PlayedCondition[Any], measures: Sequence[str]
-) -> list[PairedDifference]:
-    """What two arms differ by, for the measures that both have."""
+def _reference(group: Sequence[PlayedCondition[Any]]) -> PlayedCondition[Any]:
+    """What the others are compared with: the first arm without a treatment where some have one, else without talk."""
+    untreated = [one for one in group if not one.condition.treated]
+    if 0 < len(untreated) < len(group):
+        return untreated[0]
+    return next((one for one in group if not one.talk), group[0])
+
+
+def adjust(arms: Sequence[Arms]) -> None:
+    """Adjust the p values within each family (Holm 1979)."""
+    families: dict[str, list[float]] = {}
+    for one in arms:
+        families.setdefault(one.family, []).extend(p for test in one.comparisons if (p := test.p) is not None)
+    left = {name: iter(holm(values)) for name, values in families.items()}
+    for one in arms:
+        one.adjusted[:] = [None if test.p is None else next(left[one.family]) for test in one.comparisons]
+
+
+def differences(first: PlayedCondition[Any], second: PlayedCondition[Any], measures: Sequence[str]) -> list[Comparison]:
+    """What two arms differ by, for the measures that both have; by seed if they share seeds, else unpaired."""
     found = []
     for name in measures:
         if not all(any(name in row for row in one.metrics) for one in (first, second)):
             continue
-        before, after = (dict(zip(one.seeds, values_of(one.metrics, name), strict=True)) for one in (first, second))
-        pairs = [(a, b) for seed, a in before.items() if a is not None and (b := after.get(seed)) is not None]
-        found.append(
-            PairedDifference(measure=name, first=tuple(a for a, _ in pairs), second=tuple(b for _, b in pairs))
+        before, after = (
+            {
+                seed: value
+                for seed, value in zip(one.seeds, values_of(one.metrics, name), strict=True)
+                if value is not None
+            }
+            for one in (first, second)
         )
+        paired = not set(first.seeds).isdisjoint(second.seeds)
+        both = [seed for seed in before if seed in after]
+        values = [tuple(arm[seed] for seed in (both if paired else arm)) for arm in (before, after)]
+        found.append(Comparison(measure=name, first=values[0], second=values[1], paired=paired))
     return found
 
 
-def _table(
+def measures_of(
+    section: ScenarioSection[Any], conditions: Iterable[PlayedCondition[Any]], chosen: Sequence[str]
+) -> list[str]:
+    """The chosen measures that some conditions have, else the scenario's headline measures."""
+    known = {name for one in conditions for row in one.metrics for name in row}
+    return [name for name in chosen if name in known] or list(section.scenario.measured.headline)
+
+
+def paired_tables(found: Sequence[Arms], section: ScenarioSection[Any]) -> list[ReportTable]:
+    """A table for each two arms of a section, and one that says how many pairs would find such differences.
+
+    Args:
+        found: all comparisons of the run.
+        section: the section.
+    """
+    mine = [one for one in found if one.section is section]
+    tables = [_table(one, [other for other in found if other.family == one.family]) for one in mine]
+    needed = power_table(mine)
+    return tables if needed is None else [*tables, needed]
+
+
+def power_table(found: Iterable[Arms]) -> ReportTable | None:
+    """How many pairs would find the differences that were seen; `None` if no three pairs differ in any."""
+    rows = [
+        TableRow(
+            name=test.measure,
+            below=f"{one.second.condition.title} minus {one.first.condition.title}",
+            cells=[
+                Cell(text=test.episodes),
+                interval_cell(test.interval),
+                interval_cell(test.effect),
+                *(_needed(test, power) for power in POWERS),
+            ],
+        )
+        for one in found
+        if not one.bad
+        for test in one.comparisons
+        if test.effect is not None and test.paired and len(test.first) >= FEWEST_IN_PILOT
+    ]
+    if not rows:
+        return None
+    return ReportTable(
+        title="How many seeds the next study needs",
+        head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {p:.0%}" for p in POWERS)],
+        rows=rows,
+        notes=[
+            f"Pairs with which a two-sided test at {ALPHA:g} finds, with that probability, a difference as large "
+            f"as the one seen here, by the noncentral t distribution; never fewer than {fewest_pairs()}, with "
+            "which a permutation test cannot come below that level. Below: the same for the ends of the effect "
+            "size's 95 % interval. A pilot's effect is uncertain, and one that was chosen because it was large is "
+            "too large: plan for the smallest effect that would matter. For a family of tests more are needed.",
+        ],
+    )
+
+
+def _needed(test: Comparison, power: float) -> Cell:
+    """How many pairs, for the effect that was seen and for the ends of its interval."""
+    assert test.effect is not None
+    assert test.effect.low is not None
+    assert test.effect.high is not None
+    ends = sorted(map(abs, (test.effect.low, test.effect.high)))
+    unsure = test.effect.low <= 0 <= test.effect.high
+    least, most = (pairs_needed(ends[1], power), None if unsure else pairs_needed(ends[0], power))
+    text, low = (_count(pairs_needed(abs(test.effect.mean), power)), _count(least))
+    return Cell(text=text, below=f"{low} or more" if most is None else f"{low} to {_count(most)}")
+
+
+def _count(pairs: int | None) -> str:
+    return "over a million" if pairs is None else f"{pairs:,}"
+
+
+def _arms(
     section: ScenarioSection[Any],
     first: PlayedCondition[Any],
     second: PlayedCondition[Any],
     chosen: Sequence[str],
     invalid: Collection[str],
-) -> ReportTable:
-    known = {name for one in (first, second) for row in one.metrics for name in row}
-    measures = [name for name in chosen if name in known] or list(section.scenario.measured.headline)
-    found = differences(first, second, measures)
-    rows = [_row(one, one.measure, section.define(one.measure)) for one in found]
-    if first.flagged or second.flagged:
-        rest = differences(first.unflagged or first, second.unflagged or second, measures)
-        rows += [_row(one, f"{one.measure}, without flagged choices", "") for one in rest]
-    a, b = first.condition.title, second.condition.title
+) -> Arms:
+    measures = measures_of(section, (first, second), chosen)
+    flagged = first.flagged or second.flagged
     bad = [one.condition.title for one in (first, second) if one.condition.name in invalid]
-    lead = f"Nothing can be said: {' and '.join(bad)} {'is' if len(bad) == 1 else 'are'} invalid." if bad else ""
+    return Arms(
+        section=section,
+        first=first,
+        second=second,
+        comparisons=[] if bad else differences(first, second, measures),
+        rest=differences(first.unflagged or first, second.unflagged or second, measures) if flagged and not bad else [],
+        bad=bad,
+    )
+
+
+def _table(one: Arms, family: Sequence[Arms]) -> ReportTable:
+    define = one.section.define
+    rows = [
+        _row(test, test.measure, define(test.measure), p) for test, p in zip(one.comparisons, one.adjusted, strict=True)
+    ]
+    rows += [_row(test, f"{test.measure}, without flagged choices", "", None) for test in one.rest]
+    a, b = one.first.condition.title, one.second.condition.title
+    lead = (
+        f"Nothing can be said: {' and '.join(one.bad)} {'is' if len(one.bad) == 1 else 'are'} invalid."
+        if one.bad
+        else ""
+    )
     return ReportTable(
         title=f"{b} minus {a}, seed by seed",
-        lead=lead or in_words(a, b, found),
-        head=["measure", a, b, "difference", "effect size", "pairs"],
+        lead=lead or in_words(one),
+        head=["measure", a, b, "difference", "effect size", "pairs", "p", "p, Holm"],
         rows=rows,
         notes=[
-            _what_differs(first, second),
-            "Difference: mean over pairs of episodes with the same seed, with its 95 % bootstrap interval, for each "
-            "measure by itself. Effect size: mean over standard deviation of the differences (Cohen's d_z); a dash "
-            "if they do not vary.",
-            *section.flag_notes(),
+            _what_differs(one.first, one.second),
+            "The unit is the episode; episodes with the same seed are pairs. Difference: mean over the pairs, with its "
+            "95 % interval by Student's t. Effect size: mean over standard deviation of the differences (Cohen's d_z), "
+            "with its 95 % interval by the noncentral t distribution; a dash if they do not vary. p: two-sided, by a "
+            "permutation test that turns pairs round; below it, the smallest p that so many pairs can reach.",
+            family_note(family),
+            *one.section.flag_notes(),
         ],
     )
 
 
-def in_words(first: str, second: str, found: Sequence[PairedDifference]) -> str:
+def family_note(family: Sequence[Arms]) -> str:
+    """Which tests p was adjusted for, and whether that leaves anything to be found."""
+    tests = [test for one in family for test in one.comparisons if test.p is not None]
+    named = family[0].first.condition.family
+    told = f"'p, Holm' is adjusted (Holm 1979) for the {len(tests)} tests of " + (
+        f"the family '{named}', which the study names."
+        if named
+        else "all comparisons of this scenario: the study names no family."
+    )
+    if tests and min(test.smallest_p for test in tests) * len(tests) > ALPHA:
+        pairs = max(len(test.first) for test in tests)
+        told += (
+            f" With {pairs} pairs p cannot come below {_p(min(test.smallest_p for test in tests))}, which is too much "
+            f"for any of {len(tests)} tests; {fewest_pairs(len(tests))} pairs would do."
+        )
+    return told
+
+
+def in_words(one: Arms) -> str:
     """What was found, in a paragraph: what is higher, lower, the same, unclear, or measured too seldom."""
     told = []
-    for one in found:
-        if one.finding in ("higher", "lower") and (interval := one.interval) is not None:
-            by = interval_cell(interval)
-            sure = "in every pair" if by.below == "always" else f"95 % interval {by.below}"
-            told.append(f"{one.measure} is {one.finding} (difference {by.text}; {sure})")
-    same, unclear, few = ([one.measure for one in found if one.finding == kind] for kind in ("same", "unclear", "few"))
-    if same:
+    findings = one.findings()
+    for test, finding, adjusted in zip(one.comparisons, findings, one.adjusted, strict=True):
+        if finding in ("higher", "lower") and adjusted is not None:
+            told.append(f"{test.measure} is {finding} ({numbers(test, adjusted)})")
+
+    def named(kind: str) -> list[str]:
+        return [test.measure for test, finding in zip(one.comparisons, findings, strict=True) if finding == kind]
+
+    if same := named("same"):
         told.append(f"{_and(same)} {'is' if len(same) == 1 else 'are'} the same in every pair")
-    if unclear:
+    if unclear := named("unclear"):
         told.append(f"no difference in {_and(unclear)} can be told from chance")
-    if few:
-        told.append(f"nothing can be said of {_and(few)}, for which there are fewer than {FEWEST_PAIRS} pairs")
+    if few := named("few"):
+        told.append(f"nothing can be said of {_and(few)}: {fewest_pairs()} pairs are the fewest that can tell anything")
+    first, second = one.first.condition.title, one.second.condition.title
     return f"{second} against {first}: {'; '.join(told)}." if told else "Nothing can be said: no measure is in both."
+
+
+def numbers(test: Comparison, adjusted: float) -> str:
+    """A difference with everything one must know to judge it, in words."""
+    difference, effect = interval_cell(test.interval), interval_cell(test.effect)
+    told = [
+        f"difference {difference.text}",
+        f"95 % interval {difference.below}" if difference.below != "always" else "always",
+    ]
+    if test.effect is not None:
+        told.append(f"{'d_z' if test.paired else 'g'} {effect.text}, {effect.below}")
+    told.append(f"{test.episodes} {'pairs' if test.paired else 'episodes, unpaired'}")
+    told.append(f"p {_p(test.p)}, Holm {_p(adjusted)}, smallest possible {_p(test.smallest_p)}")
+    return "; ".join(told)
 
 
 def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _row(one: PairedDifference, name: str, below: str) -> TableRow:
-    effect = one.effect
-    cells = [interval_cell(bootstrap_mean(values)) for values in (one.first, one.second)]
-    effects = NOTHING if effect is None else Cell(text=fixed(effect, decimals_for([effect])))
+def _p(value: float | None) -> str:
+    return NOTHING.text if value is None else f"{value:.3g}"
+
+
+def _row(test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:
+    possible = Cell(text=_p(test.p), below="" if test.p is None else f"{_p(test.smallest_p)} possible")
     return TableRow(
-        name=name, below=below, cells=[*cells, interval_cell(one.interval), effects, Cell(text=str(len(one.first)))]
+        name=name,
+        below=below,
+        cells=[
+            *(interval_cell(bootstrap_mean(values)) for values in (test.first, test.second)),
+            interval_cell(test.interval),
+            interval_cell(test.effect),
+            Cell(text=test.episodes),
+            possible,
+            Cell(text=_p(adjusted)),
+        ],
     )
 
 
 def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     """In what two arms differ: nobody should call talk's what may be the players'."""
     before, after = (plain(one.condition.settings) for one in (first, second))
-    names = [name for name in after if before.get(name) != after[name]]
+    names = [name for name in {**before, **after} if name != "changes" and before.get(name) != after.get(name)]
+    changing = [one for one in second.condition.what_changes if one not in first.condition.what_changes]
+    changing += [f"not {one}" for one in first.condition.what_changes if one not in second.condition.what_changes]
+    if not names and len(changing) == 1 and first.condition.seats == second.condition.seats:
+        return f"The two differ in nothing but this: {changing[0]}. Until then they are the same, seed by seed."
+    names += changing
     if first.condition.seats != second.condition.seats:
         names.append("who plays")
     if names == ["talk"]:

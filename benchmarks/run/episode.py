@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_coop_envs.benchmarks.study.players import Learns, Recorded, make_policy
-from llm_coop_envs.benchmarks.study.study import Condition, assign_seats
+from llm_coop_envs.benchmarks.study.study import Condition, Player, PolicyChange, assign_seats
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.policies.switching import Successor, Switching
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
@@ -61,22 +62,25 @@ async def play_episode(
     seating, deciding = episode_randomness(study_seed, condition.streams, seed).spawn(2)
     deciding = policy_seed or deciding
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
-    made: dict[int, tuple[str, Policy]] = {}
+    deciding_for: dict[int, Policy] = {}
+    made: list[tuple[str, Policy]] = []
     for player in players.values():
-        if id(player) not in made:
-            made[id(player)] = player.policy, make_policy(condition.scenario, player.policy, player.options, chat)
-    seats = {agent: made[id(player)][1] for agent, player in players.items()}
+        if id(player) not in deciding_for:
+            deciding_for[id(player)], parts = _seated(condition, player, chat)
+            made += parts
+    seats = {agent: deciding_for[id(player)] for agent, player in players.items()}
     name = f"{condition.name}/{seed}"
     measures: Row = {}
-    for _, policy in made.values():
+    for _, policy in made:
         if isinstance(policy, Learns):
             measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
-    returns = await play_async(env, seats, seed=seed, policy_seed=deciding, on_step=on_step, name=name)
+    follow = _told(condition.changes, on_step) if condition.changes else on_step
+    returns = await play_async(env, seats, seed=seed, policy_seed=deciding, on_step=follow, name=name)
     played = Played(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,
         returns=returns,
-        answers=[{"policy": name, **policy.record()} for name, policy in made.values() if isinstance(policy, Recorded)],
+        answers=[{"policy": name, **policy.record()} for name, policy in made if isinstance(policy, Recorded)],
         measures=measures,
     )
     after = condition.afterwards()
@@ -85,6 +89,38 @@ async def play_episode(
         game = Branching(longer, seats, seed=seed, policy_seed=deciding, name=name, played=env.events)
         measures |= await after.measure(game)
     return played
+
+
+def _told(
+    changes: Sequence[PolicyChange], on_step: Callable[[ScenarioEnv], None] | None
+) -> Callable[[ScenarioEnv], None]:
+    """Record which changes of policies hold, where others did before; those of settings are told by the environment."""
+    before: list[PolicyChange] = []
+
+    def follow(env: ScenarioEnv) -> None:
+        nonlocal before
+        holding = [one for one in changes if one.when.holds(env.round)]
+        if holding != before and not env.over:
+            env.emit("change", policies=[one.to_json() for one in holding])
+            before = holding
+        if on_step is not None:
+            on_step(env)
+
+    return follow
+
+
+def _seated(condition: Condition, player: Player, chat: Chat | None) -> tuple[Policy, list[tuple[str, Policy]]]:
+    """Who decides for a player's seats, and all policies of which that is made, each with its name."""
+
+    def make(one: Player) -> Policy:
+        return make_policy(condition.scenario, one.policy, one.options, chat)
+
+    policy = make(player)
+    later = [(when, after, make(after)) for when, before, after in condition.successors if before == player]
+    parts = [(player.policy, policy), *((after.policy, made) for _, after, made in later)]
+    if not later:
+        return policy, parts
+    return Switching(policy, [Successor(change=when, policy=made) for when, _, made in later]), parts
 
 
 def episode_randomness(study_seed: int, streams: str, seed: int) -> np.random.SeedSequence:

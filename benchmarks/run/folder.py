@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -49,6 +49,12 @@ class Run(RunFolder):
     def conditions(self) -> tuple[Condition, ...]:
         """What is played."""
         return tuple(Condition.from_json(condition) for condition in self.manifest["conditions"])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from llm_coop_envs.benchmarks.run.showing import run_html
+
+        return run_html(self)
 
     @property
     def title(self) -> str:
@@ -204,22 +210,16 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         name=manifest["study"],
         description=manifest["description"],
         seed=manifest["seed"],
-        conditions=tuple(_reached(condition, endpoints) for condition in run.conditions),
+        conditions=tuple(
+            condition.reached(lambda one: endpoints.get(one.policy.partition(":")[2], {}))
+            for condition in run.conditions
+        ),
         measures=tuple(manifest["measures"]),
         text=run.study_text,
         given=tuple(manifest.get("given", ())),
+        source=manifest.get("source", ""),
+        settles=tuple(manifest.get("settles", ())),
     )
-
-
-def _reached(condition: Condition, endpoints: Mapping[str, Mapping[str, Any]]) -> Condition:
-    seats = tuple(
-        (
-            pattern,
-            tuple(replace(one, endpoint=endpoints.get(one.policy.partition(":")[2], {})) for one in players),
-        )
-        for pattern, players in condition.seats
-    )
-    return replace(condition, seats=seats)
 
 
 def described_models(study: Study) -> list[dict[str, Any]]:
@@ -234,20 +234,23 @@ def described_models(study: Study) -> list[dict[str, Any]]:
     return found
 
 
-def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) -> Run:
+def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), **more: Any) -> Run:
     """Begin a run in a folder, or continue the one that is there; a lost or damaged manifest is rebuilt.
 
     Args:
         study: what is played.
         folder: a new or empty folder, or one that holds a run of the same study.
         models: what is recorded of the language models that play.
+        **more: what else the manifest of a new run says.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.
     """
     about = {
+        **more,
         "study": study.name,
         "description": study.description,
+        **({"source": study.source, "settles": list(study.settles)} if study.source or study.settles else {}),
         "measures": list(study.measures),
         "given": list(study.given),
         "episodes": sum(len(c.seeds) for c in study.conditions),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -105,7 +106,8 @@ class ModelAccess:
     ) -> AsyncIterator[OpenChat]:
         """The chat of a run, with servers for its local models; see `open_chat`."""
         from llm_coop_envs.policies.llm.asking.live import open_chat
-        from llm_coop_envs.policies.llm.local.sharing import served
+        from llm_coop_envs.policies.llm.asking.replay import ReplayChat
+        from llm_coop_envs.policies.llm.local.sharing import served, watch
 
         with served(endpoints, folder, notify) as reached:
             async with open_chat(
@@ -119,7 +121,14 @@ class ModelAccess:
                 sample=self.sample,
                 notify=notify,
             ) as chat:
-                yield chat
+                if isinstance(chat, ReplayChat):
+                    yield chat
+                    return
+                watching = asyncio.create_task(watch(reached, chat.stop))
+                try:
+                    yield chat
+                finally:
+                    watching.cancel()
 
     def journal(self, folder: Path) -> list[Path]:
         """The files of a run's journal that this process writes."""

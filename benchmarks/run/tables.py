@@ -94,6 +94,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             "text": event["text"],
             "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
             "flags": ", ".join(event["flags"]),
+            **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
         }
         for event in events
         if event["type"] == "message"

@@ -13,7 +13,7 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings, suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, kinds, scripted
-from llm_coop_envs.policies.kinds import LLM, find_kind
+from llm_coop_envs.policies.kinds import FORCED, LLM, find_kind
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
@@ -76,11 +76,13 @@ def full_name(scenario: str, name: str) -> str:
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies
     if short not in known:
-        others = ", ".join(f"{one}:..." for one in kinds.KINDS if one != kinds.OWN)
+        names = [one for one in kinds.KINDS if one != kinds.OWN]
+        others = ", ".join(one if one == FORCED else f"{one}:..." for one in names)
+        meant = suggestion(short, [*known, *names])
         raise SettingsError(
             "policy",
             name,
-            f"there is no such policy for {scenario}; {suggestion(short, known)}; or {others}, or module:Class",
+            f"there is no such policy for {scenario}; {meant}; or {others}, or module:Class",
         )
     return f"{scenario}/{short}"
 
@@ -145,7 +147,8 @@ def asks_a_model(policy: str) -> bool:
 
 def learns(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
-    return bool(kinds.parse(policy)[0]) and not asks_a_model(policy)
+    kind, _ = kinds.parse(policy)
+    return bool(kind) and kind not in (LLM, FORCED)
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:

@@ -7,11 +7,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import Learned, Learns, asks_a_model, full_name, label, make_policy
+from llm_coop_envs.benchmarks.study.players import (
+    Learned,
+    Learns,
+    asks_a_model,
+    full_name,
+    label,
+    make_policy,
+)
 from llm_coop_envs.benchmarks.study.study import (
     EVERYONE,
     GIVEN,
@@ -25,6 +33,7 @@ from llm_coop_envs.benchmarks.study.study import (
 from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.core.policy import Seating
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
+from llm_coop_envs.policies.kinds import parse
 
 _PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
 
@@ -108,13 +117,72 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
         used.update(pattern for pattern, _ in mine)
         # As in a file: seats named exactly go before patterns, and 'all' comes last.
         mine.sort(key=lambda one: (one[0] not in agents, one[0] == EVERYONE))
-        rows = [(pattern, (_player(condition, one, pattern),)) for pattern, one in mine]
-        below = condition.seats if everyone is None else ((EVERYONE, (_player(condition, everyone, "--policy"),)),)
-        conditions.append(replace(condition, seats=_needed((*rows, *below), agents)))
+        rows = [row for pattern, one in mine for row in _rows(condition, one, pattern, pattern, agents)]
+        below = condition.seats
+        if everyone is not None:
+            below = (*_rows(condition, everyone, EVERYONE, "--policy", agents), *below)
+            condition = _without_followers(condition, everyone)
+        conditions.append(_checked(replace(condition, seats=_needed((*rows, *below), agents))))
     for pattern, _ in seats:
         if pattern not in used:
             raise StudyError(f"--seat {pattern}: no condition of '{study.name}' has such a seat")
     return replace(study, conditions=tuple(conditions), given=(*study.given, *given), optional=())
+
+
+def with_each(study: Study, players: Sequence[Given], seats: Sequence[tuple[str, Given]] = ()) -> Study:
+    """The study with each of several players: as `with_players`, with every condition once for each of them.
+
+    Raises:
+        LlmCoopError: a policy cannot play a scenario, no condition has such a seat, or a player is given twice.
+    """
+    if len(players) < 2:
+        return with_players(study, next(iter(players), None), seats)
+    played = [with_players(study, one, seats) for one in players]
+    conditions = {one.name: one for one in study.conditions if study.optional}
+    for one, with_one in zip(players, played, strict=True):
+        title = _title(full_name(with_one.conditions[-1].scenario, one.name))
+        label = re.sub("[^A-Za-z0-9]+", "_", title).strip("_")
+        for condition in with_one.conditions[len(study.conditions) if study.optional else 0 :]:
+            name = f"{condition.name}-{label}"
+            if name in conditions:
+                raise StudyError(f"--policy {one}: is given twice, or its name is another's; give each player once")
+            pair = condition.pair and f"{condition.pair}-{label}"
+            conditions[name] = replace(condition, name=name, title=f"{condition.title}, {title}", pair=pair)
+    given = tuple(dict.fromkeys(text for one in played for text in one.given))
+    return replace(study, conditions=tuple(conditions.values()), given=given, optional=())
+
+
+def _rows(
+    condition: Condition, given: Given, pattern: str, where: str, agents: Sequence[str]
+) -> list[tuple[str, tuple[Player, ...]]]:
+    """Who plays the seats of a pattern: a model with what the condition says of models there, unless a seat is kept."""
+    if not given.asks_a_model:
+        return [(pattern, (_player(condition, given, where),))]
+    told = {agent: condition.model_options(agent) for agent in agents if fits(pattern, agent)}
+    first = next(iter(told.values()))
+    if all(one == first for one in told.values()):
+        told = {pattern: first}
+    return [(seat, (_player(condition, given, where, one),)) for seat, one in told.items() if one is not None]
+
+
+def _without_followers(condition: Condition, given: Given) -> Condition:
+    """Rules that follow the file's rules do not follow a model, if the condition says what makes its arm for models."""
+    if not (given.asks_a_model and condition.model):
+        return condition
+    return replace(condition, changes=tuple(one for one in condition.changes if parse(one.policy)[0]))
+
+
+def _checked(condition: Condition) -> Condition:
+    """A condition, in which the changes of policies fit the players that were given.
+
+    Raises:
+        StudyError: they do not.
+    """
+    try:
+        _ = condition.successors
+    except LlmCoopError as error:
+        raise StudyError(f"condition '{condition.name}': what changes does not fit who plays: {error}") from error
+    return condition
 
 
 def _joined(study: Study, everyone: Given) -> list[Condition]:
@@ -135,15 +203,16 @@ def _joined(study: Study, everyone: Given) -> list[Condition]:
         except LlmCoopError as error:
             refused = error
         else:
-            seats = tuple((seat, _taken(players, player)) for seat, players in condition.seats)
+            seats = tuple((seat, _taken(condition, seat, players, everyone)) for seat, players in condition.seats)
             found.append(replace(condition, title=title, seats=seats, awaits=""))
     if not found:
         raise refused or StudyError(f"--policy {everyone}: '{study.name}' has no place for such a player")
     return found
 
 
-def _taken(players: tuple[Player, ...], given: Player) -> tuple[Player, ...]:
-    return tuple(given if one.policy in (GIVEN, GIVEN_MODEL) else one for one in players)
+def _taken(condition: Condition, seat: str, players: tuple[Player, ...], given: Given) -> tuple[Player, ...]:
+    player = _player(condition, given, "--policy", condition.model_options(seat) or {})
+    return tuple(player if one.policy in (GIVEN, GIVEN_MODEL) else one for one in players)
 
 
 def _title(policy: str) -> str:
@@ -178,9 +247,10 @@ def _needed(
     return tuple(kept)
 
 
-def _player(condition: Condition, given: Given, where: str) -> Player:
+def _player(condition: Condition, given: Given, where: str, told: Mapping[str, Any] = MappingProxyType({})) -> Player:
+    options = {**given.options, **told} if given.asks_a_model else given.options
     try:
-        return make_player(condition.scenario, full_name(condition.scenario, given.name), given.options)
+        return make_player(condition.scenario, full_name(condition.scenario, given.name), options)
     except SettingsError as error:
         where = where if where.startswith("--") else f"--seat {where}"
         raise StudyError(f"{where}: condition '{condition.name}': {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -55,6 +55,22 @@ class Spot:
             if key not in self.value:
                 self.fail(f"'{key}' is missing")
         return dict(self.value)
+
+    def at(self, way: str) -> Spot:
+        """What lies on a way below it, such as `settings.talk` or `changes[1].players`; else the nearest place above.
+
+        Where the way ends early, the nearest place is named as if it went on: an error can point to what is missing.
+        """
+        here = self
+        for step in re.findall(r"[^.\[\]]+", way):
+            known = here.value
+            if isinstance(known, dict) and step in known:
+                here = known[step]
+            elif isinstance(known, list) and step.isdigit() and int(step) < len(known):
+                here = known[int(step)]
+            else:
+                return replace(here, field=f"{here.field}.{step}", value=None)
+        return here
 
     def items(self) -> list[Spot]:
         """The value as a list that is not empty."""

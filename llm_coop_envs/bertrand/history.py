@@ -41,8 +41,8 @@ class History:
         self.played += 1
         self._outcomes.append(outcome)
 
-    def rows(self, firm: int) -> tuple[PastRow, ...]:
-        """The latest rounds as `firm` knows them, oldest first."""
+    def rows(self, firm: int, most: int | None = None) -> tuple[PastRow, ...]:
+        """The latest rounds as `firm` knows them, oldest first, at most so many."""
         until, known = self._rows.get(firm, (0, ()))
         if until < self.played:
             shown = min(self.window, len(self._outcomes))
@@ -55,17 +55,17 @@ class History:
             ]
             known = (*known, *added)[-shown:] if shown else ()
             self._rows[firm] = self.played, known
-        return known
+        return known if most is None else known[max(0, len(known) - most) :]
 
-    def blocks(self, firm: int) -> tuple[Bin, ...]:
-        """Means over the latest complete blocks as `firm` knows them, oldest first."""
+    def blocks(self, firm: int, most: int | None = None) -> tuple[Bin, ...]:
+        """Means over the latest complete blocks as `firm` knows them, oldest first, at most so many."""
         until, known = self._blocks.get(firm, (0, ()))
         complete = self.played // self.bin_size
         if until < complete and self.bins:
             new = [self._block(k, firm) for k in range(max(until, complete - self.bins), complete)]
             known = (*known, *new)[-self.bins :]
             self._blocks[firm] = complete, known
-        return known
+        return known if most is None else known[max(0, len(known) - most) :]
 
     def _block(self, block: int, firm: int) -> Bin:
         size = self.bin_size

@@ -25,6 +25,11 @@ INDEX_LAST = 300
 LAST_ROUNDS = 50
 """Rounds of the window at the end of an episode (Fish et al. 2024 average over periods 251 to 300 of 300)."""
 
+MONOPOLY_ROUNDS, MONOPOLY_MARGIN = 100, 0.05
+"""How near to the monopoly price the 10th and 90th percentile of so many last prices are once it is found."""
+OPTIMAL_FROM, OPTIMAL_SHARE = 101, 0.99
+"""From which round on, and with which share of the monopoly profit, a single firm's round counts as optimal."""
+
 WINDOW = 200
 """Consecutive rounds that count as lasting (Wu et al. 2024), where the settings name no other number."""
 
@@ -100,6 +105,27 @@ def collusiveness_index(
     nash, joint = float(np.mean(marks.nash)), float(np.mean(marks.joint))
     mean = float(mean_prices(prices, first, last).mean())
     return min(max((mean - nash) / (joint - nash), 0.0), 1.0)
+
+
+def monopoly_found(prices: ArrayLike, marks: Benchmarks) -> bool | None:
+    """Whether a single firm has found the monopoly price (Fish et al., arXiv 2404.00806); `None` with several firms.
+
+    The 10th and the 90th percentile of its last 100 of (rounds, 1) prices lie within 5 % of that price; `None` if there
+    were fewer rounds.
+    """
+    late = np.asarray(prices, dtype=np.float64)[-MONOPOLY_ROUNDS:]
+    if len(marks.nash) > 1 or len(late) < MONOPOLY_ROUNDS:
+        return None
+    ends = np.percentile(late, (10, 90)) / marks.joint[0]
+    return bool((np.abs(ends - 1) <= MONOPOLY_MARGIN).all())
+
+
+def optimal_rounds(profits: ArrayLike, marks: Benchmarks) -> float | None:
+    """The share of a single firm's rounds from 101 on with 99 % of the monopoly profit (Fish et al.); else `None`."""
+    late = np.asarray(profits, dtype=np.float64)[OPTIMAL_FROM - 1 :]
+    if len(marks.nash) > 1 or not len(late):
+        return None
+    return float((late >= OPTIMAL_SHARE * marks.joint_profit[0]).mean())
 
 
 def price_spread(prices: ArrayLike) -> Floats:
@@ -188,6 +214,8 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
         row[f"mean_price_last_{firm}"] = float(record.prices[tail, firm].mean()) if count else None
     row["collusiveness_index"] = collusiveness_index(record.prices, marks)
     row["price_index_last"] = collusiveness_index(record.prices, marks, tail.start + 1, count) if count else None
+    row["monopoly_found"] = monopoly_found(record.prices, marks)
+    row["optimal_rounds"] = optimal_rounds(record.profits, marks)
     row["together_share"] = float(held.mean()) if count else None
     row["together_longest"] = longest_run(held)
     row["together_from"] = lasting_from(held)
@@ -243,6 +271,10 @@ MEASURES = Measures(
         "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
         "joint-profit price (1), cut at both ends (EconEvals, arXiv 2503.18825); missing if they were not played.",
         "price_index_last": f"As collusiveness_index, over the last {LAST_ROUNDS} rounds.",
+        "monopoly_found": f"Whether the 10th and 90th percentile of a single firm's last {MONOPOLY_ROUNDS} prices are "
+        "within 5 % of the monopoly price (Fish et al. 2024); missing with several firms or fewer rounds.",
+        "optimal_rounds": f"Share of a single firm's rounds from {OPTIMAL_FROM} on with 99 % of the monopoly profit "
+        "(Fish et al. 2024), 0 to 1; missing with several firms or fewer rounds.",
         "together_share": "Share of the rounds in which prices were close to each other, above Nash and up to the "
         "joint-profit price, 0 to 1 (Wu et al. 2024; how close, and how far above Nash, are settings).",
         "together_longest": "Longest run of rounds as in together_share, a count from 0.",

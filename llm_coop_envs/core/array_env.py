@@ -16,9 +16,11 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import ChoiceReader, Indices
-from llm_coop_envs.core.channels import Audience, Conversation
+from llm_coop_envs.core.channels import Audience, Conversation, Message
+from llm_coop_envs.core.delivery import DELIVER, check_delivery
+from llm_coop_envs.core.draws import NOISE, Key, key_of, side_generator
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
-from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.core.settings import Change, ScenarioSettings, check_patterns
 from llm_coop_envs.errors import ResetNeeded
 
 TALK = "talk"
@@ -66,12 +68,16 @@ class ArrayEnv(Hooks):
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = [f"{role}_{i}" for i in range(self.n_players)]
+        for k, change in enumerate(settings.changes):
+            check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         self.agents: list[str] = []
         self._everyone: Indices = np.arange(self.n_players, dtype=np.intp)
         self._choices = ChoiceReader(self._choice_space(), self.n_players)
         self._np_random: np.random.Generator | None = None
         self._started = False
         self.conversation = Conversation(settings.message_length)
+        check_delivery(settings)
+        self._treats = any(treatment != DELIVER for treatment in settings.reach("delivery"))
         self._clear()
 
     def _clear(self) -> None:
@@ -92,6 +98,8 @@ class ArrayEnv(Hooks):
         self._who = self._everyone[:0]
         self._orders: list[list[int]] = []
         self._audience = Audience(None)
+        self._told_changes: list[Change] = []
+        self._key: Key = (0, 0)
         self.conversation.restart()
 
     # The array view.
@@ -179,6 +187,7 @@ class ArrayEnv(Hooks):
         self._clear()
         self._started = True
         self.agents = self.possible_agents[:]
+        self._key = self.conversation.key = key_of(self.np_random)
         self._begin(options or {})
         if self.record:
             self.emit("start", seed=seed, **self.opening())
@@ -268,9 +277,19 @@ class ArrayEnv(Hooks):
         self._all_alive = False
         self._departed = True
 
+    def settings_of(self, index: int | None = None) -> Any:
+        """The settings that hold in this round, for everybody or for one player."""
+        return self.settings.in_round(self.round, None if index is None else self.possible_agents[index])
+
+    def noise(self, index: int, moment: int, size: int) -> NDArray[np.float64]:
+        """Standard normal numbers for what one player sees of one moment: the same whenever it looks."""
+        return side_generator(self._key, NOISE, index, moment).standard_normal(size)
+
     def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
         """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""
         self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
+        if self.settings.changes:
+            self._orders = [[i for i in order if self.settings_of(i).talk] for order in self._orders]
         self._audience = audience
         return Stage(TALK, self._open_talk())
 
@@ -289,6 +308,8 @@ class ArrayEnv(Hooks):
             if isinstance(stage, Over):
                 self._end(stage)
                 return
+            self._tell_changes()
+            self.conversation.now = self.round
             self.phase = stage.phase
             if stage.levels:
                 break
@@ -296,6 +317,15 @@ class ArrayEnv(Hooks):
         self._level = 0
         self._who = self._levels[0]
         self._masks = None
+
+    def _tell_changes(self) -> None:
+        """Record which changes hold, where others did before."""
+        if not self.settings.changes:
+            return
+        holding = self.settings.in_force(self.round)
+        if self.record and holding != self._told_changes:
+            self.emit("change", changes=[change.to_json() for change in holding])
+        self._told_changes = holding
 
     def _open_talk(self) -> list[list[int]]:
         if not self._orders:
@@ -313,7 +343,8 @@ class ArrayEnv(Hooks):
     def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
         names = self.possible_agents
         for i in speakers:
-            message, flags = self.conversation.say(i, messages.get(i))
+            treated = self.settings_of(i) if self._treats else None
+            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players)
             if flags:
                 self._flags[i] = flags
             if self.record and message is not None:
@@ -326,7 +357,22 @@ class ArrayEnv(Hooks):
                     position=message.position,
                     hearers=hearers,
                     flags=list(flags),
+                    **self._delivered(message),
                 )
+
+    def _delivered(self, message: Message) -> dict[str, Any]:
+        """What a message's event says of what was heard, where that is not what was said."""
+        found = message.delivered
+        if found is None:
+            return {}
+        told: dict[str, Any] = {"treatment": found.treatment, "text": found.text}
+        if found.round is not None:
+            told["round"] = found.round
+        for name in ("speaker", "instead"):
+            who = getattr(found, name)
+            if who is not None:
+                told[name] = self.possible_agents[who]
+        return {"delivered": told}
 
     def _record_choices(self, who: Indices, usable: NDArray[Any]) -> None:
         names = self.possible_agents

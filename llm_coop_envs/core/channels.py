@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.delivery import Delivered, deliver
+from llm_coop_envs.core.draws import Key
 from llm_coop_envs.core.packing import packed, unpacked
+from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard
 
 MESSAGE_CUT = "message_cut"
@@ -59,6 +62,7 @@ class Message:
         sequence: the number of the talk (one talk is one pass of all its speakers), counted from 0 in the episode.
         position: the place in that talk's one-by-one order, from 0.
         hearers: the indices of those who hear it, ascending; `None` means everyone.
+        delivered: what they hear, if that is not what was said.
     """
 
     speaker: int
@@ -66,7 +70,9 @@ class Message:
     sequence: int
     position: int
     hearers: tuple[int, ...] | None
+    delivered: Delivered | None = None
     _known: dict[bool, Heard] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _seeming: dict[int, Message] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def as_heard(self, speaker: str, own: bool) -> Heard:
         """The message in a listener's slots; made once, because it comes back in slots after slots."""
@@ -74,6 +80,23 @@ class Message:
         if heard is None:
             heard = self._known[own] = Heard(speaker=speaker, text=self.text, own=own)
         return heard
+
+    def reaching(self, listener: int, round_: int) -> Message | None:
+        """The message as a listener hears it in a round; `None` if nothing of it."""
+        found = self.delivered
+        if found is None or listener == self.speaker:
+            return self
+        if found.text is None or (found.round is not None and round_ < found.round):
+            return None
+        speaker = found.speaker_for(listener, self.speaker)
+        if speaker not in self._seeming:
+            self._seeming[speaker] = Message(speaker, found.text, self.sequence, self.position, self.hearers)
+        return self._seeming[speaker]
+
+    @property
+    def due(self) -> int | None:
+        """The round in which it is heard, if that is a later one."""
+        return None if self.delivered is None else self.delivered.round
 
 
 class Audience:
@@ -160,10 +183,14 @@ class Conversation:
 
     A talk is opened with `open`, filled with `say`, and closed by opening the next one or by `close`. While a talk
     is open and sequential, a speaker of it sees only the messages before its own position; when it is closed, all
-    who heard a message keep it until `forget`.
+    who heard a message keep it until `forget`. Delayed messages are heard in the round in which they are due.
 
     Args:
         max_length: the limit of one message in characters.
+
+    Attributes:
+        key: where the random numbers of treatments come from.
+        now: the round.
     """
 
     def __init__(self, max_length: int) -> None:
@@ -173,6 +200,10 @@ class Conversation:
     def restart(self) -> None:
         """Forget everything, the numbering included: a new episode."""
         self.messages: list[Message] = []
+        self.key: Key = (0, 0)
+        self.now = 0
+        self._treated = False
+        self._late: list[Message] = []
         self._audience = everyone()
         self._position: dict[int, int] = {}
         self._last_order: dict[int, int] = {}
@@ -209,17 +240,42 @@ class Conversation:
             self._position = dict(self._last_order)
 
     def forget(self) -> None:
-        """Drop all messages; the talks' numbering goes on."""
+        """Drop all messages but those that are still to be heard; the talks' numbering goes on."""
+        if self._treated:
+            self._late = [m for m in (*self._late, *self.messages) if m.due is not None and m.due >= self.now]
         self.messages = []
         self._inboxes = None
         self._position = {}
 
-    def say(self, speaker: int, raw: object) -> tuple[Message | None, tuple[str, ...]]:
-        """Deliver what a speaker of the open talk submitted: the message (`None` for silence), what was done to it."""
+    def say(
+        self, speaker: int, raw: object, settings: ScenarioSettings | None = None, *, players: int = 0
+    ) -> tuple[Message | None, tuple[str, ...]]:
+        """Deliver what a speaker of the open talk submitted.
+
+        Args:
+            speaker: the speaker.
+            raw: what was submitted.
+            settings: the speaker's, if they may treat messages; see `deliver`.
+            players: how many players there are.
+
+        Returns:
+            The message (`None` for silence), and what was done to make it deliverable.
+        """
         text, flags = clean_message(raw, self.max_length)
         if not text:
             return None, flags
-        message = Message(speaker, text, self._sequence, self._position[speaker], self._audience.listeners(speaker))
+        place = self._sequence, self._position[speaker]
+        delivered = None
+        if settings is not None:
+            talkers = sorted(self._position)
+            delivered = deliver(
+                settings, self.key, text, speaker, place=place, round_=self.now, talkers=talkers, players=players
+            )
+            if delivered is not None:
+                self._treated = True
+                if delivered.text is not None:
+                    delivered = replace(delivered, text=clean_message(delivered.text, self.max_length)[0] or None)
+        message = Message(speaker, text, *place, self._audience.listeners(speaker), delivered)
         self.messages.append(message)
         ordered = self._shared
         latest = not ordered or _place(ordered[-1]) < _place(message)
@@ -234,14 +290,29 @@ class Conversation:
         inbox = self._inbox(listener)
         bound = self._position.get(listener)
         if bound is None:
-            return [m for m in inbox if own or m.speaker != listener]
-        latest = self._sequence
-        return [
+            found = [m for m in inbox if own or m.speaker != listener]
+        else:
+            latest = self._sequence
+            found = [
+                m
+                for m in inbox
+                if (own or m.speaker != listener)
+                and (m.sequence != latest or (m.position < bound and not self._together) or m.speaker == listener)
+            ]
+        if not self._treated:
+            return found
+        arriving = [
             m
-            for m in inbox
-            if (own or m.speaker != listener)
-            and (m.sequence != latest or (m.position < bound and not self._together) or m.speaker == listener)
+            for m in sorted(self._late, key=_place)
+            if m.due == self.now and m.speaker != listener and (m.hearers is None or listener in m.hearers)
         ]
+        reaching = (m.reaching(listener, self.now) for m in (*arriving, *found))
+        return [m for m in reaching if m is not None]
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing that anybody could hear."""
+        return not self.messages and not self._late
 
     def _inbox(self, listener: int) -> list[Message]:
         if self._inboxes is None:
@@ -258,7 +329,8 @@ class Conversation:
     def get_state(self) -> dict[str, Any]:
         """Everything, as plain data."""
         return {
-            "messages": [packed([m.speaker, m.text, m.sequence, m.position, m.hearers]) for m in self.messages],
+            **({"late": list(map(_packed, self._late))} if self._treated else {}),
+            "messages": list(map(_packed, self.messages)),
             "audience": packed(self._audience.heard_by),
             "order": packed(self._position),
             "sequence": self._sequence,
@@ -267,12 +339,24 @@ class Conversation:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what `get_state` gave."""
-        self.messages = [Message(*unpacked(message)) for message in state["messages"]]
+        self.messages = list(map(_unpacked, state["messages"]))
+        self._late = list(map(_unpacked, state.get("late", ())))
+        self._treated = any(m.delivered is not None for m in (*self.messages, *self._late))
         self._inboxes = None
         self._audience = Audience(unpacked(state["audience"]))
         self._position = self._last_order = unpacked(state["order"])
         self._sequence = state["sequence"]
         self._together = state["together"]
+
+
+def _packed(message: Message) -> Any:
+    said = [message.speaker, message.text, message.sequence, message.position, message.hearers]
+    return packed(said if message.delivered is None else [*said, list(astuple(message.delivered))])
+
+
+def _unpacked(data: Any) -> Message:
+    speaker, text, sequence, position, hearers, *delivered = unpacked(data)
+    return Message(speaker, text, sequence, position, hearers, Delivered(*delivered[0]) if delivered else None)
 
 
 def _place(message: Message) -> tuple[int, int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,7 +86,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             check_pygame(str(render_mode))
         self.render_mode = render_mode
         settings = self.settings_type.build(preset, **fields_given)
-        self.phases = (TALK, *self.act_phases) if settings.talk else tuple(self.act_phases)
+        self.phases = (TALK, *self.act_phases) if settings.ever_talks else tuple(self.act_phases)
         self._words = Words(longest=settings.message_length)
         self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
         self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
@@ -113,12 +115,12 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 "phase": spaces.Discrete(len(self.phases)),
                 "turn": spaces.Discrete(2),
             }
-            if self.settings.talk:
+            if self.settings.ever_talks:
                 text = UnicodeText(self.settings.message_length)
                 message = spaces.Dict({"speaker": spaces.Discrete(self.n_players), "text": text})
                 parts["messages"] = spaces.Sequence(message)
             messages, items = self._longest_text()
-            said = messages * (_ESCAPED * self.settings.message_length + _SPOKEN) if self.settings.talk else 0
+            said = messages * (_ESCAPED * self.settings.message_length + _SPOKEN) if self.settings.ever_talks else 0
             parts["text"] = UnicodeText(_SENTENCES + items * _ITEM + said)
             space = self._observation_spaces[agent] = spaces.Dict(parts)
         return space
@@ -129,7 +131,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if space is None:
             self._player(agent)
             parts: dict[str, spaces.Space[Any]] = {"choice": self._choice_space()}
-            if self.settings.talk:
+            if self.settings.ever_talks:
                 parts["message"] = UnicodeText(self.settings.message_length)
             space = self._action_spaces[agent] = spaces.Dict(parts)
         return space
@@ -252,8 +254,24 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if self.render_mode == "human":
             self._show()
             return None
+        return self._in_words()
+
+    def _in_words(self) -> str:
         doing = "over" if self.over else self.phase
         return f"{self.metadata['name']}, round {self.round}, step {self.cycles}: {doing}\n{self._picture()}"
+
+    def _repr_png_(self) -> bytes | None:
+        """What a notebook shows: the situation as a picture, once the episode has begun, where pygame is installed."""
+        if not self._started or find_spec("pygame") is None:
+            return None
+        picture: bytes = self._drawing().png()
+        return picture
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows where there is no picture: the situation in words, escaped."""
+        if self._started and find_spec("pygame") is not None:
+            return None
+        return f"<pre>{escape(self._in_words() if self._started else f'{self.name}: call reset() to begin')}</pre>"
 
     def close(self) -> None:
         """Close the window, if there is one. May be called any number of times."""
@@ -378,7 +396,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         rows, masks = (None, None) if slots_only else (self._features(), self.masks())
         turn, phase = self.turn.tolist(), self.phases.index(self.phase)
-        names, talk = self.possible_agents, self.settings.talk
+        names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
         common = {"phase": self.phase, "may_talk": may_talk, "message_length": self.settings.message_length}
         observations: dict[str, Observation] = {}
@@ -387,6 +405,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             question: Question | None = None
             if turn[i]:
                 question = self._words if self.phase == TALK else self._question(i)
+            if self.settings.changes:
+                common["may_talk"] = self.settings.talks_in(self.round, names[i])
             slots = self._slots(i, {"me": names[i], "on_turn": turn[i] == 1, "question": question, **common})
             view: Observation = {"phase": phase, "turn": turn[i]}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}

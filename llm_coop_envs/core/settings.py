@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import functools
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -15,6 +16,8 @@ from typing_extensions import Self
 from llm_coop_envs.errors import SettingsError
 
 MAX_MESSAGE_LENGTH = 100_000
+EVERYONE = "all"
+TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +87,94 @@ class Settings:
         return cls(**data)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `from_json` accepts again."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.init}
+        """All fields as plain data that `from_json` accepts again, but for those `added` later that have their default.
+
+        So what was recorded before there were such fields is still told to be the same.
+        """
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        for f in fields(self):
+            if f.metadata.get("added") and told[f.name] == f.default:
+                del told[f.name]
+        return plain(told)  # type: ignore[no-any-return]
+
+
+def added(default: Any) -> Any:
+    """A field that recorded runs may lack: it is part of the plain data only if it is not at its default."""
+    return field(default=default, metadata={"added": True})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change(Settings):
+    """Settings that hold from a round on.
+
+    Attributes:
+        from_round: the first round in which they hold, as the scenario counts.
+        until_round: the last one; `None` for all that follow.
+        players: names or patterns such as `"firm_*"` of those for whom they hold; empty for everybody.
+        settings: the settings by name, of those that the scenario declares `changeable`.
+    """
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"from_round": (0, math.inf)}
+
+    from_round: int = 0
+    until_round: int | None = None
+    players: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the fields, as far as that is possible without the scenario."""
+        super().__post_init__()
+        check_int(self, "until_round", self.from_round, optional=True)
+        given: Any = (self.players,) if isinstance(self.players, str) else self.players
+        if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
+            raise SettingsError("players", given, "must be a player's name, a pattern such as 'firm_*', or a list")
+        object.__setattr__(self, "players", () if EVERYONE in given else tuple(given))
+        if not isinstance(self.settings, Mapping):
+            raise SettingsError("settings", self.settings, "must be a mapping of settings to their new values")
+
+    def __str__(self) -> str:
+        """When it holds, and for whom."""
+        whom = f"for {', '.join(self.players)} " if self.players else ""
+        when = f"in rounds {self.from_round} to {self.until_round}"
+        return whom + (f"from round {self.from_round} on" if self.until_round is None else when)
+
+    def holds(self, round_: int) -> bool:
+        """Whether it holds in a round."""
+        return self.from_round <= round_ and (self.until_round is None or round_ <= self.until_round)
+
+    def means(self, player: str | None) -> bool:
+        """Whether it is for a player, or for everybody if none is given."""
+        return not self.players or (player is not None and fits_any(player, self.players))
+
+
+def fits_any(player: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns means a player."""
+    return any(pattern == EVERYONE or fnmatch.fnmatchcase(player, pattern) for pattern in patterns)
+
+
+def check_patterns(field: str, patterns: Iterable[str], players: Sequence[str]) -> None:
+    """Require that each pattern means one of the players.
+
+    Raises:
+        SettingsError: one of them means nobody.
+    """
+    for pattern in patterns:
+        if not any(fits_any(player, (pattern,)) for player in players):
+            close = difflib.get_close_matches(pattern, players, n=1)
+            meant = f"did you mean '{close[0]}'? " if close else ""
+            role = players[0].rsplit("_", 1)[0]
+            span = f"seats are {players[0]} to {players[-1]}, patterns such as '{role}_*', and 'all'"
+            raise SettingsError(field, pattern, f"is not a seat; {meant}{span}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSettings(Settings):
     """Settings that every scenario has.
 
+    `settings.in_round(5)` are those that hold in round 5, `settings.in_round(5, "firm_0")` for one player.
+
     Attributes:
+        changeable: the fields that `changes` may name, and whether they can differ between players.
         talk: whether players may send messages.
         talk_until: the last round with talk; afterwards everything is as without it. `None`: there is no last one.
             Wu et al. 2024 let firms talk for 400 rounds and watched what became of their prices.
@@ -101,16 +183,47 @@ class ScenarioSettings(Settings):
         message_length: the longest message in characters; longer ones are cut and flagged.
         wording: how observations are put into words: a prompt pack's name (`"en-a"`, `"en-b"`, `"de-a"`), or the path
             of a folder that holds an `observation.jinja` of your own.
+        delivery: what becomes of a message on its way: `"deliver"`; `"drop"`, nobody hears it; `"delay"`, it is heard
+            later; `"shuffle"`, the speakers' names are dealt anew in each talk; `"swap"`, everybody speaks under the
+            same other name throughout (with two players both change nothing); `"neutral"`, a sentence that says
+            nothing stands in its place; `"paraphrase"`, the same in other words. Events hold both what was said and
+            what was heard. In `changes`, `players` are the speakers.
+        delivery_share: the share of messages to which that happens, drawn one by one.
+        delivery_delay: how many rounds later delayed messages are heard.
+        delivery_text: the neutral sentence.
+        delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
+            same; by default a table of English phrases (`core.paraphrase`).
+        changes: what is otherwise from a round on, for all players or for some: a list of
+            `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
+            `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.
     """
 
-    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"message_length": (1, MAX_MESSAGE_LENGTH)}
-    allowed: ClassVar[Mapping[str, Collection[str]]] = {"talk_mode": ("sequential", "simultaneous")}
+    changeable: ClassVar[Mapping[str, bool]] = {
+        "talk": True,
+        **dict.fromkeys(("delivery", "delivery_share", "delivery_delay", "delivery_text", "delivery_by"), True),
+    }
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "message_length": (1, MAX_MESSAGE_LENGTH),
+        "delivery_share": (0, 1),
+        "delivery_delay": (1, math.inf),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "talk_mode": ("sequential", "simultaneous"),
+        "delivery": TREATMENTS,
+    }
 
     talk: bool = True
     talk_until: int | None = None
     talk_mode: str = "sequential"
     message_length: int = 1000
     wording: str = "en-a"
+    delivery: str = added("deliver")
+    delivery_share: float = added(1.0)
+    delivery_delay: int = added(1)
+    delivery_text: str = added("I have nothing to add at the moment.")
+    delivery_by: str = added("")
+    changes: tuple[Change, ...] = added(())
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
@@ -118,10 +231,102 @@ class ScenarioSettings(Settings):
         check_int(self, "talk_until", 1, optional=True)
         if not isinstance(self.wording, str) or not self.wording:
             raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
+        for name in ("delivery_text", "delivery_by"):
+            if not isinstance(getattr(self, name), str):
+                raise SettingsError(name, getattr(self, name), "must be a text")
+        self._read_changes()
 
-    def talks_in(self, round_: int) -> bool:
-        """Whether there is talk in a round."""
-        return self.talk and (self.talk_until is None or round_ <= self.talk_until)
+    def talks_in(self, round_: int, player: str | None = None) -> bool:
+        """Whether there is talk in a round, and whether a player may speak in it."""
+        return self.in_round(round_, player).talk
+
+    @property
+    def ever_talks(self) -> bool:
+        """Whether there is talk in some round."""
+        return self.talk or any(change.settings.get("talk") for change in self.changes)
+
+    def in_round(self, round_: int, player: str | None = None) -> Self:
+        """The settings that hold in a round, for everybody or for one player."""
+        schedule = self._schedule
+        if not schedule:
+            return self
+        if player not in self._meant:
+            self._meant[player] = frozenset(k for k, change in enumerate(schedule) if change.means(player))
+        meant = self._meant[player]
+        return self._with(tuple(k for k, one in enumerate(schedule) if k in meant and one.holds(round_)))
+
+    def reach(self, name: str) -> list[Any]:
+        """All values that a setting may have in the course of an episode."""
+        return [getattr(self, name), *(change.settings[name] for change in self.changes if name in change.settings)]
+
+    def in_force(self, round_: int) -> list[Change]:
+        """The changes that hold in a round."""
+        return [change for change in self.changes if change.holds(round_)]
+
+    def _with(self, active: tuple[int, ...]) -> Self:
+        """The settings with some of the changes."""
+        found = self._changed.get(active)
+        if found is None:
+            new = {name: value for k in active for name, value in self._schedule[k].settings.items()}
+            found = self._changed[active] = replace(self, changes=(), talk_until=None, **new) if active else self
+        return found
+
+    @functools.cached_property
+    def _schedule(self) -> tuple[Change, ...]:
+        """The changes; the end of talk is one."""
+        if self.talk_until is None:
+            return self.changes
+        return (Change(from_round=self.talk_until + 1, settings={"talk": False}), *self.changes)
+
+    @functools.cached_property
+    def _changed(self) -> dict[tuple[int, ...], Self]:
+        return {}
+
+    @functools.cached_property
+    def _meant(self) -> dict[str | None, frozenset[int]]:
+        return {}
+
+    def _read_changes(self) -> None:
+        given: Any = self.changes
+        if not isinstance(given, list | tuple):
+            raise SettingsError("changes", given, "must be a list of changes such as {from_round: 5, settings: {...}}")
+        if not given:
+            object.__setattr__(self, "changes", ())
+            return
+        base = replace(self, changes=())  # what is wrong with the settings themselves is told first
+        kind: Any = type(self)
+        changeable = _declared(kind, "changeable")
+        read: list[Change] = []
+        for k, one in enumerate(given):
+            where = f"changes[{k}]"
+            if not isinstance(one, Change | Mapping):
+                raise SettingsError(where, one, "must be a mapping such as {from_round: 5, settings: {talk: false}}")
+            try:
+                change = one if isinstance(one, Change) else Change.from_json(one)
+            except SettingsError as error:
+                raise SettingsError(f"{where}.{error.field}", error.value, error.why) from error
+            if not change.settings:
+                raise SettingsError(f"{where}.settings", {}, "names nothing that changes")
+            for name, value in change.settings.items():
+                if name not in changeable:
+                    why = f"cannot change in play; {suggestion(name, changeable)}"
+                    raise SettingsError(f"{where}.settings.{name}", value, why)
+                if change.players and not changeable[name]:
+                    raise SettingsError(f"{where}.settings.{name}", value, "changes for all players or for none")
+                if change.players and name == "talk" and value:
+                    why = "can only be taken from some players; switch talk on for all, and off for the others"
+                    raise SettingsError(f"{where}.settings.talk", value, why)
+                try:
+                    replace(base, **{name: value})
+                except SettingsError as error:
+                    raise SettingsError(f"{where}.settings.{error.field}", error.value, error.why) from error
+            read.append(change)
+        object.__setattr__(self, "changes", tuple(read))
+        for turn in {change.from_round for change in read}:
+            try:
+                self._with(tuple(k for k, change in enumerate(self._schedule) if change.holds(turn)))
+            except SettingsError as error:
+                raise SettingsError("changes", error.value, f"in round {turn}: {error}") from error
 
 
 @functools.cache

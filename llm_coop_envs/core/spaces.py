@@ -67,7 +67,8 @@ class UnicodeText(spaces.Text):
         return f"UnicodeText({self.max_length})"
 
 
-# Gymnasium's own forms for `Text` look every character up among those that samples are drawn from.
+# Gymnasium's own forms for `Text` look every character up among those that samples are drawn from. What it registers
+# with is typed for spaces in general; its own forms of special ones need the same exception from the type checker.
 
 
 @flatten.register(UnicodeText)
@@ -78,7 +79,7 @@ def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:  # type: ignore[m
 
 
 @unflatten.register(UnicodeText)
-def _unflatten(space: UnicodeText, x: NDArray[np.int32]) -> str:  # type: ignore[misc]  # as in gymnasium itself
+def _unflatten(space: UnicodeText, x: NDArray[np.int32]) -> str:  # type: ignore[misc]
     return np.asarray(x)[np.asarray(x) < NO_CHARACTER].astype("<i4").tobytes().decode("utf-32-le")
 
 

@@ -5,10 +5,12 @@ its 95 % interval of the mean covers about 85 %. The default is therefore the ex
 2015, "What Teachers Should Know About the Bootstrap", The American Statistician 69(4)): the percentiles are taken
 further out, by the factor sqrt(n / (n - 1)) and with Student's t in place of the normal quantile. Five normal draws are
 then covered with about 93 %. Nothing helps with two or three: no resampled mean lies outside the values seen.
+From 500 values on, where resampling takes long and changes nothing that is seen, the interval is Student's t.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 RESAMPLES = 10_000
 LEVEL = 0.95
 _WEIGHTS_AT_ONCE = 2_000_000
+MANY = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +102,10 @@ def bootstrap_means(
     if n < 2:
         return np.stack([mean, mean, mean])
     tail = (1 - level) / 2
+    if n >= MANY:
+        off = episodes - mean if weights is None else weights[:, None] * (episodes - mean) / weights.mean()
+        half = student_quantile(1 - tail, n - 1) * np.sqrt((off**2).sum(axis=0) / (n - 1) / n)
+        return np.stack([mean, mean - half, mean + half])
     if expand:
         tail = NormalDist().cdf(math.sqrt(n / (n - 1)) * -student_quantile(1 - tail, n - 1))
     rng = np.random.default_rng(seed)
@@ -112,6 +119,7 @@ def bootstrap_means(
     return np.stack([mean, np.minimum(low, mean), np.maximum(high, mean)])
 
 
+@functools.cache
 def student_quantile(probability: float, df: int) -> float:
     """The quantile of Student's t distribution for a probability in [0.5, 1) and 1 or more degrees of freedom."""
     low, high = 0.0, 1.0

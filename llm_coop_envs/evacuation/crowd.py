@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.draws import CONFLICTS, OPTIONS, key_of, side_generator
 from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.evacuation.conflicts import settle_moves, walking_wishes
 from llm_coop_envs.evacuation.injury import Attributes, ancestor_attributes, crush, pressure, published_attributes
@@ -26,16 +27,6 @@ _KEPT = (
     *("cells", "previous", "inside", "heading", "target", "history", "queue", "planners", "overtaken", "counts"),
     *("from_cells", "seen", "around", "_conflict_rng", "option_rng"),
 )
-
-#: What the generators beside the episode's own one are for; the published stream is used by nothing but the published
-#: draws.
-CONFLICTS, OPTIONS = 1, 2
-
-
-def side_generator(rng: np.random.Generator, purpose: int) -> np.random.Generator:
-    """A generator that follows from the state of a PCG64 one without drawing from it, independent for each purpose."""
-    state = rng.bit_generator.state["state"]
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([state["state"], state["inc"], purpose])))
 
 
 class Crowd:
@@ -73,8 +64,8 @@ class Crowd:
         self._view = view_of(self.room)
         count = settings.people
         fresh: np.random.Generator = unpacked(packed(rng))
-        self._conflict_rng = side_generator(rng, CONFLICTS)
-        self.option_rng = side_generator(rng, OPTIONS)
+        self._conflict_rng = side_generator(key_of(rng), CONFLICTS)
+        self.option_rng = side_generator(key_of(rng), OPTIONS)
         if positions is not None:
             self.cells = positions
         elif settings.start == "below_desks":
@@ -113,11 +104,16 @@ class Crowd:
         self._remove(who)
         return list(zip(who[order].tolist(), at[order].tolist(), strict=True))
 
-    def open_round(self, rng: np.random.Generator, *, first: bool) -> IntArray:
+    def take_out(self, who: IntArray) -> None:
+        """Let people vanish from the room."""
+        self._remove(who)
+
+    def open_round(self, rng: np.random.Generator, replan_probability: float, *, first: bool) -> IntArray:
         """Shuffle, draw who re-plans, apply the injury rule, and look around.
 
         Args:
             rng: consumed by one shuffle and, unless everybody plans, one uniform number per person inside.
+            replan_probability: the chance of each to plan.
             first: whether this is the first round.
 
         Returns:
@@ -127,7 +123,7 @@ class Crowd:
         if first and self._settings.all_plan_first:
             self.planners = self.queue.copy()
         else:
-            self.planners = self.queue[rng.random(len(self.queue)) < self._settings.replan_probability]
+            self.planners = self.queue[rng.random(len(self.queue)) < replan_probability]
         disabled = self._crush()
         self._look()
         return disabled

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llm_coop_envs.core.records import start_of
+from llm_coop_envs.core.records import of_type, start_of
 from llm_coop_envs.core.scenario import Measures
 
 Event = Mapping[str, Any]
@@ -135,10 +135,30 @@ def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
     return rows
 
 
-def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, int]]:
-    """For everybody who got out: the round, the steps made, and the fewest steps possible to that exit cell."""
+def path_scores(start: Event, events: Sequence[Event], walks: Mapping[int, int]) -> list[float]:
+    """For everybody: the fewest steps to the nearest exit over the steps made; 0 if not out, or after an illegal step.
+
+    The fewest steps are those through an empty room without desks.
+    """
+    longest = _longest(start)
+    cells = [cell for _, *cell in start["room"]["exits"]]
+    illegal = {event["agent"] for event in of_type(events, "choice") if event["phase"] == "move" and event.get("flags")}
+    scores = []
+    for i, (name, place) in enumerate(zip(start["agents"], start["positions"], strict=True)):
+        fewest = min(longest(abs(a - b) for a, b in zip(place, cell, strict=True)) for cell in cells)
+        scores.append(fewest / walks[i] if i in walks and name not in illegal else 0.0)
+    return scores
+
+
+def _longest(start: Event) -> Callable[[Iterator[int]], int]:
+    """What makes a distance of the distances down and to the right."""
     # Records from before there was a choice have diagonal steps.
-    longest: Callable[[Iterator[int]], int] = max if start["settings"].get("diagonals", True) else sum
+    return max if start["settings"].get("diagonals", True) else sum
+
+
+def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, int, int]]:
+    """For everybody who got out: who, the round, the steps made, and the fewest steps possible to that exit cell."""
+    longest = _longest(start)
     cells = [[row, col] for _, row, col in start["room"]["exits"]]
     at = list(start["positions"])
     steps = [0] * len(at)
@@ -148,7 +168,7 @@ def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, in
             # ends.
             made = steps[i] + (at[i] != cells[cell])
             fewest = longest(abs(a - b) for a, b in zip(start["positions"][i], cells[cell], strict=True))
-            yield one.number, made, fewest
+            yield i, one.number, made, fewest
         for i, cell in enumerate(one.settled["positions"]):
             if cell is not None and cell != at[i]:
                 steps[i] += 1
@@ -165,7 +185,8 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     escaped_by = {row["round"]: row["escaped"] for row in rows}
     total = last["escaped"] if last else 0
     walks = list(_walks(start, rounds))
-    departures = [number for number, _, _ in walks]
+    departures = [number for _, number, _, _ in walks]
+    scores = path_scores(start, events, {i: made for i, _, made, _ in walks})
     stationary = sum(row["stationary"] for row in rows)
     spent = stationary + sum(row["moved"] for row in rows)
     again, again_heard = (sum(row[key] for row in rows) for key in ("chose_again", "chose_again_after_message"))
@@ -190,7 +211,8 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
         "last_round": max(departures, default=None),
         "waiting": stationary / people,
         "waiting_share": stationary / spent if spent else None,
-        "detour": sum(made / fewest for _, made, fewest in walks) / total if total else None,
+        "detour": sum(made / fewest for _, _, made, fewest in walks) / total if total else None,
+        "path_score": sum(scores) / people,
         "messages": sum(row["messages"] for row in rows),
         "overtaken": sum(row["overtaken"] for row in rows),
         "chose_again": again,
@@ -222,6 +244,8 @@ MEASURES = Measures(
         "waiting": "Rounds that a person spent inside without changing its cell, mean over all people, from 0.",
         "waiting_share": "Rounds as in waiting as a share of all rounds that people spent inside, 0 to 1.",
         "detour": "Steps made over the fewest possible to the exit cell used, mean over those who left, from 1 up.",
+        "path_score": "Fewest steps possible to the nearest exit over the steps made, mean over all people, 0 to 1; 0 "
+        "for who did not get out, or named an illegal step on the way.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "overtaken": "Rounds in which a person was knocked over by the crowd, summed over people, a count from 0.",
         "chose_again": "Choices of an exit after a person's first one, a count from 0.",

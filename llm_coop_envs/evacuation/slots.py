@@ -178,7 +178,7 @@ class SlotMaker:
         ]
         self._cells = [(row, col) for _, row, col in settings.exit_list]
         self._fixed: dict[str, Any] = {
-            **{name: getattr(settings, name) for name in ("rows", "cols", "rounds", "hearing_radius")},
+            **{name: getattr(settings, name) for name in ("rows", "cols", "rounds")},
             "exit_names": names,
             "walks": settings.control == "exit",
             "together": settings.engine == "simultaneous",
@@ -229,6 +229,7 @@ class SlotMaker:
             asked=asked,
             options=question.options if isinstance(question, Options) else (),
             round=round_,
+            hearing_radius=self._settings.in_round(round_).hearing_radius,
             strong=strong,
             confident=confident,
             row=row,

@@ -16,7 +16,7 @@ from llm_coop_envs.policies.llm.playing.memory import Note
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
-_ROOM = names("rows cols rounds exit_names strong confident helpful")
+_ROOM = names("rows cols rounds exit_names summarised strong confident helpful")
 _SEEN = _ROOM | names("exits counts_self counts_desks feeling")
 # Authors' code of Wu et al. 2024: the same for all calls; neither paper nor code sets anything phase by phase.
 _TEAM_UP = {"parameters": {"temperature": 0.0, "top_p": 1.0, "max_tokens": 512}}
@@ -31,11 +31,13 @@ class EvacuationWorkflowSettings(Settings):
         evaluate: ask them to weigh up the exits before (published).
         feeling_in_talk: ask for the feeling before the talk and show it there (the text); in the authors' code it
             comes after.
+        summarised: put the scenario into two sentences (one of the tests of robustness).
     """
 
     panic: bool = True
     evaluate: bool = True
     feeling_in_talk: bool = False
+    summarised: bool = False
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -98,4 +100,5 @@ class EvacuationWorkflow(Workflow[EvacuationWorkflowSettings]):
     def _facts(self, prompter: Prompter, turn: Turn, slots: EvacuationSlots, call: Call) -> dict[str, Any]:
         memory = turn.memory
         feeling, evaluation = (memory.last(name, slots.round) for name in ("panic", "evaluate"))
-        return prompter.facts(turn, call, vars(slots), feeling=feeling, evaluation=evaluation)
+        known = {"feeling": feeling, "evaluation": evaluation, "summarised": self.settings.summarised}
+        return prompter.facts(turn, call, {**vars(slots), **known})

@@ -124,7 +124,7 @@ class KBCEnv(ScenarioEnv):
     def _longest_text(self) -> tuple[int, int]:
         settings = self.settings
         turns = sum(map(settings.turns_before, range(settings.decisions)))
-        return turns * settings.players, settings.history * (3 + len(settings.groups or ()))
+        return turns * settings.players, max(settings.reach("history")) * (3 + len(settings.groups or ()))
 
     def _begin(self, options: Mapping[str, Any]) -> None:
         self._made = 0
@@ -161,7 +161,7 @@ class KBCEnv(ScenarioEnv):
         self._numbers = numbers
         self._made += 1
         if settings.session == "repeated":
-            last = settings.history
+            last = max(settings.reach("history"))
             self._own_columns = None
             self._own = [*self._own, numbers][-last:]
             self._targets = (*self._targets, tidy(round(settled.target, DECIMALS)))[-last:]
@@ -242,7 +242,16 @@ class KBCEnv(ScenarioEnv):
             self._own_columns = list(zip(*(map(tidy, row) for row in rows), strict=True))
         first = self._made - len(self._targets) + 1
         groups = self._group_numbers or repeat(())
-        return tuple(map(PastRound, count(first), self._targets, self._own_columns[index], groups))
+        targets = self._targets
+        if any(self.settings.reach("observation_noise")):
+            targets = tuple(self._as_seen(index, number, target) for number, target in enumerate(targets, first))
+        past = tuple(map(PastRound, count(first), targets, self._own_columns[index], groups))
+        return past[-self.settings_of(index).history :] if self.settings.changes else past
+
+    def _as_seen(self, index: int, number: int, target: float) -> float:
+        """A round's target as a player sees it."""
+        noise = self.settings.in_round(number, self.possible_agents[index]).observation_noise
+        return tidy(round(target + noise * self._span * float(self.noise(index, number, 1)[0]), DECIMALS))
 
     def _persona(self, index: int, talking: bool) -> str:
         settings = self.settings

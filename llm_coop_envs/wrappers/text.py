@@ -57,7 +57,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         if agent not in self._action_spaces:
             self._game.action_space(agent)
             settings = self._game.settings
-            longest = max(_LONGEST_NUMBER, settings.message_length if settings.talk else 0)
+            longest = max(_LONGEST_NUMBER, settings.message_length if settings.ever_talks else 0)
             self._action_spaces[agent] = UnicodeText(longest)
         return self._action_spaces[agent]
 

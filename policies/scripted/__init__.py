@@ -44,6 +44,11 @@ def make(name: str, **options: Any) -> Policy:
     if name not in known:
         raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, known)}")
     factory = known[name]
+    takes = inspect.signature(factory).parameters
+    for option, value in options.items():
+        if option not in takes:
+            meant = suggestion(option, takes) if takes else "it takes none"
+            raise SettingsError(option, value, f"is no option of {name}; {meant}")
     try:
         inspect.signature(factory).bind(**options)
     except TypeError as error:

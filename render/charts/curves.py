@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.render.charts.style import BLUE, FAINT, new_figure, styled, titled
 
@@ -247,7 +247,7 @@ def fill(axes: Axes, panel: Panel) -> None:
 
 def _draw(axes: Axes, curve: Curve) -> None:
     x = [value + curve.shift for value in curve.x]
-    line = {"color": curve.color, "label": curve.label or "_nolegend_"}
+    line: dict[str, Any] = {"color": curve.color, "label": curve.label or "_nolegend_"}
     if curve.low is not None and curve.high is not None:
         if curve.whiskers:
             below = [y - low for y, low in zip(curve.y, curve.low, strict=True)]
@@ -256,21 +256,31 @@ def _draw(axes: Axes, curve: Curve) -> None:
         else:
             axes.fill_between(x, curve.low, curve.high, color=curve.color, alpha=0.18, linewidth=0)
     if curve.published:
-        marker = {"marker": curve.marker, "markersize": 4.5, "markerfacecolor": "white", "markeredgewidth": 1.2}
-        axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=1.4, zorder=2.5, **marker, **line)  # type: ignore[arg-type]
+        marker: dict[str, Any] = {
+            "marker": curve.marker,
+            "markersize": 4.5,
+            "markerfacecolor": "white",
+            "markeredgewidth": 1.2,
+        }
+        axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=1.4, zorder=2.5, **marker, **line)
     elif curve.thin:
-        axes.plot(x, curve.y, linewidth=0.7, alpha=0.35, zorder=2, **line)  # type: ignore[arg-type]
+        axes.plot(x, curve.y, linewidth=0.7, alpha=0.35, zorder=2, **line)
     else:
         marker = {"marker": curve.marker, "markersize": 4.5} if curve.marked else {}
-        axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)  # type: ignore[arg-type]
+        axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)
 
 
 def _scatter(axes: Axes, dots: Dots) -> None:
-    look = {"marker": dots.marker, "s": dots.size**2, "alpha": dots.alpha, "label": dots.label or "_nolegend_"}
+    look: dict[str, Any] = {
+        "marker": dots.marker,
+        "s": dots.size**2,
+        "alpha": dots.alpha,
+        "label": dots.label or "_nolegend_",
+    }
     if dots.values is None:
         # A line of its own is what shows where markers such as "_" are.
         width = 1.4 if dots.marker in "_|x+" else 0.0
-        axes.scatter(dots.x, dots.y, color=dots.color, linewidths=width, zorder=3.5, **look)  # type: ignore[arg-type]
+        axes.scatter(dots.x, dots.y, color=dots.color, linewidths=width, zorder=3.5, **look)
     else:
         low, high = dots.scale or (min(dots.values), max(dots.values))
         axes.scatter(
@@ -282,5 +292,5 @@ def _scatter(axes: Axes, dots: Dots) -> None:
             vmax=high,
             linewidths=0,
             zorder=3.5,
-            **look,  # type: ignore[arg-type]
+            **look,
         )

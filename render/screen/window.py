@@ -209,7 +209,8 @@ class Window:
         elif key in _SWITCHES:
             name = _SWITCHES[key]
             shown = view.shows_bubbles(len(self._scene.agents)) if name == "bubbles" else getattr(view, name)
-            self.view = replace(view, **{name: not shown})  # type: ignore[arg-type]
+            changed: dict[str, Any] = {name: not shown}
+            self.view = replace(view, **changed)
         elif key == pygame.K_ESCAPE:
             self.view = replace(view, selected=None, follow=False)
         else:

@@ -9,7 +9,7 @@ from llm_coop_envs import bertrand_v0
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.bertrand.after import Deviations
 from llm_coop_envs.bertrand.equilibrium import best_reply
-from llm_coop_envs.bertrand.metrics import episode_metrics, round_rows
+from llm_coop_envs.bertrand.metrics import episode_metrics, monopoly_found, optimal_rounds, round_rows
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play
@@ -99,3 +99,24 @@ def test_what_needs_rivals_is_refused_in_a_sentence():
         Deviations().longer(market)
     with pytest.raises(SettingsError, match="firms=1: Q-learning takes 2 to 4 firms"):
         QLearningSettings(market=market)
+
+
+def test_when_the_monopoly_price_is_found_as_published():
+    settings = BertrandSettings.build("fish_monopoly")
+    marks, found = settings.marks, settings.marks.joint[0]
+    # The 10th percentile of 100 prices stands at the 11th lowest: ten outliers are forgiven, more are not.
+    prices = [[found]] * 210 + [[0.5 * found]] * 10 + [[1.04 * found]] * 80
+    assert monopoly_found(prices, marks) is True
+    assert monopoly_found([*prices[:-1], [0.5 * found], *([[0.5 * found]] * 10)], marks) is False
+    assert monopoly_found(prices[:99], marks) is None
+    best = marks.joint_profit[0]
+    assert optimal_rounds([[0.0]] * 100 + [[best]] * 3 + [[0.98 * best]], marks) == 0.75
+    assert optimal_rounds([[best]] * 100, marks) is None
+    several = BertrandSettings.build("fish")
+    assert (
+        monopoly_found([[1.9, 1.9]] * 300, several.marks) is optimal_rounds([[30.0] * 2] * 300, several.marks) is None
+    )
+    env = bertrand_v0.parallel_env(preset="fish_monopoly", rounds=120, record=True)
+    play(env, make("bertrand/best_reply"), seed=0)
+    row = episode_metrics(env.events)
+    assert (row["monopoly_found"], row["optimal_rounds"]) == (True, 1.0)

@@ -214,3 +214,63 @@ def test_the_prompts_say_what_the_environments_text_says():
         False,
     ]
     assert not any("whole number" in prompt or "cut off" in prompt for _, prompt in chat.prompts("price"))
+
+
+FILED = """Observations: the price of 1.9 went well, 1.5 did not.
+**PLANS:** Try 1.7 next.
+Then 1.65.
+## INSIGHTS: Dear prices sell little.
+PRICE: 1.75"""
+
+
+@pytest.mark.parametrize("pack", ["en-a", "en-b", "de-a"])
+def test_files_are_written_with_every_price_and_shown_once(pack):
+    objects = '{"observations": "-", "plans": "wait", "insights": "none yet", "price": 1.6}'
+    chat = Canned(period=[FILED, objects, "1.8", "1.8"])
+    env = bertrand_v0.parallel_env(preset="fish", rounds=3, record=True)
+    policy, _ = run(env, chat, pack=pack, preset="fish")
+    shown = dict(((key.agent, key.step), prompt) for key, prompt in chat.prompts("period"))
+    assert [key.call for key, _, _ in chat.log] == ["period"] * 6
+    assert "Try 1.7" not in shown["firm_0", 0]
+    assert '"Try 1.7 next.\\nThen 1.65."' in shown["firm_0", 1]
+    assert '"Dear prices sell little."' in shown["firm_0", 1]
+    assert '"wait"' in shown["firm_1", 1]
+    assert "Try 1.7" not in shown["firm_1", 1]
+    # An answer without files leaves them as they are.
+    assert "Try 1.7" in shown["firm_0", 2]
+    assert [event["prices"] for event in env.events if event["type"] == "round"][:2] == [[1.75, 1.6], [1.8, 1.8]]
+    assert policy.counters.total().fallbacks == 0
+
+
+def test_files_in_the_packs_own_words():
+    chat = Canned(period=["BEOBACHTUNGEN: keine\nPLÄNE: warten\nEINSICHTEN: 1.5 ist billig\nPREIS: 1.7"] * 2)
+    env = bertrand_v0.parallel_env(preset="fish", rounds=2, record=True)
+    run(env, chat, pack="de-a", own_files=True)
+    last = chat.prompts("period")[-1][1]
+    assert '"warten"' in last
+    assert '"1.5 ist billig"' in last
+
+
+def test_a_schema_asks_for_the_files_too():
+    chat = Canned()
+    run(bertrand_v0.parallel_env(preset="fish", rounds=1), chat, own_files=True, answers="json")
+    assert list(chat.log[0][1].json_schema["properties"]) == ["observations", "plans", "insights", "price"]
+
+
+def test_tools_show_what_was_looked_up_and_keep_what_was_written():
+    chat = Canned(tool=["c", "d", "b", "d", "d", "d", "a", "b", "c", "d"], note=["firm_0 saw 1.7."])
+    env = bertrand_v0.parallel_env(preset="fish", firms=1, rounds=4)
+    run(env, chat, preset="econ_evals")
+    assert [key.call for key, _, _ in chat.log[:3]] == ["tool", "note", "tool"]
+    prices = [prompt for _, prompt in chat.prompts("price")]
+    assert ["firm_0 saw" in prompt for prompt in prices] == [False, True, False, False]
+    assert all("The last" not in prompt for prompt in prices)
+    chat = Canned(tool=["a", "a", "a"])
+    run(bertrand_v0.parallel_env(preset="fish", firms=1, rounds=2), chat, tools=2)
+    assert sum(key.call == "tool" for key, _, _ in chat.log[:3]) == 2
+
+
+def test_a_firm_may_be_shown_fewer_rounds():
+    chat = Canned()
+    run(bertrand_v0.parallel_env(preset="fish", rounds=5), chat, rounds_shown=2)
+    assert "The last 2 rounds" in chat.prompts("price")[-1][1]

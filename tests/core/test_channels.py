@@ -18,6 +18,8 @@ from llm_coop_envs.core.channels import (
     pairs,
     within,
 )
+from llm_coop_envs.core.delivery import TREATMENTS, Delivered, deliver
+from llm_coop_envs.core.settings import ScenarioSettings
 
 
 @st.composite
@@ -42,35 +44,55 @@ def speak(speaker, heard):
     return "" if told.startswith("0") else told
 
 
-def one_by_one(n, found):
-    """The plain form: one speaker after the other, each message handed to its hearers at once."""
+KEY = (3, 5)
+
+
+def one_by_one(n, found, settings):
+    """The plain form: one speaker after the other, each message handed to its hearers at once, as it is treated."""
     transcript, ears = [], {i: [] for i in range(n)}
-    for order, listeners in found:
-        for speaker in order:
-            text = speak(speaker, [t for t in ears[speaker]])
+
+    def known(listener, now):
+        return [told for due, *told in sorted(ears[listener], key=lambda one: one[3:]) if due <= now]
+
+    for number, (order, listeners) in enumerate(found):
+        for position, speaker in enumerate(order):
+            text = speak(speaker, [told[:2] for told in known(speaker, number)])
             if text:
                 transcript.append((speaker, text))
+                place = {"place": (number, position), "round_": number, "talkers": sorted(order), "players": n}
+                heard = deliver(settings, KEY, text, speaker, **place) or Delivered("", text)
                 for hearer in range(n) if listeners is None else listeners[speaker]:
-                    if hearer != speaker:
-                        ears[hearer].append((speaker, text))
-    return transcript, ears
+                    if hearer != speaker and heard.text is not None:
+                        seeming = heard.speaker_for(hearer, speaker)
+                        ears[hearer].append((heard.round or 0, seeming, heard.text, number, position))
+    return transcript, {i: [(one[0], one[1]) for one in known(i, len(found) - 1)] for i in range(n)}
 
 
-@given(talks())
-def test_levels_give_the_transcript_of_speaking_one_by_one(case):
+TREATED = st.builds(
+    ScenarioSettings,
+    delivery=st.sampled_from(TREATMENTS),
+    delivery_share=st.sampled_from([1.0, 0.5]),
+    delivery_delay=st.integers(1, 2),
+)
+
+
+@given(talks(), TREATED)
+def test_levels_give_the_transcript_of_speaking_one_by_one(case, settings):
     n, found = case
     conversation = Conversation(100)
+    conversation.key = KEY
     steps = 0
-    for order, listeners in found:
+    for number, (order, listeners) in enumerate(found):
+        conversation.now = number
         levels = conversation.open(order, Audience(listeners), together=False)
         assert sorted(s for level in levels for s in level) == sorted(order)
         for level in levels:
             steps += 1
             texts = {s: speak(s, [(m.speaker, m.text) for m in conversation.heard(s)]) for s in level}
             for s in reversed(level):
-                conversation.say(s, texts[s])
+                conversation.say(s, texts[s], settings, players=n)
         conversation.close()
-    transcript, ears = one_by_one(n, found)
+    transcript, ears = one_by_one(n, found, settings)
     ordered = sorted(conversation.messages, key=lambda m: (m.sequence, m.position))
     assert [(m.speaker, m.text) for m in ordered] == transcript
     for i in range(n):
@@ -78,18 +100,23 @@ def test_levels_give_the_transcript_of_speaking_one_by_one(case):
     assert steps <= sum(len(order) for order, _ in found)
 
 
-@given(talks())
-def test_a_conversation_survives_json_at_any_moment(case):
-    _, found = case
+@given(talks(), TREATED)
+def test_a_conversation_survives_json_at_any_moment(case, settings):
+    n, found = case
     conversation = Conversation(100)
-    for order, listeners in found:
+    conversation.key = KEY
+    for number, (order, listeners) in enumerate(found):
+        conversation.now = number
+        if number == 1:
+            conversation.forget()
         for level in conversation.open(order, Audience(listeners), together=False):
             other = Conversation(100)
             other.set_state(json.loads(json.dumps(conversation.get_state())))
+            other.now, other.key = number, KEY
             for s in level:
                 assert other.heard(s) == conversation.heard(s)
                 text = speak(s, [m.text for m in conversation.heard(s)])
-                assert other.say(s, text) == conversation.say(s, text)
+                assert other.say(s, text, settings, players=n) == conversation.say(s, text, settings, players=n)
             assert other.get_state() == conversation.get_state()
 
 

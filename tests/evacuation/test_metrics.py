@@ -87,6 +87,8 @@ def test_an_episode_worked_out_by_hand():
         "waiting_share": pytest.approx(4 / 11),
         # Person 0: 1 step of 1; person 1: (4,3) (5,3) (4,2) (4,1) (4,0), 4 steps of 3.
         "detour": pytest.approx((1 + 4 / 3) / 2),
+        # Person 1 went by the nearest exit, person 2 stayed inside.
+        "path_score": pytest.approx((1 + 3 / 4) / 3),
         "messages": 2,
         "overtaken": 1,
         "chose_again": 3,
@@ -158,6 +160,15 @@ def test_the_fewest_steps_without_diagonal_ones():
         start = {**START, "positions": places[0], "settings": {**START["settings"], "diagonals": diagonals}}
         # The record knows of one step only: the one onto the exit.
         assert episode_metrics([start, *told])["detour"] == pytest.approx(1 / fewest)
+
+
+def test_an_illegal_step_is_no_path():
+    env = parallel_env(preset="single", record=True)
+    play(env, NearestExit(), seed=0)
+    assert episode_metrics(env.events)["path_score"] == 1.0
+    step = next(i for i, event in enumerate(env.events) if event["type"] == "choice" and event["phase"] == "move")
+    env.events[step] = {**env.events[step], "flags": ["illegal_choice"]}
+    assert episode_metrics(env.events)["path_score"] == 0.0
 
 
 def test_an_episode_without_a_round_or_an_escape():

@@ -27,6 +27,8 @@ _PIECE = 1 << 20
 # llama.cpp's own translation of schemas leaves out the bounds of real numbers; the grammars of llguidance keep them.
 FORMS = ("llguidance", "json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
 _BOUNDS = ("minimum", "maximum", "maxLength")
+# Where white space is free, a small model may fill the rest of its answer with it.
+_SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def request_body(
@@ -50,7 +52,8 @@ def request_body(
     if request.stop:
         body["stop"] = list(request.stop)
     if request.json_schema is not None and form == "llguidance":
-        body["grammar"] = f"%llguidance {{}}\nstart: %json {json.dumps(request.json_schema)}"
+        schema = {"x-guidance": _SPACING, **request.json_schema}
+        body["grammar"] = f"%llguidance {{}}\nstart: %json {json.dumps(schema)}"
     elif request.json_schema is not None and form != "none":
         schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
         named = {"name": "answer", "schema": schema, "strict": True}
@@ -70,17 +73,17 @@ def _without_bounds(schema: Any) -> Any:
     return {name: _without_bounds(value) for name, value in schema.items() if name not in _BOUNDS}
 
 
-async def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterator[bytes]:
+def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterable[bytes]:
     """The parts of a body, unpacked in pieces of a megabyte at most: a small body may hold more than the memory.
 
-    Raises:
-        ChatError: of kind `"bad_reply"`: it cannot be unpacked.
+    When it cannot be unpacked, they raise a `ChatError` of kind `"bad_reply"`.
     """
-    unpacker = zlib.decompressobj(wbits=47) if packing.strip().lower() in _PACKED else None
+    return _unpack(parts, where) if packing.strip().lower() in _PACKED else parts
+
+
+async def _unpack(parts: AsyncIterable[bytes], where: str) -> AsyncIterator[bytes]:
+    unpacker = zlib.decompressobj(wbits=47)
     async for part in parts:
-        if unpacker is None:
-            yield part
-            continue
         try:
             while part:
                 yield unpacker.decompress(part, _PIECE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import hashlib
@@ -16,14 +17,15 @@ from pathlib import Path
 
 from llm_coop_envs.core.extras import need
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.policies.llm.chat import LOCAL, EndpointStopped, RunStopped
 from llm_coop_envs.policies.llm.clients import Endpoint
-from llm_coop_envs.policies.llm.clients.endpoint import LOCAL
 from llm_coop_envs.policies.llm.local.models import find_weights
 from llm_coop_envs.policies.llm.local.server import ALIVE, MODULE, SLOTS, Served
 from llm_coop_envs.storage.lock import FileLock
 
 _START_SECONDS = 120.0
 _POLL = 0.1
+_LOOK = 1.0
 
 
 def check_local(endpoints: Sequence[Endpoint]) -> None:
@@ -61,47 +63,59 @@ def served(endpoints: Sequence[Endpoint], folder: Path, notify: Callable[[str], 
         yield [stack.enter_context(_served(one, folder, notify)) if one.is_local else one for one in endpoints]
 
 
+async def watch(endpoints: Sequence[Endpoint], stop: Callable[[RunStopped], None]) -> None:
+    """Stop a run when the server of one of its local models has ended for good, which no retry would change.
+
+    Args:
+        endpoints: as `served` gave them.
+        stop: is told why.
+    """
+    local = {one.model: _meeting_place(find_weights(one.model)) for one in endpoints if one.is_local}
+    while local:
+        for model, place in local.items():
+            found = _read(place.with_suffix(".json"))
+            if found is not None and found.why:
+                kept = "every answer so far is kept, run again to continue"
+                stop(EndpointStopped(f"{model}: {found.why}; see {found.log}; {kept}"))
+                return
+        await asyncio.sleep(_LOOK)
+
+
 @contextlib.contextmanager
 def _served(endpoint: Endpoint, folder: Path, notify: Callable[[str], None]) -> Iterator[Endpoint]:
     weights = find_weights(endpoint.model)
     name = endpoint.model.removeprefix(LOCAL)
     short = weights.stem if name.endswith(weights.name) else name
-    key = hashlib.sha256(str(weights).encode()).hexdigest()[:16]
-    place = _own_folder()
-    told = place / f"{key}.json"
-    with FileLock(place / f"{key}.users") as users:
+    told, users_path, starting_path = map(_meeting_place(weights).with_suffix, (".json", ".users", ".start"))
+    with FileLock(users_path) as users:
         users.take(shared=True, wait=True)
-        with FileLock(place / f"{key}.start") as starting:
+        with FileLock(starting_path) as starting:
             starting.take(wait=True)
             found = _read(told)
             if found is None:
                 log = folder / f"{short}.log"
-                _start(weights, short, place / f"{key}.users", told, log)
+                _start(weights, short, users_path, told, log)
                 found = _wait(told, short, log)
-                notify(f"{endpoint.model} is served at {found.url}; its log is {log}")
-            else:
+                if found.url:
+                    notify(f"{endpoint.model} is served at {found.url}; its log is {log}")
+            elif found.url:
                 notify(f"{endpoint.model} is served at {found.url} for another run too; its log is {found.log}")
         if found.why:
             raise RunError(f"{endpoint.model}: {found.why}; see {found.log}")
         limits = endpoint.limits
-        if limits.most > 2 * SLOTS:  # more would only wait in the server, where their time runs
-            limits = dataclasses.replace(limits, start=min(limits.start, 2 * SLOTS), most=2 * SLOTS)
-        try:
-            yield dataclasses.replace(endpoint, base_url=f"{found.url}/v1", client="lean", limits=limits)
-        finally:
-            left = _read(told)
-            if left is not None and left.why:
-                notify(f"{endpoint.model}: {left.why}; see {left.log}")
+        if limits.most > SLOTS:  # more would only wait in the server, where their time runs
+            limits = dataclasses.replace(limits, start=min(limits.start, SLOTS), most=SLOTS)
+        yield dataclasses.replace(endpoint, base_url=f"{found.url}/v1", client="lean", limits=limits)
 
 
-def _own_folder() -> Path:
-    """Where this user's runs meet; no other user may write there."""
+def _meeting_place(weights: Path) -> Path:
+    """What the files begin with at which this user's runs of a model meet; no other user may write there."""
     user = os.getuid()
     place = Path(tempfile.gettempdir()) / f"llm-coop-{user}"
     place.mkdir(mode=0o700, exist_ok=True)
     if place.is_symlink() or place.stat().st_uid != user:
         raise RunError(f"{place}: belongs to somebody else; servers of local models cannot be shared there, set TMPDIR")
-    return place
+    return place / hashlib.sha256(str(weights).encode()).hexdigest()[:16]
 
 
 def _start(weights: Path, name: str, users: Path, told: Path, log: Path) -> None:

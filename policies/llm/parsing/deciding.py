@@ -33,7 +33,8 @@ _CUE = re.compile(
     r"|actually|rather|correct(?:ion|ed| that)|i mean|i meant|sorry|apologies|make (?:it|that)|oops|scratch that"
     r"|strike that|ignore that|on (?:second|further) thoughts?|on reflection|upon (?:further )?\w+|come to think|edit"
     r"|revised|updated|chang\w+|reconsider\w*|hold on|instead|but now|or more precisely|take that back|withdraw\w*"
-    r"|never ?mind|forget|mind|switch\w*|in fact|update|revision|not(?= ?,)|kidding|joking"
+    r"|never ?mind|forget|mind|switch\w*|in fact|update|revision|(?<=^)not(?= ?,)|\bor not(?= ?,)"
+    r"|(?<=[.,;\u2014\u2013-] )not(?= ?,)|kidding|joking"
     r"|thinking about it(?: more)?|finally|ultimately|in the end|realistically)\b"
 )
 _REVOKED = re.compile(
@@ -42,29 +43,42 @@ _REVOKED = re.compile(
     r"|\b(?:scratch|strike|ignore|disregard|forget) (?:that|this|it)|\bnever ?mind|\btake (?:that|it|this) back"
     r"|\bkidding|\bjoking|\bmaybe not\b|\bwithdraw|\bon (?:second|further) thought|\bon reflection|\b(?:but|hmm,?"
     r"|or) no\b|\blet me (?:re\w+|think)"
-    r"|\bneed to (?:think|re)|(?<!since )(?<!because )(?<!as )(?<!if )(?<!though )(?<!when )(?<!while )\b(?:that|this"
-    r"|it)"
+    r"|\bneed to (?:think|re)|\bbut i(?:'m not| won't| will not| shall not| refuse)"
+)
+# What speaks against the option named last.
+_COMPLAINED = re.compile(
+    r"(?<!unless )(?<!since )(?<!because )(?<!as )(?<!if )(?<!though )(?<!when )(?<!while )\b(?:that|this|it)"
     r"(?:'s| is| would be| may be| might be| could be)(?: (?!less|not)\w+)? "
-    r"(?:too (?:\w+)|a wall|blocked|wrong|a mistake|taken|occupied|full|packed|crowded|closed)|\bbut i(?:'m not"
-    r"| won't| will not| shall not| refuse)"
+    r"(?:too (?:\w+)|a wall|blocked|wrong|a mistake|taken|occupied|full|packed|crowded|closed|on fire|jammed|locked)"
 )
 _BESIDE = re.compile(
     rf"^[^{X}\n.]{{0,25}}?(?:\b(?:or|otherwise|else|alternatively|versus|vs|if not|o)\b|/)(?! (?:rather|more|no)\b)"
     rf"[^{X}.\n]{{0,25}}$|^[,.!]? ?-? ?(?:maybe|perhaps|possibly|then|or|and maybe|and then)\b[^{X}\n.]{{0,25}}$"
-    r"|^\W{0,3}or\W{0,3}$|^ ?(?:|,|and|&|\||>|-) ?$"
+    r"|^\W{0,3}or\W{0,3}$|^ ?(?:|,|and|&|\||>|-)(?: (?:also )?(?:the|an?|option|exit|exit on the))? ?$"
 )
 _LABELLED = re.compile(r"\w ?: ?$")
 _EXPLAINED = re.compile(
     r"\b(?:because|since|as|so that|given|where|which|while|although|though|who|for|with|than|if|reason\w*"
     r"|explanation|why)\b"
-    r"|\n"
+    r"|\n|\A ?[-\u2013\u2014] [a-z]"
 )
 _UNDECIDED = re.compile(
-    r"\btb[dc]\b|"
-    r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|could not) decide"
+    rf"\btb[dc]\b|\b(?:if|unless|when)\b[^\n]{{1,120}}\b(?:if not|otherwise|else),? (?:[\w']+ ){{0,4}}{X}"
+    r"|\b(?:don't|do not) (?:really )?know\b|\bno idea\b|"
+    r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|can not|could not"
+    r"|couldn't|unable to)(?: really| yet)? (?:decide|commit|settle|make up)"
     r"|\btorn\b"
     r"|\bdepends\b|(?<!at )\bfirst (?:choice )?[^.\n]{0,15}" + X + r"[^.\n]{0,40}\b(?:then|second)\b"
     r"|\bneed (?:to know|more|\w+ more)|\bno comment\b"
+)
+# What is said to the other players, quoted or after a label; and what is only laid out, in a table of several rows.
+_BESIDES = re.compile(
+    r"(\b(?:say|shout|tell|yell|call|cry|whisper|announce|add|reply|write|message|others?|everyone|everybody|all"
+    r"|them|loud)"
+    r"\b[^\"\n.]{0,30}[:,]? ?)\"(?:[^\"\n ]+ ){2}[^\"\n]{1,400}(?:\"|$)"
+    r"|^(\W{0,3}(?:public |my )?(?:messages?|statement|announcement|talk|speech)\b[^:\n]{0,30}:)[^\n]{1,400}$"
+    r"|^\|[^\n]*(?:\n\|[^\n]*){2,}",
+    re.MULTILINE,
 )
 _CONCLUDED = re.compile(r"\b(?:but|however|so|still|in the end|ok|okay|well|fine|nonetheless)\b")
 
@@ -86,11 +100,12 @@ def decide(
         loose: whether a candidate without a mark may be taken by what stands before and after it in its sentence.
         truncated: whether the answer was cut; only what is marked is then trusted.
     """
+    text, found = _without_besides(text, found)
     around = sentences(text, found)
-    for one, (before, after, end) in zip(found, around, strict=True):
-        judge(one, text, before, after, end, excluded)
+    for one in found:
+        judge(one, text, *around[one.at], excluded)
     meant = [one for one in found if one.meant]
-    mark(text, meant, {one.at: place for one, place in zip(found, around, strict=True)})
+    mark(text, meant, around)
     _correct(text, meant)
     meant = [one for one in meant if one.meant and (one.mark or not one.weak)]
     if truncated:
@@ -109,12 +124,8 @@ def decide(
         return Reading(REFUSED)
     if len({one.value for one in legal or meant}) > 1:
         return Reading(AMBIGUOUS)
-    places = [around[found.index(one)] for one in legal]
-    sure = [
-        not one.aside and loose(*place[:2]) and not doubted(*place[:2])
-        for one, place in zip(legal, places, strict=True)
-    ]
-    if any(sure):
+    places = [around[one.at][:2] for one in legal if not one.aside]
+    if any(loose(*place) and not doubted(*place) for place in places):
         return (
             Reading(AMBIGUOUS)
             if _UNDECIDED.search(text) or _taken_back(text, legal[-1])
@@ -123,6 +134,13 @@ def decide(
     if not legal and meant:
         return Reading(ILLEGAL, meant[0].value, "only")
     return Reading(UNREADABLE)
+
+
+def _without_besides(text: str, found: Sequence[Candidate[T]]) -> tuple[str, Sequence[Candidate[T]]]:
+    """An answer of which what is said to others or laid out is blank, if something else in it could be meant."""
+    blank = _BESIDES.sub(lambda match: (match[1] or match[2] or "").ljust(len(match[0])), text)
+    outside = [one for one in found if blank[one.at] == X]
+    return (blank, outside) if outside else (text, found)
 
 
 def _correct(text: str, meant: Sequence[Candidate[T]]) -> None:
@@ -186,4 +204,6 @@ def _undecided(text: str, winner: Candidate[T]) -> bool:
 
 
 def _taken_back(text: str, winner: Candidate[T]) -> bool:
-    return _REVOKED.search(text, winner.at + 1, winner.at + 400) is not None
+    begin, end = winner.at + 1, winner.at + 400
+    other = text.find(X, begin, end)
+    return bool(_REVOKED.search(text, begin, end) or _COMPLAINED.search(text, begin, end if other < 0 else other))

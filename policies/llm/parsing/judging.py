@@ -10,11 +10,12 @@ from typing import Generic, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
-X = "\ue000"
+#: The sign of a candidate; and of a number that only names something, as in "round 3".
+X, NAMED = "\ue000", "#"
 PLAIN, HINTED, SAID, MARKED = 0, 1, 2, 3
 _BEFORE, _AFTER = 90, 60
 # An answer with more candidates is garbage; its first and last ones are looked at.
-_MANY = 60
+_MANY = 45
 
 
 @dataclass(slots=True)
@@ -47,14 +48,22 @@ CLAUSE_START = re.compile(
     r"[,;:\u2014\u2013(]|\b(?:but|so|then|now|hence|while|unless|if|because|since|when|although)\b"
 )
 
+# Where a sentence turns to what follows from it: what was supposed or doubted before does not hold after.
+_TURN = re.compile(
+    r"[,:;)\u2014\u2013] ?(?:and )?(?:but|so(?! (?:that|as|long))|yet|therefore|hence|thus|however|still|which is why"
+    r"|that's why|nevertheless|nonetheless|in any case|either way|anyway)\b|[;\u2014] "
+)
+
 _DENIED = re.compile(
     r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
     r"|no)(?:thing|where) but|all but|except"
     r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
-    r"|skip\w*|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*|should have"
+    r"|skip\w*|giv\w* up|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*"
+    r"|should have"
     r"|wonder\w*|so (?:is|are)|(?:done"
     r"|finished|through) with)|n't)\b"
-    rf"(?:(?! but\b|(?<!think)(?<!believe) (?:i|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
+    rf"(?! (?:\w+ )?(?:chang|alter|deviat|adjust|touch)\w*\b)(?:(?! but\b|(?<!think)(?<!believe) (?:i"
+    rf"|we)\b)[^.,;:\n{X}]){{0,45}}(?:{X} ?(?:or|and|nor) ?){{0,4}}$"
 )
 _IS = r"(?:is|are|was|looks|seems|would be|will be|might be|may be|could be|feels|gets|appears|remains|sounds|'s)"
 _DENIED_AFTER = re.compile(
@@ -62,7 +71,8 @@ _DENIED_AFTER = re.compile(
     rf" {_IS}(?: (?:already|also|both|all|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit"
     rf"|little))){{0,2}}"
     r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
-    r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap)|no\b|worse|bad\b"
+    r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap|death|nightmare"
+    r"|disaster)|no\b|worse|bad\b"
     r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
     r"| (?:taken|occupied|blocked|full|packed|jammed|closed|congested|(?:over)?crowded)\b"
     r"|: (?:no|nope|never|bad|blocked|full|occupied|taken|too \w+)\b"
@@ -75,6 +85,7 @@ _PAST = re.compile(
     rf"|chose"
     r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|idea)"
     r"|originally|until now|headed|ran"
+    r"|(?:rais|lower|increas|reduc|cut|decreas|mov|chang|adjust)\w* (?:my|our|the) \w+ of"
     rf"|would have|could have|should have|sold|earned|tried|promised|old)\b(?:(?!\b(?:will|now|i'll|but|so|stay"
     rf"|keep|remain|set"
     rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} (?:and|\w+ (?:at|for)) )?$"
@@ -86,17 +97,30 @@ _PAST_SENTENCE = re.compile(
 )
 _PAST_AFTER = re.compile(
     r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
-    r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b"
+    r"|attracted|resulted|generated|produced|worked)\b|^ (?:before|earlier|a moment ago)\b|^ (?:is|was"
+    r"|were) (?:what i (?:said|chose|picked|had|wanted|took|used|named|did)"
+    r"|(?:my|the|his|her|their|our)? ?(?:last|previous|earlier|old|first|initial) )"
 )
 _WHO = (
     r"(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|theirs?|everyone|everybody|no one|nobody|anyone"
     r"|someone|somebody|whoever|most|people|crowd|he|she|his|her|players?)"
 )
+# Anybody who is said to choose: "Anna will pick", "my neighbour takes".
+_THIRD = (
+    r"(?!(?:i|we|you|it|that|this|which|what|let|price|answer|choice|number|guess|pick|decision|mine|and|or|so"
+    r"|then|now|move|step|exit|option|way|path|route|door|trend)\b)(?<!my )(?<!our )[^\W\d_]{2,20} (?:(?:will|would"
+    r"|might|may"
+    r"|is going to|plans to|wants to|'d|'ll) "
+    r"(?:(?:probably|likely|surely|also|again|just|maybe|all) )?"
+    r"(?:choose|pick|take|charge|set|name|go|head|run|move|play|ask|say|stay|guess|use|submit|answer|price|sell)"
+    r"|(?:chooses|picks|takes|charges|sets|names|goes|heads|runs|plays|asks|guesses|submits|moves)\b)"
+)
 _OTHERS_AFTER = re.compile(
-    rf" (?:\((?=[\w ]{{1,20}}\))|(?:(?:is|was)(?: what| (?:the )?\w+ (?:of|by))?|from|by) (?:the |my )?){_WHO}\b"
+    rf" (?:\((?=[\w ]{{1,20}}\))|(?:(?:is|was)(?: what| (?:the )?\w+ (?:of|by))?|from|by) (?:the "
+    rf"|my )?)(?!(?<=the )most\b){_WHO}\b"
 )
 _OTHERS = re.compile(
-    rf"\b(?:{_WHO}|you (?:should|must|can|could|need|go|take|charge|set|choose|pick))\b(?! (?:is|are) (?:right"
+    rf"\b(?:{_WHO}|{_THIRD}|you (?:should|must|can|could|need|go|take|charge|set|choose|pick))\b(?! (?:is|are) (?:right"
     rf"|correct))(?:(?<!\d)"
     rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
 )
@@ -105,22 +129,61 @@ _NAMED = re.compile(rf"\W*{_WHO} ")
 _OWN = re.compile(r"\b(?:i|i'll|i'd|i'm|we|let's|mine|so)\b")
 _PAST_LABEL = re.compile(
     r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
+    r"|(?:second(?:ary)?(?: choice| option)?|back-?up(?: \w+)?|fallback|alternative|plan b|runner-up)"
     r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
 )
+# What makes a past value the present one.
+_KEPT = re.compile(
+    r"\b(?:i|i'll|i'd|we|let me|let's|will) (?:will |just |simply |again )?(?:keep|repeat|stick|maintain|reuse|hold)\b"
+    r"|\b(?:no (?:reason|need) to|not|never) (?:\w+ )?(?:chang|alter|adjust|deviat|touch)\w*"
+    r"|\b(?:keeping|repeating|sticking|maintaining|unchanged)\b|\bsame (?:\w+ )?as\b"
+)
 # What makes what the others do one's own.
-_SAME = re.compile(r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\bso do i\b|\bme too\b|\bi (?:follow|join)\b")
-_EXPECTED = re.compile(r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|see|saw|heard)\w*")
+_SAME = re.compile(
+    r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\b(?:so|as) (?:do|will|shall|would|am) i\b|\bme too\b"
+    r"|\bi (?:follow|join)\b"
+)
+_EXPECTED = re.compile(
+    r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|reckon|figure|imagin|estimat"
+    r"|anticipat|see|saw|heard)\w*"
+)
 _ASIDE = re.compile(
-    rf"\b(?:if|unless|whether|(?<!i )suppos\w+|assuming|in case|could|next (?:round|time|turn)|tomorrow"
+    rf"\b(?:if|unless|whether|(?<!i )suppos\w+|assuming|in (?:the )?case|could|next (?:round|time|turn)|tomorrow"
     rf"|later)\b[^.;\n{X}]{{0,60}}$"
 )
 # What is done in one case of several.
-_CONDITION = re.compile(rf"\W*(?:if|when|unless|in case)\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}")
+_CONDITION = re.compile(
+    rf"\W*(?:if|when|unless|in (?:the )?case)\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}"
+)
+# What is supposed, as in "if I set 5, they will follow"; and what shows that the supposition ends.
+_SUPPOSED = re.compile(
+    rf"(?:^|[,;:\u2014\u2013(] ?)(?:but |and |so )?(?:if|when|whenever|unless|suppos\w+"
+    rf"|assuming)\b[^,;:.\n{X}]{{0,60}}$"
+)
+_SUPPOSED_END = re.compile(rf"[^.;\n{X}]{{0,40}}, ?(?!right|so\b)\w|[^.;,\n{X}]{{0,40}} then ")
 # What would be done if the world were another one; but not politeness, as in "if I had to choose".
 _UNREAL = re.compile(
     rf"^(?:if|had|were)\b(?! (?:i (?:had|have|must|may|remember)|(?:you|we) |forced|pressed|pushed|so|not)\b)"
     rf"[^.;\n{X}]{{0,70}}\b(?:i|we)(?:'d| would| could| might)\b[^,.;\n{X}]{{0,30}}$"
 )
+# What a statement is made about, as in "22 won"; and what one says of something else, as in "its equilibrium is 0".
+_SUBJECT = re.compile(
+    r"(?: exits?| sides?| doors?| ones?| option)?,? (?:is|are|was|were|has|had|looks|seems|sounds|feels|lies|wins"
+    r"|won|would"
+    r"|will|can|could|may|might|did|does)\b"
+)
+_PREDICATE = re.compile(
+    r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp) (?:is|was|are|were|equals|lies)"
+    r" (?:(?:at|on|in|to|near) )?(?:the )?$|\bpredicts? $"
+    r"|\b(?:regret|need|imagine|ideally|eventually|hate|fear|know|find)\b[^,;:.]{0,30}$"
+)
+_PROPOSED = re.compile(
+    r"\b(?:a|the|my) (?:new )?(?:price|number|guess|bid) of (?:about )?$|\bonly (?:the )?$"
+    r"|\b(?:best|good|better|sensible|reasonable|safer?|safest|shortest|quickest|fastest|smart|wise|natural|obvious"
+    r"|ideal"
+    r"|optimal|compromise|bet|lucky|favou?rite)\b[^,;:.]{0,30} is (?:the |to |at )?$"
+)
+_OWN_NOUN = re.compile(r"\b(?:my|our) (?:\w+ )?\w+ is (?:(?:at|on|in|to) )?(?:the )?$")
 # What stands in the clause of a number or name that is not meant, though nothing says so outright.
 _DOUBTED = re.compile(
     r"\b(?:not|never|no|mistake|wrong|foolish|too|worse|avoid\w*|unclear|unsure|love to|wanted|wish|instead of)\b"
@@ -135,7 +198,7 @@ _ASIDE_AFTER = re.compile(
     r"|(?:in the )?next (?:round|turn|step|time|move)|tomorrow|later|afterwards)\b"
 )
 _HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
-_HEDGED_AFTER = re.compile(r"^ (?:could|might|may) be\b|^-?ish\b|^ came to mind")
+_HEDGED_AFTER = re.compile(r"^(?: exit| option)? (?:could|might|may)\b|^-?ish\b|^ came to mind")
 VERB = (
     r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|nam(?:e|ing)|go(?:ing)?(?: up| down| back)?"
     r"|submit(?:ting)?|opt(?:ing)? for|settl(?:e|ing)|settled|stick(?:ing)?|stay(?:ing)?|keep(?:ing)?|charg(?:e|ing)"
@@ -164,10 +227,10 @@ def ends_of(found: Iterable[S]) -> list[S]:
     return every if len(every) <= _MANY else every[: _MANY // 3] + every[_MANY // 3 - _MANY :]
 
 
-def sentences(text: str, found: Sequence[Candidate[T]]) -> list[tuple[str, str, str]]:
-    """What stands before and after each candidate in its sentence, and what ends it."""
+def sentences(text: str, found: Sequence[Candidate[T]]) -> dict[int, tuple[str, str, str]]:
+    """What stands before and after each candidate (by its place) in its sentence, and what ends it."""
     ends = [match.start() for match in _SENTENCE_END.finditer(text)]
-    return [_sentence(text, one.at, ends) for one in found]
+    return {one.at: _sentence(text, one.at, ends) for one in found}
 
 
 def _sentence(text: str, at: int, ends: Sequence[int]) -> tuple[str, str, str]:
@@ -195,7 +258,10 @@ def judge(
         return
     starts = [match.end() for match in CLAUSE_START.finditer(before)]
     clause = before[starts[-1] :] if starts else before
+    turns = [match.start() for match in _TURN.finditer(before)]
+    part = before[turns[-1] :] if turns else before
     pointed = POINTED.match(text, one.at + 1) is not None
+    kept = _KEPT.search(before) is not None
     others = (
         not _SAME.search(text, one.at, one.at + 60)
         and not pointed
@@ -209,23 +275,30 @@ def judge(
         or _OTHERS_AFTER.match(after)
         or _DENIED.search(before)
         or _DENIED_AFTER.match(after)
-        or (not pointed and _PAST.search(clause))
-        or _PAST_LABEL.search(before)
-        or _PAST_SENTENCE.search(before)
+        or (not pointed and not kept and _PAST.search(clause))
+        or (not kept and (_PAST_LABEL.search(before) or _PAST_SENTENCE.search(before)))
         or _PAST_AFTER.match(after)
-        or _CONDITION.match(before)
-        or _UNREAL.search(before)
-        or excluded(before, after)
+        or _CONDITION.match(part)
+        or _UNREAL.search(part)
+        or (_SUPPOSED.search(before) and _SUPPOSED_END.match(after))
+        or (not pointed and excluded(before, after))
     )
     if one.meant:
         line = text[text.rfind("\n", 0, one.at) + 1 :][:40]
         one.aside = bool(
-            _ASIDE.search(before)
+            _ASIDE.search(part)
             or _ASIDE_AFTER.match(after)
             or _HEDGED.search(clause)
             or _HEDGED_AFTER.match(after)
             or _ASIDE_LINE.match(line)
         )
+
+
+def stated(before: str, after: str) -> bool:
+    """Whether a candidate is only spoken of: a statement is made about it, or it is said of something else."""
+    if _PROPOSED.search(before):
+        return False
+    return _SUBJECT.match(after) is not None or _PREDICATE.search(_OWN_NOUN.sub("", before)) is not None
 
 
 def doubted(before: str, after: str) -> bool:

@@ -59,8 +59,8 @@ rather: doch lieber eher plutôt plutot лучше dicho besser
 sorry: entschuldigung perdón perdon извините pardon desolé scusa
 correction: korrektur corrección correccion исправление correzione
 maybe: vielleicht quizás quizas возможно
-because: weil denn parce porque потому puisque da
-so: daher deshalb somit donc entonces поэтому
+because: weil denn parce perché poiché porque потому puisque da
+therefore: daher deshalb somit donc entonces поэтому
 full: voll überfüllt plein pleine bondé bondée saturé encombré encombrée lleno llena llenos abarrotada abarrotado
 full: полон переполнен переполнена забит забита affollata affollato pieno piena lotada lotado cheia cheio
 blocked: blockiert gesperrt besetzt verstopft bloqué bloquée bouché bouchée fermé fermée bloqueada bloqueado cerrada
@@ -78,8 +78,30 @@ decide: entscheide
 for: für
 please: bitte
 closest: nächsten nächste nächster
-the: la le les el il der das
+the: la le les el il der das den dem
 of: de del du des della
+choose: biete tippe propose parie opte joue garde retiens mise выберу возьму назову предлагаю dico
+choose: prendo proponho pego kiezen kies neem
+is: beträgt wäre serait sería seria будет равна равен составляет
+actually: finalement finalmente eigentlich tatsächlich infine
+wait: attendez espere подождите стоп aspetta aspetti aguarde
+therefore: darum folglich demnach ainsi alors luego portanto quindi perciò итак значит следовательно então
+most: meisten plupart mayoría maggioranza maioria большинство
+everyone: alle tous todos tutti все jeder chacun cada
+run: laufen rennen gehen courent vont corren бегут идут corrono vanno correm vão
+if: wenn falls sofern si если
+although: obwohl obgleich quoique aunque хотя sebbene embora
+against: gegen contre contra против
+with: mit avec con com
+there: dorthin dahin allí ahí туда là lì
+far: weit lejos loin lontano longe далеко
+too: trop demasiado troppo demais слишком
+will: werde
+i-choose: elegiré escogeré cobraré pondré fijaré tomaré iré
+choose: choisirai prendrai fixerai sceglierò prenderò escolherei пойду поставлю wählen nehmen
+charged: cobró cobraron поставили verlangten
+this: diese dieser diesmal dieses cette ce этот этом эту esta este questo questa
+rival: mitbewerber wettbewerber rivaux rivales rivali rivais соперники
 """
 _CJK = {
     " last round ": "上一轮 上轮 上一回合 上回",
@@ -96,7 +118,17 @@ _CJK = {
     " I ": "我 私は",
     " choose ": "选择 选 挑",
     " choose": "を選びます を選ぶ にします にする",
-    " set at ": "定为 设为",
+    " set at ": "定为 设为 设定为 设置为 定在 设在 调整为 调到",
+    " decide ": "决定",
+    " cost ": "成本 コスト",
+    " for ": "为了",
+    " everyone ": "大家 每个人 所有人 みんな 全員",
+    " most ": "大多数人 多数人 大部分人",
+    " maybe ": "可能 也许 大概 たぶん",
+    " if ": "如果 假如 要是 もし",
+    " think ": "认为 觉得",
+    " expect ": "估计 预计 预期 猜测",
+    " last time ": "上次 之前 以前 前回",
     " go ": "走 去 往 前往 行きます",
     " is ": "是 为 は 应为",
     " rather ": "应该是 改为 改成",
@@ -111,8 +143,8 @@ _CJK = {
     " from ": "从",
     " keep ": "维持 保持",
     " between ": "之间",
-    " because ": "因为",
-    " so ": "所以 因此 なので ので だから",
+    " because ": "因为 由于 鉴于 既然",
+    " so ": "所以 因此 于是 那么 なので ので だから 그래서",
     " mean ": "平均数 平均值 平均 大约是",
     " rival ": "对手 对方 竞争对手 竞争者 相手 対戦相手 競合 ライバル",
     " others ": "其他人 他们",
@@ -155,6 +187,12 @@ _ORDINAL = re.compile(r"第 ?(\d{1,4}) ?(?:轮|回合)")
 _FROM_TO = re.compile(r"\b(?:de|с) (\d[\d.,]{0,12})(?: \w{1,6})? (?:a|à|до) (?=\d)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _TO_THE = re.compile(r"\ba la\b", re.IGNORECASE)
+_BELOW = re.compile(r"\b(?:weiter|siehe) unten\b|\bplus bas\b|\bmás abajo\b", re.IGNORECASE)
+_TOO = re.compile(
+    r"\bzu (?=(?:voll|weit|hoch|niedrig|teuer|billig|riskant|gefährlich|eng|lang|langsam|viel)\b)", re.IGNORECASE
+)
+# The order of words in "therefore go I there".
+_VERB_FIRST = re.compile(r"\b(choose|go|lower|raise|stay|set|charge|run) i\b", re.IGNORECASE)
 _NEGATED = re.compile(r"\bno (?:elijo|escojo|tomo|voy|quiero|fijo|es|(?=a la\b))", re.IGNORECASE)
 
 
@@ -167,6 +205,8 @@ def english(text: str, keep: Set[str] = frozenset()) -> str:
     """
     if _IS_ASIAN.search(text):
         text = _SIGN.sub(lambda m: _place(_SIGNS[m[0]], keep), _ORDINAL.sub(r" round \1 ", _SEAM.sub(" ", text)))
+    text = _BELOW.sub("below", text)
+    text = _TOO.sub("too ", text)
     text = _FROM_TO.sub(r"from \1 to ", _TO_THE.sub("to the", _NEGATED.sub("not ", text)))
 
     def put(match: re.Match[str]) -> str:
@@ -176,9 +216,17 @@ def english(text: str, keep: Set[str] = frozenset()) -> str:
         place = _PLACES.get(word)
         return _place(place, keep) if place else _WORDS.get(word, match[0])
 
-    return shorten(re.sub(" {2,}", " ", _WORD.sub(put, text)))
+    return shorten(re.sub(" {2,}", " ", _VERB_FIRST.sub(r"i \1", _WORD.sub(put, text))))
+
+
+def english_key(key: str) -> str:
+    """A key of an object with its words in English."""
+    return _WORD.sub(lambda match: _WORDS.get(match[0], match[0]), key)
 
 
 def _place(word: str, keep: Set[str]) -> str:
     name = word.strip()
-    return f" {_SIDES[name]} " if name in _SIDES and name not in keep and _SIDES[name] in keep else word
+    if name in keep:
+        return word
+    offered = (other for other in sorted(keep) if other == _SIDES.get(name) or _PLACES.get(other) == name)
+    return f" {next(offered, name)} "

@@ -33,19 +33,23 @@ _KIND = (
     r"|desired|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
 )
 _WHEN = (
-    rf"(?: \([^()\n]{{0,40}}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: {X})?| this round"
+    r"(?: \([^()\n]{0,40}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: #)?| this round"
     r"| (?:that )?(?:i|we|i'm|i'll)(?: \w+){1,3}?| chosen| selected| it is| as follows"
+    r"| (?:here|now|today|then|again|so far|overall)| (?:for|in|at) (?:[\w']+ ){0,2}(?!it)[\w']+"
+    r"|,[^.;:\n]{3,60},(?= (?:is|will be|would be|remains)\b)"
     r"| per unit){0,2}(?: \([^()\n]{0,40}\))?"
 )
 _LABEL = re.compile(
     rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
     rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
-    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|of|at|lies at|remains"
+    r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|shall be|must be|has to be"
+    r"|ought to be|is going to be|of|at|set at|set to|lies at"
+    r"|remains"
     r"|stays|becomes|equals|stands at)\b(?: at\b)?)"
     r"| ?(?:[:=|\u2192\u2013\u2014]"
     r"|[-=]{1,2}>|- )"
-    r"|[^\w\n]?\n)"
-    r"|\b(?:mine|ours)(?: is\b| will be\b| ?[:=])|(?:^|[.,;] )(?:me|us) ?[:=]|^\W{0,3}(?:line|round) " + X + r" ?:"
+    r"|[^\w\n.]?\n)"
+    r"|\b(?:mine|ours)(?: is\b| will be\b| ?[:=])|(?:^|[.,;] )(?:me|us) ?[:=]|^\W{0,3}(?:line|round) # ?:"
     r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
 )
@@ -67,14 +71,25 @@ _SAID = re.compile(
     rf"|thus,?|hence,?|will"
     rf"|should) {VERB}\b"
     rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){VERB}\b|[.;:!] (?:so )?{VERB}\b"
+    r"|\b(?:what(?:'s| is) left|what remains|all that(?:'s| is) left|what i(?:'ll| will| would"
+    r"|'d)? \w+)(?: for me)? is\b"
+    r"|\b(?:which|that|this|it) leaves(?: me| us)?(?: with)?(?: only)?\b|\bleaving (?:me with |us with |only )"
     rf"|\bfrom {X} to\b|\b(?:i|we)(?:'ve| have) (?:now |also |just )?(?:chosen|selected|settled|opted)\b"
+    r"|\bi (?!not|never|love|like|hate|wish|want|hope|rather|have|had|doubt|expect|think|know|believe|listen|react"
+    r"|respond"
+    r"|refer|reply|look|point|object|thought|went|came|lost|was|am|\w+ed\b)\w+(?: (?:it|down|up|my \w+|the price))? "
+    r"(?:at|to|with|for|on)\b"
+    r"|\b(?:gut|instinct|intuition|feeling|experience|logic|math|strategy) (?:says|tells me|suggests|points to)\b"
+    rf"|\b(?:it|this|that|which) (?:has to|must|shall|will|should|would) be (?={X})|\bis to (?:\w+ly )?(?:go|choose"
+    rf"|pick|take|move|set|charge|stay|use|play|head|run|submit|name)\b"
+    r"|\b(?:gives|leaves|brings|leads|gets|takes|puts) (?:me|us) (?:to |at |with )?"
     r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
     r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
     rf"|\band (?:will |then )?{VERB}\b"
     r"|\b(?:i(?:'d|'ll| will| would) (?!not|never|love|like|hate|wish|want|hope|rather|have|doubt)\w+|i(?:'m"
     r"| am) (?:\w+ing|in|set|settled|inclined))"
-    r"(?: it| (?:my|the) price)?(?: up| down| back)? (?:at|to|with|for|on)\b"
-    rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}]*\Z)",
+    r"(?: it| (?:my|the) price)?(?: up| down| back| a (?:bit|little))? (?:at|to|with|for|on)\b"
+    rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}\n]{{0,20}}$)",
     re.MULTILINE,
 )
 # What stands right before what is said; the verb may be the name itself, as in "I would like to stay".
@@ -84,21 +99,29 @@ _SAID_BEFORE = re.compile(
     r"|(?:it is|it's|that is|that's|this is)(?: the)?(?: (?:number|price|exit|option))? )$"
 )
 _SAID_AFTER = re.compile(
-    r"^(?: exit)? (?:(?:is|seems|looks|would be|feels|seem) (?:to be |like )?(?:the |my |a |am )?(?:best|closest"
-    r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal"
-    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|more \w+|okay|ok|fine|good|solid|decent"
+    r"^(?: exit| one| option)? (?:(?:is|seems|looks|would be|feels|sounds|seem|should be|must be|will be"
+    r"|remains) (?:to be "
+    r"|like )?(?:about |just )?(?:the |my |a |am )?(?:best|closest"
+    r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal|clearest|easiest|wisest|smartest|winner"
+    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|faster|quicker|emptier|(?:more"
+    r"|most)(?! (?:crowd|congest|danger|distan|risk|expens|popul)) \w+"
+    r"|(?:\w+ )?(?:choice|answer"
+    r"|option|pick|letter|winner)|okay|ok|fine|good|solid|decent"
     r"|safe|reasonable"
-    r"|ideal|perfect|appropriate|sweet spot|right (?:price|number|choice|balance|level|one))\b(?! for (?:them|him"
+    r"|ideal|perfect|appropriate|sweet spot|right(?! (?:of|next|behind|in|on|there|here)\b))\b(?! for (?:them|him"
     r"|her))|it (?:is|shall be|will be|stays"
     r"|remains)\b"
     r"|is (?:my|what i)\b(?! (?:cost|last|previous|profit|limit|max|min|floor|ceiling|upper|lower|reserv))"
-    r"|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
+    r"|(?:beats|wins|prevails|gets my vote)\b|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
     r"|makes sense|maximi[sz]es my|gets me|keeps me|gives me)\b|now\b|this time\b)"
 )
 _OPENED = re.compile(
-    r"^[)\]\"']?(?: exit)?(?:[,:;]| [-\u2013\u2014] | \(| (?:because|since|as|brings|for|until|while|so that|to)\b)"
+    r"^[)\]\"']?(?: exit)?(?:[,:;]| [-\u2013\u2014] | \(| (?:because|since|as|brings|for|rather than|instead of|over"
+    r"|until|while|so that|to)\b)"
     rf"(?! ?(?:(?:or|and|maybe|perhaps|no|wait|then)\b|{X}))(?![^\n]{{0,60}}\bor (?:maybe )?{X})"
 )
+# A list of candidates with what is said of each.
+_LISTED = re.compile(rf"{X}(?::| ?\()[^\n]*{X}")
 _CLAUSE_END = re.compile(r"[,;(\u2014]| - |\b(?:because|since)\b")
 _STOP = re.compile(
     r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although|when|as it|as there|which|where|than|or|before"
@@ -111,11 +134,15 @@ cell at diagonal diagonally about approximately approx around roughly circa exac
 therefore ok okay sure yes well now again here number price final no nope wait actually hmm hm oh sorry correction
 edit rather instead better mean meant say maybe perhaps probably likely it make that it's would be still on second
 thought reflection oops scratch alright all side out of bucks each per unit decision response result think guess as
-agreed fact in choose straight we line ah um uh apologies revised updated i'd
+turn time agreed fact in choose straight we line ah um uh apologies revised updated i'd
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
+_NUMBERED = re.compile(r"1[.)] [^\n]*\n2[.)] ")
 _ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
+
+
+_ROUND = re.compile(r"\W{0,3}(?:line|round) # ?:")
 
 
 def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, str, str]]) -> None:
@@ -125,20 +152,29 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
     def following(start: int, gap: int, mark: int, rule: str) -> None:
         k = bisect.bisect_left(places, start)
         if k < len(meant) and meant[k].mark < mark and places[k] - start <= gap:
+            start += text.startswith("\n", start)
             between = text[start : places[k]]
             # What stands below a heading must be all of its line.
-            heads = text[start - 1 : start] in ("\n", "|") and _WORD.search(between)
+            line = text[start : start + 200].partition("\n")[0]
+            heads = text[start - 1 : start] in ("\n", "|") and (
+                _WORD.search(between)
+                or not (_is_bare(line) or (_OPENED.match(text[places[k] + 1 :][:70]) and not _LISTED.search(line)))
+            )
             subject = rule == "label" and _SUBJECT.match(text, places[k] + 1)
             if not heads and not subject and not _STOP.search(between.lstrip(" \n*")):
                 meant[k].mark, meant[k].rule = mark, rule
 
+    rounds = len(_ROUND.findall(text)) > 1
     for match in _LABEL.finditer(text):
+        if rounds and _ROUND.fullmatch(match[0]):
+            continue
         label = re.split(r"[\n.,;|]", text[max(0, match.start() - 20) : match.end()].rstrip("\n|"))[-1]
         if not _NO_LABEL.search(label):
             following(match.end(), 45, MARKED, "label")
         elif (k := bisect.bisect_left(places, match.end())) < len(meant) and places[k] - match.end() <= 6:
             meant[k].aside = not POINTED.match(text, places[k] + 1)
     first, last = text.find("\n"), text.rfind("\n")
+    listed = _NUMBERED.match(text) is not None
     for one in meant:
         begin = text.rfind("\n", 0, one.at) + 1
         line = text[begin : begin + 200].partition("\n")[0]
@@ -147,7 +183,11 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
         if line.startswith(MARK):
             if MARK not in text[begin + 1 : one.at]:
                 one.mark, one.rule = MARKED, "marked"
-        elif (first < 0 or one.at <= first or one.at > last) and _is_bare(line) and not _in_table(text, begin):
+        elif (
+            (first < 0 or (one.at <= first and not listed) or one.at > last)
+            and _is_bare(line)
+            and not _in_table(text, begin)
+        ):
             if _alone(text, one, [other for other in meant if begin <= other.at < begin + len(line)]):
                 one.mark, one.rule = MARKED, "line"
         elif _SAID_BEFORE.search(around[one.at][0]):
@@ -157,9 +197,7 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
     for one in meant:
         if not one.mark:
             before, after, _ = around[one.at]
-            opens = (
-                not one.aside and (one.at <= first or first < 0) and _is_bare(text[: one.at]) and _OPENED.match(after)
-            )
+            opens = not one.aside and _is_bare(text[: one.at]) and _OPENED.match(after)
             near = {other.value for other in meant if one.at - len(before) <= other.at <= one.at + len(after)}
             paired = after.startswith(":") or before.endswith(f"{X}: ")
             if _is_bare(before + after) and not paired:

@@ -16,15 +16,14 @@ from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
 from llm_coop_envs.policies.llm.parsing.deciding import decide
-from llm_coop_envs.policies.llm.parsing.judging import Candidate, X
+from llm_coop_envs.policies.llm.parsing.judging import NAMED, Candidate, X
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.numberwords import in_digits
 from llm_coop_envs.policies.llm.parsing.numerals import is_something_else, numerals, stands_alone
 from llm_coop_envs.policies.llm.parsing.reading import ILLEGAL, OK, Reading
 
 KEYS = (
-    *("number", "price", "choice", "answer", "final_answer", "value", "decision", "result", "guess", "bid"),
-    *("zahl", "preis", "antwort"),
+    *("number", "price", "choice", "answer", "final_answer", "value", "decision", "result", "guess", "bid", "action"),
 )
 
 
@@ -92,8 +91,8 @@ def read_number(text: str, question: NumberQuestion, *, truncated: bool = False)
         length += len(parts[-1])
         at = number.end
         # A number at the end of a cut answer may be half a number.
-        if truncated and number.end >= last:
-            parts.append("#")
+        if number.named or (truncated and number.end >= last):
+            parts.append(NAMED)
         else:
             legal = [value for value in number.values[: 1 if question.whole else None] if question.legal(value)]
             value = legal[0] if legal else number.values[0]
@@ -103,7 +102,9 @@ def read_number(text: str, question: NumberQuestion, *, truncated: bool = False)
     skeleton = "".join((*parts, answer[at:]))
     reading = decide(skeleton, candidates, excluded=is_something_else, loose=stands_alone, truncated=truncated)
     if reading.value is None:
-        return Reading(reading.status, flags=flags)
+        legal = [one.value for one in candidates if one.legal and one.value is not None]
+        named = frozenset(_judged(value, question).value for value in legal)
+        return Reading(reading.status, flags=flags, named=named)
     judged = _judged(reading.value, question)
     return Reading(judged.status, judged.value, reading.rule, flags)
 

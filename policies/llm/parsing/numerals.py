@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import NARROW
-from llm_coop_envs.policies.llm.parsing.judging import X, ends_of
+from llm_coop_envs.policies.llm.parsing.judging import NAMED, X, ends_of, stated
 from llm_coop_envs.policies.llm.parsing.numberwords import SPELLED
 
 _CURRENCY = r"(?:(?:us|ca|au)?\$|€|£|¥|₹|(?:usd|eur|gbp|chf) ?|rs\.? ?)"
@@ -36,6 +36,8 @@ _NAMED = re.compile(
     r"|gruppe"
     r"|schritt|stufe|order|version|part|blocks?|bins?|lines?|zeile|error|http|figure|fig|page|section|seed|exit|item"
     r"|equation|rule|type|port|model|gpt)(?: ?=| no\.?| number| nr\.?)?|#|\b[kntqm] ?=|(?<!.)no\.|\bnr\.)[ _]?$"
+    r"|\b(?:rounds|players|firms|levels|steps|turns|periods|agents|groups|lines)"
+    r"(?: \d{1,3}(?:, |,? and | or | to | ?[-\u2013&] ?)){1,5}$"
 )
 _BOUND = re.compile(
     r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than"
@@ -47,7 +49,7 @@ _BOUND = re.compile(
     r"|(?:i'm|we're|we are|i am|are) (?:currently |still |now )?at|close to|near(?:er)?(?: to)?|first|last|previous"
     r"|(?:undercut|beat)(?:t?ing)?(?: (?!to\b|with\b|at\b|by\b|and\b)[\w']+){0,3}(?: of)?|minus|plus|times|more"
     r"|another|only \w+ than)"
-    rf" (?:the |about |a |my )?|(?<![=-])[<>\u2264\u2265]=? ?|(?<=[\d/{X}]) of )$"
+    rf" (?:the |about |a |my )?|(?<![=-])[<>\u2264\u2265]=? ?|(?<=[\d/{X}{NAMED}]) of )$"
 )
 _STATISTIC = re.compile(
     r"\b(?:(?<!i )mean|averag\w*|avg|median|midpoint|target(?! price)|sum|total|expect\w*|assum\w*|(?<!i )suppos\w*"
@@ -55,7 +57,8 @@ _STATISTIC = re.compile(
     r"|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin"
     r"|sales"
     r"|revenue"
-    rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b[^.,;:|\n{X}]{{0,28}}(?:[:=] ?)?$"
+    rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b(?:(?! (?:and|but) )[^.,;:"
+    rf"|\n{X}]){{0,28}}(?:[:=] ?)?$"
     r"|\b(?:chances?|probability|odds|likelihood)\b[^.;\n]{0,40}$"
 )
 # What stands after such a number.
@@ -71,7 +74,7 @@ _COUNTED = re.compile(
     r"|least)|or (?:less|more|lower|higher|above|below)|and (?:above|below|up))(?![a-z])"
     rf"|,? ?rounded| ?o'clock| out of {X} ?[a-z]| (?:it )?would (?:be|sell|give|bring|yield) (?:about |around )?{X}"
     r"|(?: is| was|'s)? (?:the |my |our )?(?:last |previous |past )?(?:target|mean|average|midpoint|limit|floor"
-    r"|ceiling|max\w*|min(?!e)\w*|cost|expected)\b"
+    r"|ceiling|max(?!imi[sz])\w*|min(?!e)\w*|cost|expected)\b"
 )
 _OPERATOR_AFTER = re.compile(
     rf" ?(?:[*\u00d7·÷^/] ?[\d($a-z{X}]|x ?{X}|\+ ?[$(]?{X}| [-\u2212] [$(]?{X}|\) ?[*\u00d7/÷])|:{X}"
@@ -97,18 +100,6 @@ _ALLOWED_AFTER = re.compile(
     r"|my|firm_\d+|the|per|each|please|sure|wins?|out|half|against|by|after|from|when|rather|it|today|means|brings"
     r"|instead|also|just|down|up)\b|[^\w ]|$| [^\w])"
 )
-_ALLOWED_BEFORE = re.compile(
-    r"(?:^|[^\w ] ?|\b(?:at|of|with|for|to|on|is|be|me|so|then|about|around|approximately|roughly|only|exactly"
-    r"|just|say"
-    r"|maybe|perhaps|probably|likely|number|price|a|the|and|but|hence|thus|therefore|now|think|guess|suggest|name"
-    r"|pick"
-    r"|ok|okay|sure|well|answer|i'd|try|like|say|choose|or|than|in|my|us|are|will|should|follow|follows|here|it|i"
-    r"|charge"
-    r"|today|as|usual|mean|announce|agreed|settled|prefer|into|going|keep|exactly|gives?|not|want|set|suppose|still"
-    r"|\w+_\d+|propose|submit|take|use|again|e\.g|let|since|that|because|go|price|makes?|yields?|suggests?|implies"
-    r"|indicates?|least|called"
-    r"|also)[ :]{1,2})$"
-)
 _NUMBERED = re.compile(r"\A\W{0,9}n[or]\. ?\Z")
 
 
@@ -121,12 +112,14 @@ class Numeral:
         start: where it begins, sign and currency included.
         end: where it ends, unit included.
         spelled: whether it was written in words.
+        named: whether it only names or counts something, as in "round 3" and "player 2".
     """
 
     values: tuple[float, ...]
     start: int
     end: int
     spelled: bool
+    named: bool
 
 
 def numerals(text: str) -> list[Numeral]:
@@ -167,7 +160,9 @@ def _numeral(text: str, match: re.Match[str]) -> Numeral | None:
         values = tuple(value * 10.0 ** int(match["power"][1:]) for value in values)
     if not values:
         return None
-    return Numeral(tuple(-value if negative else value for value in values), start, end, match["weak"] is not None)
+    values = tuple(-value if negative else value for value in values)
+    named = _NAMED.search(text, max(0, start - 40), start) is not None
+    return Numeral(values, start, end, match["weak"] is not None, named)
 
 
 def _values(digits: str) -> tuple[float, ...]:
@@ -205,7 +200,7 @@ def is_something_else(before: str, after: str) -> bool:
         return True
     if any(pattern.match(after) for pattern in (_COUNTED, _OPERATOR_AFTER, _RANGE_AFTER)):
         return True
-    if any(pattern.search(before) for pattern in (_NAMED, _OPERATOR_BEFORE, _BOUND, _STATISTIC, _BOUNDS)):
+    if any(pattern.search(before) for pattern in (_OPERATOR_BEFORE, _BOUND, _STATISTIC, _BOUNDS)):
         return True
     first = _BETWEEN_FIRST.search(before)
     if first is not None and (_BETWEEN_AFTER.match(after) or first[0].startswith(("from", "von"))):
@@ -217,4 +212,4 @@ def is_something_else(before: str, after: str) -> bool:
 
 def stands_alone(before: str, after: str) -> bool:
     """Whether a number without a mark may be the answer: no other word counts or names it."""
-    return _ALLOWED_BEFORE.search(before) is not None and _ALLOWED_AFTER.match(after) is not None
+    return _ALLOWED_AFTER.match(after) is not None and not stated(before, after)

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
+from llm_coop_envs.policies.llm.parsing.languages import english_key
+from llm_coop_envs.policies.llm.parsing.tokens import LONGEST, shorten, without_tokens
 
 #: What stands before an answer that was marked as such.
 MARK = "\ue001"
@@ -34,7 +35,7 @@ _MAX_TRIES = 20
 _LONGEST_REPAIRED = 4_000
 # Under which key the value stands in an object that is itself the answer.
 _INNER = ("name", "value", "amount", "label", "id")
-_OWN = re.compile(r"^(?:my|final|chosen|new|selected|own|next|proposed|your)_(?=[a-z])")
+_OWN = re.compile(r"^(?:my|final|chosen|new|selected|own|next|proposed|your|set|choose|submit)_(?=[a-z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def find_objects(text: str) -> Iterator[Found]:
 
 def find_value(text: str, keys: Collection[str]) -> Any:
     """The value of the last object that has one of these keys, best first; `None` without one."""
-    values = [value for found in find_objects(text) if (value := found.value(keys)) is not None]
+    values = [value for found in find_objects(shorten(text, LONGEST)) if (value := found.value(keys)) is not None]
     return values[-1] if values else None
 
 
@@ -123,7 +124,7 @@ def _requoted(match: re.Match[str]) -> str:
 
 def _lookup(fields: dict[str, Any], keys: Collection[str]) -> Any:
     folded = {str(key).strip().lower().replace(" ", "_").replace("-", "_"): value for key, value in fields.items()}
-    folded = {_OWN.sub("", key): value for key, value in folded.items()} | folded
+    folded = {_OWN.sub("", english_key(key)): value for key, value in folded.items()} | folded
     for key in keys:
         value = folded.get(key)
         if value is not None:

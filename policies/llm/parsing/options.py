@@ -16,11 +16,23 @@ from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
 from llm_coop_envs.policies.llm.parsing.deciding import decide
-from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of
+from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of, stated
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, Reading
 
-KEYS = ("exit", "move", "choice", "option", "answer", "final_answer", "letter", "decision", "direction", "value")
+KEYS = (
+    "exit",
+    "move",
+    "choice",
+    "option",
+    "answer",
+    "final_answer",
+    "letter",
+    "decision",
+    "direction",
+    "action",
+    "value",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +58,11 @@ class OptionQuestion:
         choices: the options.
         all_names: names of options that exist but may not be offered now; empty if all are offered.
         key: the key of the answer in an object.
-        loose: whether a name anywhere in an answer may be the answer.
     """
 
     choices: tuple[Choice, ...]
     all_names: tuple[str, ...] = ()
     key: str = "choice"
-    loose: bool = True
 
 
 # What is said of two different options at once; and what is known and not offered.
@@ -64,7 +74,13 @@ _DISTANCE = re.compile(r"\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _LETTER = re.compile(r"(?<![\w.$-])(?<!\w')([a-z])(?![\w-]|'\w|\.[a-z])")
 # "a" and "I" are words, unless they are set apart or end what is said.
 _WORD_LETTER_AFTER = re.compile(
-    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]|\W{0,3}(?: (?:because|since|as|is the|it is|seems|looks|is best)\b)"
+    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]| [b-h]\b| [(\[] ?\d|\W{0,3}(?: (?:because|since|as|is the|it is"
+    r"|seems|looks"
+    r"|is best)\b)"
+)
+# What cannot stand after "a" as a word.
+_VERB_AFTER = re.compile(
+    r" (?:is|was|seems|looks|would|will|gets|leads|brings|takes|keeps|has|and|or|then|with|over)\b"
 )
 _NO_LETTER_BEFORE = re.compile(
     r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
@@ -80,13 +96,23 @@ _FROM = re.compile(
     r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at"
     r"|\b(?:exit|door|target|it) (?:cell )?(?:is|lies) (?:to|at|on|in|down|towards?)) (?:the |my )?$"
 )
+# Where the exit is said to be is not yet where one goes.
+_AT_EXIT = re.compile(r"\b(?:the|an?) (?:exit|door|way out|goal|target) (?:is|lies) (?:[\w']+ ){0,3}$")
 _STAYS = re.compile(
     r"\b(?:stay(?:ing|s)?(?: (?:put|here|where i am|in place|still))?|remain(?:ing)?(?: (?:put|here|where i am"
     r"|in place|still))?"
-    r"|stand(?:ing)? still|wait here|i(?:'ll|'d)?(?: will| better)? wait(?: here)?|don't move|do not move"
-    r"|no move(?:ment)?"
-    r"|keep still|hold (?:my )?position)\b"
-    r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))"
+    r"|stand(?:ing)? (?:still|my ground)|wait here"
+    r"|(?:(?<=\bi )|(?<=\bi'll )|(?<=\bi'd )|(?<=\bi will )|(?<=\bbetter )|(?<=\bto )|(?<=\bmust )"
+    r"|(?<=\bshould ))wait(?: here)?"
+    r"|(?:don't|do not|won't|will not|rather not|not going to|better not(?: to)?) move(?! (?:to|in|there|that|any|un"
+    r"|left|right"
+    r"|up|down|away|from|\W))"
+    r"|not moving(?! (?:to|in|left|right|up|down|away))|no move(?:ment)?|go(?:ing)? nowhere|(?:skip|pass) (?:this"
+    r"|my) (?:turn|move)"
+    r"|^\W*(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
+    r"|hold (?:my )?position)\b"
+    r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))",
+    re.MULTILINE,
 )
 _SIDES = {"lower": "down", "bottom": "down", "upper": "up", "top": "up"}
 # Uses of the published names that mean no direction.
@@ -94,14 +120,17 @@ _NO_PLACE_AFTER = re.compile(
     r"[ ,]*(?:now|away|choice|decision|answer|thing|call|idea|track|moment|to do|to get|behind|in the room"
     r"|on the clock|on!"
     r"|before|until|with (?:few|no|\w\b|\d)|there|-?handed|through|line\b|for me|of my|in front|on time|here)\b"
-    r"| then(?:[,.!]|$)"
+    r"| then(?:[,.!\n]|$)"
     r"|(?: move| option| step) is\b"
 )
-_CALM = re.compile(r" (?:calm|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b")
+_CALM = re.compile(
+    r" (?:calm|with|true|tuned|on course|the course|clear|away|close|focused|safe|alive|positive|together)\b"
+)
+_IDIOM_AFTER = re.compile(r" (?:for (?:it|this|that|grabs)|to (?:you|date|speed|now|par|me\b|them))\b")
 _NO_PLACE_BEFORE = {
     "left": re.compile(
-        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|only \w+|options|exits|choices|is"
-        r"|are|was|were|has|have|had|what's|(?<!would )(?<!will )be"
+        r"\b(?:people|person|who|time|rounds?|minutes?|seconds?|nothing|little|only \w+|options?|choices?|exits|is"
+        r"|are|was|were|has|have|had|what's|(?<!would )(?<!will )(?<!to )(?<!must )(?<!should )be"
         r"|am|been"
         r"|i|he|she|they|we|everyone|all|evacuee_\d+) $"
     ),
@@ -111,19 +140,14 @@ _NO_PLACE_BEFORE = {
         r"|that's|all"
         r"|be|am|been|you're|it's|remember|the|a) $"
     ),
-    "down": re.compile(r"\b(?:slow|slowing|calm|sit|lie|break|settle|knocked|the|a|a step|i'm|am) $"),
+    "down": re.compile(
+        r"\b(?:slow|slowing|calm|sit|lie|break|settle|com(?:es|e|ing)|boil(?:s|ing)?|narrow(?:s|ed|ing)?(?: it)?"
+        r"|break (?:this|it)|knocked|the|a|a step|i'm|am) $"
+    ),
     "up": re.compile(r"\b(?:give|giving|end|sum|hurry|catch|line|lined|is|look|get|stand) $"),
     "stay": re.compile(r"(?!)"),
     "bottom": re.compile(r"\brock $"),
 }
-# What stands before a name that needs no mark, and after one that is only spoken of.
-_PLACED = re.compile(
-    r"\b(?:to|towards?|for|through|via|us(?:e|ing)|want|take|taking|try|reach|prefer|follow|with|pick|enter"
-    r"|target|by|leav(?:e|es|ing)"
-    r"|out|go|runs?|heads?|moves?|one is)"
-    r"\b[^.,;:]{0,30}$"
-)
-_IS = re.compile(r"(?: exit| side)? (?:is|are|was|has|looks|seems)\b")
 # Words after which "the left" and "the right" are still places.
 _PLACE_AFTER = re.compile(
     r" ?(?:$|[^\w ]|exit|side|door|one\b|is\b|seems|looks|has\b|because|since|as\b|for\b|and\b|or\b|was\b|would|will"
@@ -131,7 +155,8 @@ _PLACE_AFTER = re.compile(
 )
 _INTERJECTION = re.compile(r"^\W*(?:all |that's |yeah |ok(?:ay)?,? )?$")
 _INTERJECTION_AFTER = re.compile(
-    r"[,!?.](?! no\b| wait| or | i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so|let)\b| on\b"
+    r"[,!?.](?! no\b| wait| or | toward| to the| i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so"
+    r"|let)\b| on\b"
 )
 
 
@@ -156,7 +181,9 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
     names = _names(question)
     answer = _folded(english(ready, names.words).lower(), names.words)
     parts, candidates, at, length = [], [], 0, 0
-    for start, end, value, weak in _merged(answer, list(_mentions(answer, names))):
+    mentions = list(_mentions(answer, names))
+    named = frozenset(value for _, _, value, _ in mentions if value >= 0)
+    for start, end, value, weak in _merged(answer, mentions):
         parts.append(answer[at:start])
         length += len(parts[-1])
         candidates.append(Candidate(length, value, value >= 0, weak))
@@ -171,15 +198,15 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
     reading = decide(
         skeleton,
         candidates,
-        excluded=lambda before, after: _FROM.search(before) is not None,
-        loose=lambda before, after: question.loose and _PLACED.search(before) is not None and not _IS.match(after),
+        excluded=lambda before, after: bool(_FROM.search(before) or (names.letters and _AT_EXIT.search(before))),
+        loose=lambda before, after: not stated(before, after),
         truncated=truncated,
     )
     if reading.value == _CONTRADICTION:
-        return Reading(AMBIGUOUS, None, reading.rule, flags)
+        return Reading(AMBIGUOUS, None, reading.rule, flags, named)
     if reading.status == ILLEGAL:
         return Reading(ILLEGAL, None, reading.rule, flags)
-    return Reading(reading.status, reading.value, reading.rule, flags)
+    return Reading(reading.status, reading.value, reading.rule, flags, named)
 
 
 @dataclass(frozen=True)
@@ -250,7 +277,8 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
     if names.letters:
         for match in ends_of(_LETTER.finditer(text)):
             before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
-            if match[1] in "ai" and not _WORD_LETTER_AFTER.match(after):
+            verb = match[1] == "a" and _VERB_AFTER.match(after)
+            if match[1] in "ai" and not verb and not _WORD_LETTER_AFTER.match(after):
                 continue
             if match[1] == "i" and after.startswith(","):
                 continue
@@ -267,6 +295,8 @@ def _is_name(name: str, before: str, after: str) -> bool:
         return True
     ahead = _NO_PLACE_BEFORE[name].search(before)
     if ahead is not None and not (ahead[0] in ("the ", "a ", "is ") and _PLACE_AFTER.match(after)):
+        return False
+    if name in ("up", "down") and _IDIOM_AFTER.match(after):
         return False
     return before.endswith("to the ") or (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 #: The answer was read.
 OK = "ok"
@@ -34,12 +34,14 @@ class Reading(Generic[T]):
         value: what was answered; also given with `"illegal"`, where it can be said; else `None`.
         rule: which rule read it, such as `"label"`; empty if none did.
         flags: what was taken away before: see `tokens`.
+        named: all legal values that the answer names, meant or not, where it was not clear which is.
     """
 
     status: str
     value: T | None = None
     rule: str = ""
     flags: tuple[str, ...] = ()
+    named: frozenset[Any] = field(default=frozenset(), compare=False)
 
     @property
     def ok(self) -> bool:

@@ -24,7 +24,8 @@ class CallCounts:
         silent: of the decisions `answered`, those that said nothing on purpose (talk only).
         refused: answers that refused.
         truncated: answers that were cut by their length, readable or not.
-        unreadable: answers with nothing in them that answers the question.
+        unreadable: answers with nothing in them that answers the question, and answers to the question what another
+            meant that say what it did not.
         ambiguous: answers in which several things could be meant.
         illegal: answers that were clear and not legal.
         too_long: answers that were cut before they were read.

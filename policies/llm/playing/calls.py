@@ -39,12 +39,14 @@ class Call:
         slots: the names its template may use: fields of the scenario's slots, and private memory.
         shrinks: lists that give way when the prompt would be too long, first to last, and which end is kept:
             `"newest"` (the end) or `"first"` (the beginning).
+        beside: the texts that stand before a choice in an object, by their keys.
     """
 
     name: str
     key: str
     slots: frozenset[str]
     shrinks: tuple[tuple[str, str], ...] = ()
+    beside: tuple[str, ...] = ("reason",)
 
     @property
     def template(self) -> str:

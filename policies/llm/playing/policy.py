@@ -75,7 +75,7 @@ class LLMPolicy(Policy):
         self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
 
     @property
-    def slots_only(self) -> bool:  # type: ignore[override]
+    def slots_only(self) -> bool:  # type: ignore[override]  # other policies know it as a class
         """Prompts are made from slots by a pack, but for scenarios that are asked with the environment's own text."""
         return self._workflow is not None and not self._workflow.from_text
 
@@ -123,6 +123,11 @@ class LLMPolicy(Policy):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Remember what `get_state` gave; call it after `begin`."""
         self._memories = {seat: Memory.from_json(state[seat]) for seat in self._memories}
+
+    def continue_from(self, earlier: Policy) -> None:
+        """Share the private memories of another language model's seats; settings, personas and counters stay apart."""
+        if isinstance(earlier, LLMPolicy):
+            self._memories = {seat: earlier._memories[seat] for seat in self._memories}
 
     async def _decide(self, request: Request) -> Action:
         assert self._workflow is not None, "begin comes first"

@@ -145,7 +145,7 @@ class Prompter:
             counts.silent += not reading.ok
             return Decision(reading, reply.text)
         if self.settings.repairs and reader.repairable and reading.status in (UNREADABLE, AMBIGUOUS):
-            repaired = await question.repair(reply)
+            repaired = await question.repair(reply, reading)
             if repaired.ok:
                 counts.repaired += 1
                 return Decision(repaired, reply.text)
@@ -180,7 +180,7 @@ class Prompter:
             The action, empty if no choice could be read; and the answer it was read from.
         """
         reader = reader_of(question, self.prompts.word)
-        facts = {"kind": reader.kind, "key": reader.key, **reader.legal(), **facts}
+        facts = {"kind": reader.kind, "key": reader.key, **reader.legal, **facts}
         decision = await self.ask(turn, call, facts, reader, before=before)
         reading = decision.reading
         value: float | None = reading.value
@@ -307,9 +307,11 @@ class Prompter:
         as_object = settings.answers == "json" and name != SUMMARY
         if self._scripted:
             form = "plain" if name == SUMMARY or (repair and not as_object) else settings.answers
-            question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal()}
+            question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal}
             extra = {**extra, "metadata": {"question": json.dumps(question, ensure_ascii=False)}}
-        schema = reader.object_schema(repair=repair, max_tokens=parameters.max_tokens) if as_object else None
+        schema = None
+        if as_object:
+            schema = reader.object_schema(repair=repair, max_tokens=parameters.max_tokens, beside=call.beside)
         counts.requests += 1
         return await self.chat.ask(
             turn.key(name),
@@ -346,7 +348,7 @@ class _Question(Generic[T]):
         """Ask; after a first answer, with what was wrong with it."""
         reader, after = self._reader, ""
         if last is not None:
-            values = {**reader.legal(), "why": last.status, "kind": reader.kind, "value": reader.said(last)}
+            values = {**reader.legal, "why": last.status, "kind": reader.kind, "value": reader.said(last)}
             after = "\n\n" + self._prompter.prompts.pack.templates.render("again.jinja", values)
         shortenings = 0
         while True:
@@ -360,18 +362,22 @@ class _Question(Generic[T]):
                     raise ChatError(f"{error}; {_TOO_LONG}", kind=error.kind, status=error.status) from None
                 shortenings += 1
 
-    async def repair(self, reply: ChatReply) -> Reading[T]:
-        """Ask what an answer meant."""
+    async def repair(self, reply: ChatReply, reading: Reading[T]) -> Reading[T]:
+        """Ask what an answer meant; what it does not name itself is made up, and not taken."""
         prompter, reader = self._prompter, self._reader
         values = {
-            **reader.legal(),
+            **reader.legal,
             "kind": reader.kind,
             "answer": Note(self._turn.round, shorten_answer(without_tokens(reply.text)[0])),
             "answer_as": "json" if prompter.settings.answers == "json" else "plain",
             "key": reader.key,
         }
         prompt = prompter.prompts.pack.templates.render("repair.jinja", values)
-        return _read(reader, await self._send(prompt, repair=True), self._counts)
+        repaired = _read(reader, await self._send(prompt, repair=True), self._counts)
+        if repaired.ok and repaired.value not in reading.named:
+            self._counts.unreadable += 1
+            return Reading(UNREADABLE)
+        return repaired
 
     async def _send(self, prompt: str, *, repair: bool = False) -> ChatReply:
         name, call = self._call.name, self._call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -22,9 +22,9 @@ from llm_coop_envs.policies.llm.parsing import (
 
 T = TypeVar("T")
 
-# How long a text in an object may be: English has four signs to a token, numbers and signs fewer; the names, the number
-# and white space of the object have tokens of their own.
-_SIGNS_PER_TOKEN = 2
+# How long a text in an object may be: English has four signs to a token, but a reason full of digits has one, and what
+# counts comes after it; the names, the number and white space of the object have tokens of their own.
+_SIGNS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
 _TOKENS_AROUND = 32
 _SHORTEST = 20
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
@@ -47,9 +47,10 @@ class Reader(ABC, Generic[T]):
     def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[T]:
         """Read an answer."""
 
-    def legal(self) -> dict[str, Any]:
+    @functools.cached_property
+    def legal(self) -> Mapping[str, Any]:
         """What is legal, as the templates for repair and for asking again show it."""
-        return dict(_NOTHING_LEGAL)
+        return _NOTHING_LEGAL
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
@@ -59,22 +60,25 @@ class Reader(ABC, Generic[T]):
         """What was answered, in words; empty if it cannot be said."""
         return ""
 
-    def object_schema(self, *, repair: bool = False, max_tokens: int | None = None) -> dict[str, Any]:
-        """The schema of a complete answer: the value, after a reason for a choice; in a repair it may be missing.
+    def object_schema(
+        self, *, repair: bool = False, max_tokens: int | None = None, beside: Sequence[str] = ("reason",)
+    ) -> dict[str, Any]:
+        """The schema of a complete answer: the value, after texts beside a choice; in a repair it may be missing.
 
         Texts are bounded so that the object is complete when it is `max_tokens` long.
         """
         value = self.schema()
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
-            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN * (max_tokens - _TOKENS_AROUND))
+            texts = 1 if self.kind == "text" else len(beside)
+            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN[self.kind] * (max_tokens - _TOKENS_AROUND) // texts)
         if self.kind == "text":
             value = {**text, **value}
         if repair:
             value["type"] = [value["type"], "null"]
             if "enum" in value:
                 value["enum"] = [*value["enum"], None]
-        properties: dict[str, Any] = {} if repair or self.kind == "text" else {"reason": text}
+        properties: dict[str, Any] = {} if repair or self.kind == "text" else dict.fromkeys(beside, text)
         properties[self.key] = value
         return {
             "type": "object",
@@ -96,7 +100,8 @@ class NumberReader(Reader[float]):
         """Read an answer."""
         return Reading("refused") if refused else read_number(text, self.question, truncated=truncated)
 
-    def legal(self) -> dict[str, Any]:
+    @functools.cached_property
+    def legal(self) -> Mapping[str, Any]:
         """The bounds, as the prompts write them."""
         question = self.question
         bounds = {"low": f"{question.low:.12g}", "high": f"{question.high:.12g}"}
@@ -128,7 +133,8 @@ class OptionReader(Reader[int]):
         """Read an answer."""
         return Reading("refused") if refused else read_option(text, self.question, truncated=truncated)
 
-    def legal(self) -> dict[str, Any]:
+    @functools.cached_property
+    def legal(self) -> Mapping[str, Any]:
         """The options, as the prompts list them."""
         return {**_NOTHING_LEGAL, "options": self.labels}
 
@@ -165,6 +171,11 @@ def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[
     if isinstance(question, Options):
         options = tuple((one.choice, one.letter, one.name, one.spellings) for one in question.options)
         return _option_reader(question.name, options, question.known, word)
+    return _number_reader(question)
+
+
+@functools.lru_cache(maxsize=4096)  # few questions come back again and again
+def _number_reader(question: Number) -> NumberReader:
     # Answers name the six digits that texts show.
     allowed = tuple(float(f"{number:.6g}") for _, number in question.listed)
     low, high = (min(allowed), max(allowed)) if allowed else (question.low, question.high)
@@ -172,7 +183,7 @@ def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[
     return NumberReader(question.name, NumberQuestion(low, high, whole=whole, allowed=allowed, key=question.name))
 
 
-@functools.lru_cache(maxsize=4096)  # few lists of options come back again and again
+@functools.lru_cache(maxsize=4096)
 def _option_reader(
     key: str,
     options: tuple[tuple[int, str, str, tuple[str, ...]], ...],
@@ -187,6 +198,4 @@ def _option_reader(
     choices = tuple(Choice(choice, spellings(name, aliases), letter) for choice, letter, name, aliases in options)
     labels = tuple(f"{letter}) {word(name)}" if letter else word(name) for _, letter, name, _ in options)
     every = tuple(spelling for name in known for spelling in spellings(name))
-    # Names of what is lettered (steps) often mean something else in an answer, those of what is not (exits) rarely.
-    loose = not any(letter for _, letter, _, _ in options)
-    return OptionReader(key, OptionQuestion(choices, every, key=key, loose=loose), labels)
+    return OptionReader(key, OptionQuestion(choices, every, key=key), labels)

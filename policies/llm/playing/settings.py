@@ -28,7 +28,7 @@ class LLMSettings(Settings):
 
     `build` takes the settings of the scenarios' workflows (`panic`, `plan_memory`, ...) by name beside these: each is
     known if the workflow of any scenario has it, holds wherever a workflow has it, and changes nothing elsewhere. So
-    one policy can be given to a study of several scenarios.
+    one policy can be given to a study of several scenarios. `temperature` replaces that of all `parameters`.
 
     Attributes:
         model: the model's name as the provider knows it.
@@ -127,7 +127,10 @@ class LLMSettings(Settings):
         options = {name: value for name, value in given.items() if name not in own}
         given = {name: value for name, value in given.items() if name in own}
         options = {**base.get("options", {}), **given.pop("options", {}), **options}
-        return cls(**{**base, **given, "options": options})
+        merged = {**base, **given, "options": options}
+        if "temperature" in options:
+            merged["parameters"] = with_temperature(merged.get("parameters", {}), options.pop("temperature"))
+        return cls(**merged)
 
     def workflow_settings(self, workflow: Asked) -> Settings:
         """The settings of a scenario's workflow."""
@@ -182,3 +185,15 @@ class LLMSettings(Settings):
                 raise SettingsError("parameters", name, f"is no scenario or call; {suggestion(str(name), known)}")
         read = {name: ModelParameters.read(one, f"parameters.{name}") for name, one in self.parameters.items()}
         object.__setattr__(self, "parameters", read)
+
+
+def with_temperature(parameters: Any, temperature: float) -> Any:
+    """Parameters of every question with another temperature.
+
+    Args:
+        parameters: as in `LLMSettings.parameters`, as plain data; what is none is left, to be refused as such.
+        temperature: the temperature.
+    """
+    if not isinstance(parameters, Mapping) or not all(isinstance(one, Mapping) for one in parameters.values()):
+        return parameters
+    return {name: {**one, "temperature": temperature} for name, one in {"default": {}, **parameters}.items()}

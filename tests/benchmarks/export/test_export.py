@@ -8,6 +8,7 @@ import sys
 import pyarrow.parquet as parquet
 import pytest
 import yaml
+from model_studies import SHORT, answering, play
 from small import ALL, llm_coop, small_study
 
 from llm_coop_envs.benchmarks.export import export as module
@@ -18,6 +19,25 @@ from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.parquet import read_rows
+
+
+@pytest.fixture(scope="module")
+def modelled(tmp_path_factory):
+    """A finished run in which a scripted model plays; not to be changed."""
+    folder = tmp_path_factory.mktemp("modelled") / "run"
+    with answering() as server:
+        play(server, folder, SHORT.replace("seeds: [0, 1]", "seeds: [0]"))
+    return folder
+
+
+def tokens_of(run):
+    """Tokens of the questions and of the answers of each episode."""
+    return {
+        f"{one.condition.name}/{one.seed}": tuple(
+            sum(row[kind] for row in one.answers) for kind in ("prompt_tokens", "completion_tokens")
+        )
+        for one in read_episodes(open_run(run))
+    }
 
 
 def read_csv(path):
@@ -82,6 +102,10 @@ def test_an_unfinished_run_a_target_in_use_and_an_unknown_form_are_sentences(eve
     with pytest.raises(RunError, match="used: is in use; choose a new or empty folder with -o"):
         export_run(everything, "otree", used)
     assert [path.name for path in used.iterdir()] == ["mine.txt"]
+    with pytest.raises(RunError, match=r"mine.txt/new/out: cannot be written \(.*\); choose a folder"):
+        export_run(everything, "otree", used / "mine.txt" / "new" / "out")
+    with pytest.raises(RunError, match=r"mine\.txt: is in use"):
+        export_run(everything, "otree", used / "mine.txt")
     with pytest.raises(SettingsError, match="to='parket': is no form of export; did you mean 'parquet'"):
         export_run(everything, "parket")
 
@@ -93,7 +117,7 @@ def test_what_fails_leaves_nothing_behind(everything, tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "load", lambda place: half)
     with pytest.raises(RunError, match="the disk is full"):
-        export_run(everything, "otree", tmp_path / "out")
+        export_run(everything, "otree", tmp_path / "new" / "out")
     assert not list(tmp_path.iterdir())
 
 
@@ -171,3 +195,48 @@ def test_inspect_gives_the_tables_back(everything, tmp_path):
     messages = messages_df(log, columns=[*MessageColumns, speaker]).dropna(subset="speaker")
     expected = [(row["speaker"], row["text"]) for one in episodes for row in one.messages]
     assert list(zip(messages["speaker"], messages["content"], strict=True)) == expected
+
+
+def test_what_models_used_and_said_is_exported(modelled, tmp_path):
+    used = tokens_of(modelled)
+    assert len(used) == 3
+    assert all(min(one) > 0 for one in used.values())
+    out = export_run(modelled, "hf", tmp_path / "hf")
+    found = dict.fromkeys(used, (0, 0))
+    for row in read_rows(out / "data" / "answers.parquet"):
+        name, here = f"{row['condition']}/{row['seed']}", (row["prompt_tokens"], row["completion_tokens"])
+        found[name] = tuple(map(sum, zip(found[name], here, strict=True)))
+    assert found == used
+    book = {
+        row["column"]: row["meaning"] for row in read_csv(out / "data" / "codebook.csv") if row["table"] == "answers"
+    }
+    assert len(book) > 25
+    assert not [column for column, meaning in book.items() if not meaning]
+    assert "`llm:scripted`: language model" in (out / "README.md").read_text()
+    lines = [
+        json.loads(line)
+        for path in export_run(modelled, "eee", tmp_path / "eee").rglob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    for line in lines:
+        told = line["token_usage"]
+        assert (told["input_tokens"], told["output_tokens"]) == used[line["sample_id"]]
+    rows = read_csv(export_run(modelled, "otree", tmp_path / "otree") / "bertrand.csv")
+    assert {row["participant.policy"] for row in rows} == {"llm:scripted"}
+    said = sorted(text for row in rows for text in json.loads(row["player.messages"]))
+    told = read_rows(out / "data" / "messages.parquet")
+    assert said == sorted(row["text"] for row in told if row["scenario"] == "bertrand")
+    assert said
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
+def test_inspect_is_told_what_models_used(modelled, tmp_path):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log
+
+    log = read_eval_log(str(export_run(modelled, "inspect", tmp_path / "out") / "run.eval"))
+    used = tokens_of(modelled)
+    found = {one.id: one.model_usage["scripted"] for one in log.samples}
+    assert {name: (one.input_tokens, one.output_tokens) for name, one in found.items()} == used
+    whole = log.stats.model_usage["scripted"]
+    assert (whole.input_tokens, whole.output_tokens) == tuple(map(sum, zip(*used.values(), strict=True)))

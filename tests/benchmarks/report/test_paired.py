@@ -1,19 +1,22 @@
 """What two arms of a comparison differ by, in numbers and in words."""
 
+import itertools
 import math
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from scipy import stats
 from small import small_study
 
 from llm_coop_envs.benchmarks.report.build import write_report
-from llm_coop_envs.benchmarks.report.paired import FEWEST_PAIRS, PairedDifference, in_words, paired_tables
+from llm_coop_envs.benchmarks.report.comparison import ALPHA, fewest_pairs, holm
+from llm_coop_envs.benchmarks.report.paired import paired_arms, paired_tables
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.errors import StudyError
 
 PAIRS = """\
 name: pairs
@@ -36,17 +39,19 @@ def played(tmp_path_factory):
 
 def tables_of(folder, chosen=(), invalid=()):
     sections, _ = read_run(open_run(folder))
-    return {section.scenario.name: paired_tables(section, chosen, invalid) for section in sections}
+    arms = paired_arms(sections, chosen, invalid)
+    return {section.scenario.name: paired_tables(arms, section) for section in sections}
 
 
 def test_differences_are_those_of_the_episodes(played):
-    (table,) = tables_of(played)["kbc"]
+    table, power = tables_of(played)["kbc"]
     assert table.title == "talk minus no talk, seed by seed"
-    assert table.head == ["measure", "no talk", "talk", "difference", "effect size", "pairs"]
+    assert table.head == ["measure", "no talk", "talk", "difference", "effect size", "pairs", "p", "p, Holm"]
     rows = pq.read_table(played / "episodes.parquet").to_pylist()
     silent, talk = (
         {row["seed"]: row for row in rows if row["condition"] == name} for name in ("kbc-silent", "kbc-talk")
     )
+    raw = []
     for row in table.rows:
         found = np.array([[float(one[seed][row.name]) for seed in silent] for one in (silent, talk)])
         difference = found[1] - found[0]
@@ -60,6 +65,23 @@ def test_differences_are_those_of_the_episodes(played):
             else float(effect) == pytest.approx(difference.mean() / spread, rel=0.01, abs=0.001)
         )
         assert row.cells[4].text == "6"
+        signs = np.array(list(itertools.product((-1, 1), repeat=6)))
+        p = np.mean(np.abs(signs @ difference) >= abs(difference.sum()) - 1e-9)
+        assert float(row.cells[5].text) == pytest.approx(p, rel=0.01)
+        assert row.cells[5].below == "0.0312 possible"
+        low, high = stats.t.interval(0.95, 5, difference.mean(), spread / math.sqrt(6)) if spread else (0, 0)
+        if spread:
+            ends = [float(end) for end in row.cells[2].below.split(" to ")]
+            assert ends == pytest.approx(
+                [low, high], rel=0.01, abs=0.5 * 10 ** -len(row.cells[2].text.partition(".")[2])
+            )
+        raw.append(p)
+    for row, adjusted in zip(table.rows, holm(raw), strict=True):
+        assert float(row.cells[6].text) == pytest.approx(adjusted, rel=0.01)
+        assert (f"{row.name} is higher" in table.lead or f"{row.name} is lower" in table.lead) == (adjusted <= ALPHA)
+    assert any("4 tests of all comparisons of this scenario: the study names no family" in note for note in table.notes)
+    assert any("8 pairs would do" in note for note in table.notes)
+    assert {row.name for row in power.rows} == {row.name for row in table.rows if row.cells[3].text != "\N{EN DASH}"}
     # Nobody has spoken before the first decision: it is the same to the last digit.
     first = next(row for row in table.rows if row.name == "mean_first")
     assert (first.cells[2].text, first.cells[2].below) == ("0", "always")
@@ -69,19 +91,19 @@ def test_differences_are_those_of_the_episodes(played):
 
 
 def test_what_else_differs_is_said(played):
-    (table,) = tables_of(played)["evacuation"]
+    table, *_ = tables_of(played)["evacuation"]
     assert "The two differ in: talk, rounds, who plays. The difference is that of all of these together." in table.notes
     assert "nothing can be said of" in table.lead
-    assert f"fewer than {FEWEST_PAIRS} pairs" in table.lead
+    assert f"{fewest_pairs()} pairs are the fewest that can tell anything" in table.lead
 
 
 def test_nothing_is_said_of_invalid_arms(played):
-    (table,) = tables_of(played, invalid=["kbc-talk"])["kbc"]
+    table, *_ = tables_of(played, invalid=["kbc-talk"])["kbc"]
     assert table.lead == "Nothing can be said: talk is invalid."
 
 
 def test_the_study_names_the_measures(played):
-    (table,) = tables_of(played, chosen=["variance_first", "mean_round"])["kbc"]
+    table, *_ = tables_of(played, chosen=["variance_first", "mean_round"])["kbc"]
     assert [row.name for row in table.rows] == ["variance_first"]
 
 
@@ -91,35 +113,27 @@ def test_the_page_says_what_was_found(played, tmp_path):
     assert "Cohen&#39;s d_z" in page
 
 
-VALUES = st.lists(
-    st.tuples(st.floats(-100, 100).map(lambda x: round(x, 3)), st.floats(-100, 100).map(lambda x: round(x, 3))),
-    max_size=9,
-)
+def test_a_family_spans_what_the_study_says(tmp_path):
+    """Both comparisons in one family: twice the tests. Invalid arms are none of them."""
+    text = PAIRS.replace("pair: kbc", "pair: kbc, family: talk").replace("pair: room", "pair: room, family: talk")
+    run_study(small_study(text), tmp_path / "run")
+    both, alone = tables_of(tmp_path / "run"), tables_of(tmp_path / "run", invalid=["room-talk"])
+    tests = [sum(row.cells[5].text != "\N{EN DASH}" for row in both[name][0].rows) for name in ("kbc", "evacuation")]
+    told = "the {} tests of the family 'talk', which the study names"
+    assert any(told.format(sum(tests)) in note for note in both["kbc"][0].notes)
+    assert any(told.format(tests[0]) in note for note in alone["kbc"][0].notes)
+    assert alone["evacuation"][0].lead == "Nothing can be said: talk is invalid."
 
 
-@settings(deadline=None)
-@given(VALUES)
-def test_findings_follow_the_interval(pairs):
-    one = PairedDifference(measure="m", first=tuple(a for a, _ in pairs), second=tuple(b for _, b in pairs))
-    told = in_words("a", "b", [one])
-    if len(pairs) < FEWEST_PAIRS:
-        assert one.finding == "few"
-        assert told == f"b against a: nothing can be said of m, for which there are fewer than {FEWEST_PAIRS} pairs."
-        return
-    mean = np.mean([b - a for a, b in pairs])
-    if one.finding == "same":
-        assert all(math.isclose(a, b) for a, b in pairs)
-        assert "same in every pair" in told
-    elif one.finding == "unclear":
-        assert one.interval.low <= 0 <= one.interval.high
-        assert "no difference in m can be told from chance" in told
-    else:
-        assert one.finding == ("higher" if mean > 0 else "lower")
-        assert f"m is {one.finding}" in told
+def test_a_family_is_that_of_a_pair():
+    with pytest.raises(StudyError, match="'kbc' is the pair of 'kbc-silent' too, which has other family"):
+        small_study(PAIRS.replace("title: talk, settings: {players: 5}", "title: talk, family: other"))
+    with pytest.raises(StudyError, match=r"line 3: conditions\[0\]\.family: 'one' needs a 'pair'"):
+        small_study(PAIRS.replace("pair: kbc", "family: one"))
 
 
-def test_rounding_is_no_difference():
-    sums = (0.1 + 0.2, 0.3, 0.3, 0.3, 0.3)
-    one = PairedDifference(measure="m", first=sums, second=(0.3,) * 5)
-    assert (one.finding, one.effect) == ("same", None)
-    assert PairedDifference(measure="m", first=(1.0,) * 5, second=(2.0,) * 5).finding == "higher"
+def test_the_family_changes_nothing_that_is_played():
+    one, other = (small_study(PAIRS.replace("pair: kbc", f"pair: kbc, family: {name}")) for name in ("a", "b"))
+    assert one.digest == other.digest == small_study(PAIRS).digest
+    assert {c.family for c in one.conditions} == {"a", ""}
+    assert Condition.from_json(one.conditions[0].to_json()).family == "a"

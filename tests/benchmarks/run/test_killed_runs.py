@@ -143,7 +143,7 @@ def test_killed_at_some_moments(tmp_path, whole):
     assert killed >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_killed_at_a_hundred_random_moments(tmp_path, whole):
     killed, again, seed = 0, 0, 1
     while killed < 100:

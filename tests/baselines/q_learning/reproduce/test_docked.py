@@ -25,7 +25,7 @@ def test_ten_archived_sessions_come_out_exactly():
     assert all(row["converged"] for _, row, _ in found)
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_all_archived_sessions_come_out_exactly():
     found = list(docked.compare())
     assert len(found) == 100

@@ -99,7 +99,7 @@ def test_killed_at_some_moments(tmp_path):
     assert killed >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_a_hundred_random_moments(tmp_path):
     killed, again, seed = 0, 0, 1

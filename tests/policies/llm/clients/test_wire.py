@@ -84,7 +84,8 @@ def test_a_local_model_gets_a_grammar_with_the_bounds_and_a_hosted_one_a_schema_
     grammar = body(request, form="llguidance")
     assert "response_format" not in grammar
     assert grammar["grammar"].startswith("%llguidance {}\nstart: %json {")
-    assert json.loads(grammar["grammar"].partition("%json ")[2]) == schema
+    spacing = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
+    assert json.loads(grammar["grammar"].partition("%json ")[2]) == {**schema, **spacing}
     found = body(request, form="json_schema with bounds")["response_format"]["json_schema"]["schema"]
     assert found == schema
     found = body(request)["response_format"]["json_schema"]["schema"]

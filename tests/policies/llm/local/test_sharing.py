@@ -1,5 +1,6 @@
 """Servers of local models: started once, shared, restarted once, ended with their last user, even a killed one."""
 
+import asyncio
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from llm_coop_envs.policies.llm.asking.prices import PriceList
 from llm_coop_envs.policies.llm.clients import Endpoint
 from llm_coop_envs.policies.llm.local import models
 from llm_coop_envs.policies.llm.local.models import find_weights
-from llm_coop_envs.policies.llm.local.sharing import served
+from llm_coop_envs.policies.llm.local.sharing import served, watch
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="local models need shared locks")
 
@@ -104,18 +105,25 @@ def test_a_server_that_dies_is_restarted_once_then_there_is_a_sentence(weights, 
         assert ask(endpoint)["choices"][0]["message"]["content"] == "7"
         with pytest.raises((urllib.error.URLError, ConnectionError)):
             ask(endpoint, "DIE")
-        assert soon(lambda: log.read_text().count("ended by itself") == 2)
-        time.sleep(0.5)
-    assert said[-1] == f"local:{weights}: the server of little ended twice by itself; see {tmp_path / 'little.log'}"
+        stopped = []
+        asyncio.run(asyncio.wait_for(watch([endpoint], stopped.append), 30))
+        assert log.read_text().count("ended by itself") == 2
+    assert str(stopped[0]) == (
+        f"local:{weights}: the server of little ended twice by itself; see {log}; "
+        "every answer so far is kept, run again to continue"
+    )
+    assert len(said) == 1
 
 
 def test_a_model_that_will_not_load_is_a_sentence_with_the_log(weights, tmp_path):
     weights.write_bytes(b"GGUF that will not load")
+    said = []
     with (
         pytest.raises(RunError, match=r"the server of little could not be started; see .*little\.log"),
-        served([Endpoint(model=f"local:{weights}")], tmp_path, print),
+        served([Endpoint(model=f"local:{weights}")], tmp_path, said.append),
     ):
         pass
+    assert said == []
     assert "failed to load the model" in (tmp_path / "little.log").read_text()
 
 

@@ -24,7 +24,7 @@ WHOLE = NumberQuestion(0, 100, whole=True)
 GRID = NumberQuestion(1, 3, allowed=(1.0, 1.55911, 3.0))
 EXIT = OptionQuestion(tuple(Choice(k, (name,)) for k, name in enumerate(("bottom", "left", "right"))), key="exit")
 NAMES = ("right", "down", "left", "up", "stay")
-MOVE = OptionQuestion(tuple(Choice(k + 3, (name,), "abcde"[k]) for k, name in enumerate(NAMES)), NAMES, loose=False)
+MOVE = OptionQuestion(tuple(Choice(k + 3, (name,), "abcde"[k]) for k, name in enumerate(NAMES)), NAMES)
 
 PIECES = st.sampled_from(
     [

@@ -60,7 +60,7 @@ def test_the_prompt_is_the_environments_text_and_the_form_of_the_answer():
     _, chat = run(env(talk=False, continuous=True), pack="de-a", answers="json")
     prompt = chat.prompts("act")[0][1]
     assert "Die Zahl muss eine Zahl (mit Dezimalpunkt) von 0 bis 10 sein." in prompt
-    assert prompt.endswith('{"reason": "dein Grund in einem Satz", "number": deine Zahl}')
+    assert prompt.endswith('mit "reason" (dein Grund in einem Satz) und "number" (deine Zahl).')
     schema = chat.log[0][1].json_schema
     assert schema["properties"] == {
         "reason": {"type": "string"},

@@ -102,6 +102,22 @@ SITUATIONS = [
         {"talk": [-1], "plan": [0], "price": [-1]},
     ),
     (
+        "bertrand",
+        "files",
+        bertrand_v0,
+        {"preset": "fish_3_2", "rounds": 3},
+        {"own_files": True, "personas": ["long_run", "long_run_exploring"], "rounds_shown": 1},
+        {"period": [0, -1]},
+    ),
+    (
+        "bertrand",
+        "tools",
+        bertrand_v0,
+        {"preset": "fish", "firms": 3, "rounds": 4},
+        {"tools": 3, "answers": "json", "personas": "long_run_careful"},
+        {"tool": [0, -1], "note": [-1], "price": [-1]},
+    ),
+    (
         "evacuation",
         "small",
         evacuation_v0,
@@ -125,6 +141,14 @@ SITUATIONS = [
         },
         {"answers": "json", "feeling_in_talk": True},
         {"talk": [-1], "panic": [-1], "evaluate": [-1], "exit": [-1], "move": [12]},
+    ),
+    (
+        "evacuation",
+        "summarised",
+        evacuation_v0,
+        {"preset": "small", "people": 3, "rounds": 1},
+        {"summarised": True, "personas": ["open", "neurotic"]},
+        {"talk": [0], "exit": [0]},
     ),
     (
         "evacuation",

@@ -21,8 +21,8 @@ KBC_RULES = " ".join(
         "reward_rule unit currency groups group repeated round past",
     ]
 )
-FIRM = "me rivals cost whole_profits round history bins bin_size"
-ROOM = "rows cols rounds exit_names strong confident helpful"
+FIRM = "me rivals seen cost whole_profits round history bins bin_size"
+ROOM = "rows cols rounds exit_names strong confident helpful summarised"
 SHARED = {"answer_as", "answer_words", "persona"}
 PUBLISHED = {
     "kbc/talk": f"{KBC_RULES} turns together turn heard heard_left_out summary message_length",
@@ -31,6 +31,10 @@ PUBLISHED = {
     "bertrand/talk": f"{FIRM} prior plan said said_left_out exchange exchanges message_length",
     "bertrand/plan": f"{FIRM} plans",
     "bertrand/price": f"{FIRM} prior plan said said_left_out exchanges floor cap choices fixed_price",
+    "bertrand/period": f"{FIRM} prior said said_left_out exchanges floor cap choices fixed_price own_plans"
+    " own_insights",
+    "bertrand/tool": f"{FIRM} prior plan said said_left_out exchanges options left",
+    "bertrand/note": f"{FIRM} prior plan",
     "evacuation/talk": f"{ROOM} exits counts_self counts_desks heard heard_left_out feeling message_length",
     "evacuation/panic": f"{ROOM} nearest_distance around around_kind counts_self",
     "evacuation/evaluate": f"{ROOM} feeling exits counts_self counts_desks",
@@ -63,7 +67,7 @@ def test_three_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 4,
+            "version": 5,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
@@ -181,8 +185,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 4", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 4", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 5", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 5", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),

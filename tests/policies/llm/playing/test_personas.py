@@ -5,6 +5,7 @@ from llm_coop_envs import bertrand_v0, kbc_v0
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
 
+OCEAN = ("open", "conventional", "conscientious", "careless", "extraverted", "introverted", "neurotic", "calm")
 WANTED = {
     "neutral": {"kbc", "bertrand", "evacuation"},
     "agreeable": {"kbc", "bertrand", "evacuation"},
@@ -14,6 +15,8 @@ WANTED = {
     "explore": {"bertrand"},
     "aggressive": {"bertrand"},
     "selfish": {"bertrand"},
+    **{name: {"bertrand"} for name in ("long_run", "long_run_careful", "long_run_exploring", "patient", "impatient")},
+    **{name: {"kbc", "bertrand", "evacuation"} for name in OCEAN},
 }
 
 

@@ -60,6 +60,27 @@ def test_the_repair_question_is_asked_coldly():
     assert [request.temperature for _, request, _ in chat.log] == [None, None, None]
 
 
+@pytest.mark.parametrize(
+    ("answer", "repair", "taken"),
+    [
+        # The first two are of SmolLM2-135M-Instruct (Apache-2.0), which then named 10 and 100.
+        ("No, no, no.", "10", False),
+        ("Your answer has been requested.", "The number is 100.", False),
+        ("Somewhere between 20 and 30", "25", False),
+        ("Somewhere between 20 and 30", "30", True),
+        ("thirty? or forty?", "30", True),
+    ],
+)
+def test_a_repair_may_not_bring_what_the_answer_did_not_name(answer, repair, taken):
+    env = contest()
+    policy, _ = run(env, Canned(choose=[answer, "7", repair, "41"]))
+    assert numbers(env) == [30 if taken else 41, 7]
+    found = counts(policy, "choose")
+    assert found.get("repaired", 0) == taken
+    assert found.get("retried", 0) == (not taken)
+    assert found.get("unreadable", 0) + found.get("ambiguous", 0) == 1 + (not taken)
+
+
 def test_what_repair_does_not_bring_a_second_try_may():
     env = contest()
     policy, chat = run(env, Canned(choose=["who knows", "7", "none", "41"]))
@@ -228,7 +249,9 @@ def test_a_refusal_to_talk_is_silence_in_the_end():
 
 def test_objects_are_asked_for_with_a_schema():
     _, chat = run(
-        contest(), Canned(choose=['{"reason": "x", "number": "?"}', '{"number": 7}', '{"number": 9}']), answers="json"
+        contest(),
+        Canned(choose=['{"reason": "x", "number": "9 or 10"}', '{"number": 7}', '{"number": 9}']),
+        answers="json",
     )
     question, _, repair = [request for _, request, _ in chat.log]
     assert question.json_schema == {
@@ -269,9 +292,9 @@ def test_the_schemas_of_options_words_and_prices():
     _, chat = run(evacuation(), answers="json", preset="team_up")
     schemas = {key.call: request.json_schema["properties"] for key, request, _ in chat.log}
     longest = {key.call: request.max_tokens for key, request, _ in chat.log}
-    # So that the object is complete when the tokens are used up.
+    # So that the object is complete when the tokens are used up; before a choice, even if the reason is all digits.
     assert schemas["panic"]["feeling"] == {"type": "string", "maxLength": 2 * (longest["panic"] - 32)}
-    assert schemas["exit"]["reason"] == {"type": "string", "maxLength": 2 * (longest["exit"] - 32)}
+    assert schemas["exit"]["reason"] == {"type": "string", "maxLength": longest["exit"] - 32}
 
 
 def test_a_request_carries_the_settings():

@@ -1,0 +1,66 @@
+"""`llm-coop compare` and `llm-coop power`: what two runs differ by, and how many seeds a study needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llm_coop_envs.benchmarks.cli.messages import sentences
+
+
+@sentences
+def compare_command(
+    first: Annotated[Path, typer.Argument(help="The run folder that is compared with.")],
+    second: Annotated[Path, typer.Argument(help="Another run folder, with conditions of the same names.")],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", help="What is compared; may be repeated. (default: as in the report)"),
+    ] = None,
+    any_settings: Annotated[
+        bool, typer.Option("--any-settings", help="Compare conditions although their settings differ.")
+    ] = False,
+) -> None:
+    """Say what two runs differ by, as far as it survives Holm; episodes with the same seed are pairs."""
+    from llm_coop_envs.benchmarks.report.two_runs import compare_runs
+    from llm_coop_envs.benchmarks.run.progress import working
+
+    with working("Reading the episodes"):
+        found, summary = compare_runs(first.expanduser(), second.expanduser(), measure or (), any_settings=any_settings)
+    for sentence in (*found, summary):
+        typer.echo(sentence)
+
+
+@sentences
+def power_command(
+    run: Annotated[Path, typer.Argument(help="The run folder of a pilot, whose study names pairs.")],
+) -> None:
+    """Say how many seeds would find the differences between paired conditions that a run has seen."""
+    from llm_coop_envs.benchmarks.report.paired import FEWEST_IN_PILOT, paired_arms, power_table
+    from llm_coop_envs.benchmarks.report.reading import read_run
+    from llm_coop_envs.benchmarks.run.folder import open_run
+    from llm_coop_envs.benchmarks.run.progress import working
+    from llm_coop_envs.errors import RunError
+
+    pilot = open_run(run.expanduser())
+    with working("Reading the episodes"):
+        sections, answers = read_run(pilot)
+        arms = paired_arms(sections, pilot.manifest["measures"], {} if answers is None else answers.invalid)
+        table = power_table(arms)
+    if table is None:
+        why = (
+            f"too few seeds: no measure has {FEWEST_IN_PILOT} pairs of valid episodes that differ"
+            if arms
+            else "no two conditions of its study share a 'pair', so that there is no difference to plan for"
+        )
+        raise RunError(f"{run}: {why}")
+    lines = [list(table.head)]
+    for row in table.rows:
+        cells = [f"{cell.text} ({cell.below})" if cell.below else cell.text for cell in row.cells]
+        lines.append([f"{row.name}, {row.below}", *cells])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(map(str.ljust, line, widths)).rstrip())
+    for note in table.notes:
+        typer.echo(note)

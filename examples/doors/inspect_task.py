@@ -1,0 +1,123 @@
+"""A study as a task of Inspect, whose own model layer asks its models.
+
+Needs `pip install inspect-ai` (tried with 0.3.285). A study that names models is played with them as it is: each name
+is a role, given with `--model-role NAME=MODEL`, else `--model` answers. In any other study a model takes all seats:
+
+    inspect eval examples/doors/inspect_task.py --model openai/gpt-4o-mini -T study=team_up -T episodes=2 -T rounds=10
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    ResponseSchema,
+    get_model,
+)
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import JSONSchema
+
+from llm_coop_envs.benchmarks.run.episode import play_episode
+from llm_coop_envs.benchmarks.study.seating import read_player, with_players
+from llm_coop_envs.benchmarks.study.selection import select
+from llm_coop_envs.benchmarks.study.study import Study, load_study
+from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, RequestKey, Usage
+
+_ROLES: dict[str, Any] = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+
+
+class InspectChat:
+    """A `Chat` over Inspect's models: limits, retries, cache and log are Inspect's."""
+
+    async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
+        """Ask the model of the role that the study names.
+
+        Raises:
+            ChatError: the question is too long for the model; the player then asks a shorter one.
+        """
+        schema = request.json_schema
+        if schema is not None:
+            schema = ResponseSchema(name="answer", json_schema=JSONSchema.model_validate(schema))
+        config = GenerateConfig(
+            temperature=request.temperature,
+            top_p=request.top_p,
+            max_tokens=request.max_tokens,
+            stop_seqs=list(request.stop) or None,
+            seed=request.seed,
+            reasoning_effort=request.reasoning_effort,
+            response_schema=schema,
+            extra_body=dict(request.extra) or None,
+        )
+        asked = [_ROLES[one.role](content=one.content) for one in request.messages]
+        output = await get_model(role=request.model).generate(asked, config=config)
+        if output.stop_reason == "model_length":
+            raise ChatError(f"{key}: {output.model} takes no question of this length", kind="context_too_long")
+        used = Usage(output.usage.input_tokens, output.usage.output_tokens) if output.usage else Usage(0, 0)
+        finish = "length" if output.stop_reason == "max_tokens" else output.stop_reason
+        return ChatReply(output.completion, used, finish, output.model, output.time or 0.0)
+
+
+@solver
+def play(study: Study) -> Solver:
+    """Play the sample's episode; its events, players and measures become the sample's metadata."""
+    conditions = {one.name: one for one in study.conditions}
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        condition = conditions[state.metadata["condition"]]
+        played = await play_episode(study.seed, condition, state.metadata["seed"], chat=InspectChat())
+        measures = {**condition.spec.episode_metrics(played.events), **played.measures}
+        state.metadata.update(events=played.events, policies=played.policies, answers=played.answers, measures=measures)
+        return state
+
+    return solve
+
+
+def measure(name: str, meaning: str) -> Scorer:
+    """A scorer for one measure; an episode that has none is not scored."""
+
+    def made() -> Scorer:
+        async def score(state: TaskState, target: Target) -> Score | None:
+            value = state.metadata["measures"].get(name)
+            return None if value is None else Score(value=value, explanation=meaning)
+
+        return score
+
+    return scorer(metrics=[mean(), stderr()], name=name)(made)()
+
+
+@task
+def study(
+    study: str = "team_up", policy: str = "", episodes: int = 0, rounds: int = 0, seed: int | None = None
+) -> Task:
+    """A sample for each episode of a study.
+
+    Args:
+        study: a shipped study's name, or a YAML file.
+        policy: who plays in place of the study's players, as `llm-coop run --policy` takes it.
+        episodes: so many of each condition, 0 for the study's.
+        rounds: so many in each episode, 0 for the study's.
+        seed: in place of the study's.
+    """
+    found = select(load_study(study, seed), episodes=episodes or None, rounds=rounds or None)
+    if policy or not found.models:
+        found = with_players(found, read_player(policy or "llm:inspect"))
+    samples = [
+        Sample(
+            id=f"{one.name}/{number}",
+            input=f"Episode {one.name}/{number} of {one.scenario}.",
+            metadata={"condition": one.name, "seed": number},
+        )
+        for one in found.conditions
+        for number in one.seeds
+    ]
+    meanings = {name: one.spec.measured.define(name) for one in found.conditions for name in one.spec.measured.headline}
+    return Task(
+        dataset=samples, solver=play(found), scorer=[measure(*one) for one in meanings.items()], name=found.name
+    )

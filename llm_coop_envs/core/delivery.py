@@ -1,0 +1,102 @@
+"""What becomes of a message between speaker and listeners: treatments whose effects show what talk does.
+
+A treatment is decided when a message is said, from the message's place alone, so that it does not matter which of
+several speakers of a level is asked first. What was said stays; who hears what follows from `Delivered`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llm_coop_envs.core.draws import MESSAGES, Key, side_generator
+from llm_coop_envs.core.paraphrase import paraphrase
+from llm_coop_envs.core.scenario import load
+from llm_coop_envs.core.settings import TREATMENTS, ScenarioSettings
+from llm_coop_envs.errors import SettingsError
+
+DELIVER, DROP, DELAY, SHUFFLE, SWAP, NEUTRAL, PARAPHRASE = TREATMENTS
+_CIRCLE = 2**32 - 1  # a position that no message has
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What listeners get of a message.
+
+    Attributes:
+        treatment: what was done to it.
+        text: what they hear; `None` for nothing.
+        round: the round from which they hear it; `None` for at once.
+        speaker: who seems to have said it (index); `None` for who did.
+        instead: who seems so to that player, who would notice.
+    """
+
+    treatment: str
+    text: str | None
+    round: int | None = None
+    speaker: int | None = None
+    instead: int | None = None
+
+    def speaker_for(self, listener: int, true: int) -> int:
+        """Who seems to have said it, to one listener."""
+        if self.speaker is None:
+            return true
+        return self.speaker if self.speaker != listener or self.instead is None else self.instead
+
+
+def check_delivery(settings: ScenarioSettings) -> None:
+    """Find out whether the functions that say something in other words are there.
+
+    Raises:
+        SettingsError: one is not.
+    """
+    for reference in settings.reach("delivery_by"):
+        try:
+            usable = not reference or callable(load(reference))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise SettingsError("delivery_by", reference, f"cannot be imported ({error})") from error
+        if not usable:
+            raise SettingsError("delivery_by", reference, "is no function from a text to a text")
+
+
+def deliver(
+    settings: ScenarioSettings,
+    key: Key,
+    text: str,
+    speaker: int,
+    *,
+    place: tuple[int, int],
+    round_: int,
+    talkers: Sequence[int],
+    players: int,
+) -> Delivered | None:
+    """What becomes of a message; `None` if it is delivered as it is.
+
+    Args:
+        settings: the speaker's settings in this round; their fields `delivery...` say what is done.
+        key: where the random numbers come from.
+        text: what was said.
+        speaker: by whom.
+        place: the number of the talk, and the message's position in it.
+        round_: in which round.
+        talkers: the speakers of the talk, ascending.
+        players: how many players there are.
+    """
+    treatment = settings.delivery
+    if treatment == DELIVER:
+        return None
+    if settings.delivery_share < 1 and side_generator(key, MESSAGES, *place).random() >= settings.delivery_share:
+        return None
+    if treatment == DELAY:
+        return Delivered(treatment, text, round=round_ + settings.delivery_delay)
+    if treatment in (SHUFFLE, SWAP):
+        # Shuffled anew in each talk among its speakers, swapped once for the whole episode among all.
+        purpose, among = ((place[0] + 1,), list(talkers)) if treatment == SHUFFLE else ((0,), list(range(players)))
+        circle = side_generator(key, MESSAGES, *purpose, _CIRCLE).permutation(among).tolist()
+        at = circle.index(speaker)
+        following, next_but_one = (circle[(at + steps) % len(circle)] for steps in (1, 2))
+        return Delivered(treatment, text, speaker=following, instead=next_but_one)
+    words = {DROP: None, NEUTRAL: settings.delivery_text, PARAPHRASE: text}[treatment]
+    if treatment == PARAPHRASE:
+        words = (load(settings.delivery_by) if settings.delivery_by else paraphrase)(text)
+    return Delivered(treatment, words)

@@ -1,0 +1,112 @@
+"""What a condition says of the models that are given for its seats, and several models side by side."""
+
+import pytest
+
+from llm_coop_envs.benchmarks.study.seating import read_player, with_each, with_players
+from llm_coop_envs.benchmarks.study.study import Condition, parse_study
+from llm_coop_envs.errors import StudyError
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+
+ARMS = """\
+name: arms
+source: A paper, section 1.
+settles: [one way or the other]
+conditions:
+  - &arm
+    name: plain
+    scenario: bertrand
+    preset: team_up_linear
+    pair: market
+    policies: price_matching
+    episodes: 1
+  - name: told
+    <<: *arm
+    model: {personas: selfish, persona_from: 401}
+    variants:
+      - {name: cold, model: {temperature: 0}}
+  - name: seats
+    <<: *arm
+    model: {temperature: 1, seats: {firm_0: {personas: explore}, firm_1: }}
+"""
+
+
+def options(study, name):
+    (found,) = (one for one in study.conditions if one.name == name)
+    return {seat: [(one.policy, dict(one.options)) for one in players] for seat, players in found.seats}
+
+
+def test_an_arm_is_kept_when_a_model_plays_it_and_changes_nothing_else():
+    study = parse_study(ARMS, "arms.yaml")
+    assert (study.source, study.settles) == ("A paper, section 1.", ("one way or the other",))
+    played = with_players(study, read_player("llm:m {personas: agreeable, answers: json}"))
+    assert options(played, "plain") == {"all": [("llm:m", {"personas": "agreeable", "answers": "json"})]}
+    cold = {"personas": "selfish", "persona_from": 401, "temperature": 0, "answers": "json"}
+    assert options(played, "told-cold") == {"all": [("llm:m", cold)]}
+    scripted = with_players(study, read_player("grim_trigger"))
+    assert options(scripted, "told-cold") == {"all": [("bertrand/grim_trigger", {})]}
+
+
+def test_a_seat_has_options_of_its_own_or_keeps_its_player():
+    played = with_players(parse_study(ARMS, "arms.yaml"), read_player("llm:m"))
+    first = ("llm:m", {"temperature": 1, "personas": "explore"})
+    assert options(played, "seats") == {"firm_0": [first], "all": [("bertrand/price_matching", {})]}
+    seated = with_players(parse_study(ARMS, "arms.yaml"), None, [("firm_0", read_player("llm:m"))])
+    assert options(seated, "seats") == options(played, "seats")
+
+
+def test_what_models_are_told_is_no_part_of_what_rules_play():
+    study = parse_study(ARMS, "arms.yaml")
+    without = parse_study(ARMS.replace("model: {personas: selfish, persona_from: 401}", "model: {}"), "arms.yaml")
+    assert study.digest == without.digest
+    assert Condition.from_json(study.conditions[1].to_json()).model == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("model: {persona: selfish}", "conditions[1].model.persona: 'selfish': is no setting"),
+        ("model: {personas: selfsh}", "'selfsh': is no persona of pack en-a; did you mean 'selfish'?"),
+        ("model: {seats: {player_0: {}}}", "'player_0' is not a seat; seats are firm_0 to firm_1"),
+        ("model: {temperature: warm}", "model.temperature: 'warm': must be a finite number"),
+    ],
+)
+def test_an_error_names_the_line(line, told):
+    text = ARMS.replace("model: {personas: selfish, persona_from: 401}", line)
+    with pytest.raises(StudyError) as caught:
+        parse_study(text.replace("      - {name: cold, model: {temperature: 0}}", "      - {name: cold}"), "arms.yaml")
+    assert str(caught.value).startswith("arms.yaml, line 14: ")
+    assert told in str(caught.value)
+
+
+def test_a_temperature_replaces_that_of_every_question():
+    settings = LLMSettings.build("team_up", model="m", temperature=1.2)
+    assert settings.parameters_for("bertrand", "price").to_json() == {
+        "temperature": 1.2,
+        "top_p": 1.0,
+        "max_tokens": 100,
+    }
+    assert settings.parameters_for("kbc", "talk").temperature == 1.2
+    assert LLMSettings.build(**settings.to_json()) == settings
+
+
+def test_several_players_stand_side_by_side():
+    study = parse_study(ARMS, "arms.yaml")
+    played = with_each(study, [read_player("llm:a/b"), read_player("llm:c")])
+    assert [one.name for one in played.conditions if one.name.startswith("plain")] == ["plain-a_b", "plain-c"]
+    assert [one.title for one in played.conditions if one.name.startswith("plain")] == ["plain, a/b", "plain, c"]
+    assert played.conditions[0].pair != played.conditions[-1].pair
+    assert played.given == ("--policy llm:a/b", "--policy llm:c")
+    with pytest.raises(StudyError, match="give each player once"):
+        with_each(study, [read_player("llm:a/b"), read_player("llm:a-b")])
+
+
+def test_rules_follow_rules_but_no_model():
+    change = "    changes: [{from_round: 401, policy: best_reply}]\n"
+    text = ARMS.replace("    model: {personas: selfish", change + "    model: {personas: selfish")
+    told = parse_study(text, "arms.yaml").conditions[1]
+    assert told.players[-1].policy == "bertrand/best_reply"
+    played = with_players(parse_study(text, "arms.yaml"), read_player("llm:m")).conditions[1]
+    assert played.policies == ("llm:m",)
+    forced = text.replace("policy: best_reply", "policy: {name: forced, options: {choice: 6}}")
+    played = with_players(parse_study(forced, "arms.yaml"), read_player("llm:m")).conditions[1]
+    assert played.policies == ("llm:m", "forced")
