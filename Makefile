@@ -6,13 +6,21 @@ RUN := runs/team_up-demo
 RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
-.PHONY: demo demo-llm test test-all test-llm test-rl lines lint pictures docked published clean
+# Those of rules alone: learners have a study of their own, and so has a real model.
+STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning local_model,\
+	$(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))))
+
+.PHONY: demo studies demo-llm test test-all test-llm test-rl lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
 	$(BIN)/llm-coop run team_up -o $(RUN)
 	$(BIN)/llm-coop report $(RUN)
 	@echo "Open $(CURDIR)/$(RUN)/report/index.html in a browser."
+
+# All shipped studies with scripted rules.
+studies: $(VENV)/.study
+	@for study in $(STUDIES); do $(BIN)/llm-coop run $$study -o runs/$$study || exit 1; done
 
 # The three scenarios, small, played by a real language model of 135 million parameters on this machine.
 demo-llm: $(VENV)/.local

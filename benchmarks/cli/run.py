@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,6 +12,9 @@ from rich.console import Console
 from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED, fail, note, sentences
 from llm_coop_envs.benchmarks.cli.run_options import RunOptions, option, with_options
 from llm_coop_envs.errors import LlmCoopError
+
+if TYPE_CHECKING:
+    from llm_coop_envs.benchmarks.study.study import Study
 
 
 @sentences
@@ -39,12 +42,7 @@ def run_command(
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
     from llm_coop_envs.benchmarks.run.folder import open_run, study_of
-    from llm_coop_envs.benchmarks.run.progress import RichWatcher
-    from llm_coop_envs.benchmarks.run.remaining import clock, count_of
-    from llm_coop_envs.benchmarks.run.runner import run_study
-    from llm_coop_envs.benchmarks.run.workers import usable_cores
     from llm_coop_envs.benchmarks.study.study import load_study
-    from llm_coop_envs.core.keys import scrub
     from llm_coop_envs.storage.folder import MANIFEST, new_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
@@ -73,8 +71,30 @@ def run_command(
     folder = new_folder(plan.name) if out is None else out.expanduser()
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
-    parts = ["llm-coop", "run", study, *options.again()]
-    again = scrub(shlex.join([*parts, "-o", str(folder)]))
+    words = ["llm-coop", "run", study]
+    play_out(plan, folder, options, words, workers=workers, limit=limit)
+
+
+def play_out(
+    plan: Study, folder: Path, options: RunOptions, words: list[str], *, workers: int | None, limit: int | None
+) -> None:
+    """Play what is missing of a study in a folder, and say how it went and how to go on.
+
+    Args:
+        plan: the study.
+        folder: the run folder.
+        options: how models are asked.
+        words: the command that goes on, without options.
+        workers: processes; all cores by default.
+        limit: how many episodes are played at most.
+    """
+    from llm_coop_envs.benchmarks.run.progress import RichWatcher
+    from llm_coop_envs.benchmarks.run.remaining import clock, count_of
+    from llm_coop_envs.benchmarks.run.runner import run_study
+    from llm_coop_envs.benchmarks.run.workers import usable_cores
+    from llm_coop_envs.core.keys import scrub
+
+    again = scrub(shlex.join([*words, *options.again(), "-o", str(folder)]))
     console = Console(stderr=True)
     watcher = RichWatcher(console)
     try:
@@ -85,7 +105,7 @@ def run_command(
                 workers=workers or usable_cores(),
                 command=again,
                 watcher=watcher,
-                access=access,
+                access=options.access(),
                 limit=limit,
             )
     except KeyboardInterrupt:
@@ -108,7 +128,7 @@ def run_command(
             if outcome.limited:
                 return
         else:
-            more = ["llm-coop", "run", study, *options.with_more().again(), "-o", str(folder)]
+            more = [*words, *options.with_more().again(), "-o", str(folder)]
             note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {there}; for example: {scrub(shlex.join(more))}")
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}"

@@ -295,7 +295,7 @@ def with_options(*, without: Collection[str] = ()) -> Callable[[Callable[..., No
             for one in chosen
         ]
         parameters = [*own, *more]
-        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        vars(wrapped)["__signature__"] = inspect.Signature(parameters)  # what typer reads; no attribute that mypy knows
         wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
         return wrapped
 

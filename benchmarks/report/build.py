@@ -142,7 +142,8 @@ def _commands(run: Run) -> list[str]:
 def _condition_row(condition: Condition, invalid: Mapping[str, str], cut_off: Mapping[str, str]) -> dict[str, str]:
     changed = {key: json.dumps(value, ensure_ascii=False) for key, value in condition.changed.items()}
     settings = [f"preset {condition.preset}"] if condition.preset else []
-    settings += [f"{key} = {value}" for key, value in changed.items()]
+    settings += [f"{key} = {value}" for key, value in changed.items() if key != "changes"]
+    settings += condition.what_changes
     return {
         "title": condition.title,
         "name": condition.name,

@@ -19,8 +19,8 @@ from llm_coop_envs.core.extras import need
 from llm_coop_envs.core.statistics import LEVEL, Interval
 
 ALPHA = 0.05
-_MOST_LISTED = 2**16
-_DRAWN, _DRAWN_OF_MANY, _MANY = 9_999, 1_999, 1_000
+MOST_LISTED = 2**16
+DRAWN, DRAWN_OF_MANY, _MANY = 9_999, 1_999, 1_000
 _AT_ONCE = 2_000_000
 
 
@@ -124,7 +124,7 @@ class Comparison:
         if not self.testable:
             return 1.0
         listed = _rearrangements(len(self.first), None if self.paired else len(self.second))
-        return 2 / (listed if listed <= _MOST_LISTED else 1 + _drawn(len(self.first) + len(self.second)))
+        return 2 / (listed if listed <= MOST_LISTED else 1 + _drawn(len(self.first) + len(self.second)))
 
     def finding(self, adjusted: float | None) -> str:
         """`"higher"`, `"lower"`, `"same"` in all pairs, `"unclear"`, or `"few"` episodes for p to come below 5 %.
@@ -172,7 +172,7 @@ def permutation_p(first: Any, second: Any = None) -> Any:
         _mean if second is None else _welch,
         permutation_type="samples" if second is None else "independent",
         vectorized=True,
-        n_resamples=_MOST_LISTED if listed <= _MOST_LISTED else _drawn(size if second is not None else 2 * size),
+        n_resamples=MOST_LISTED if listed <= MOST_LISTED else _drawn(size if second is not None else 2 * size),
         batch=max(1, _AT_ONCE // (size * tests)),
         axis=-1,
         rng=np.random.default_rng(0),
@@ -233,7 +233,7 @@ def _rearrangements(n: int, m: int | None) -> float:
 
 
 def _drawn(episodes: int) -> int:
-    return _DRAWN if episodes <= _MANY else _DRAWN_OF_MANY
+    return DRAWN if episodes <= _MANY else DRAWN_OF_MANY
 
 
 def _mean(differences: Any, axis: int) -> Any:

@@ -59,7 +59,7 @@ class Arms:
 def paired_arms(
     sections: Iterable[ScenarioSection[Any]], chosen: Sequence[str], invalid: Collection[str] = ()
 ) -> list[Arms]:
-    """All comparisons of a run: the first arm without talk, else the first, is what the others are compared with.
+    """All comparisons of a run: one of a pair's arms, see `_reference`, is what the others are compared with.
 
     Args:
         sections: the run's sections.
@@ -73,10 +73,18 @@ def paired_arms(
             if one.condition.pair:
                 groups.setdefault(one.condition.pair, []).append(one)
         for group in groups.values():
-            first = next((one for one in group if not one.talk), group[0])
+            first = _reference(group)
             found += [_arms(section, first, second, chosen, invalid) for second in group if second is not first]
     adjust(found)
     return found
+
+
+def _reference(group: Sequence[PlayedCondition[Any]]) -> PlayedCondition[Any]:
+    """What the others are compared with: the first arm without a treatment where some have one, else without talk."""
+    untreated = [one for one in group if not one.condition.treated]
+    if 0 < len(untreated) < len(group):
+        return untreated[0]
+    return next((one for one in group if not one.talk), group[0])
 
 
 def adjust(arms: Sequence[Arms]) -> None:
@@ -310,7 +318,12 @@ def _row(test: Comparison, name: str, below: str, adjusted: float | None) -> Tab
 def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     """In what two arms differ: nobody should call talk's what may be the players'."""
     before, after = (plain(one.condition.settings) for one in (first, second))
-    names = [name for name in after if before.get(name) != after[name]]
+    names = [name for name in {**before, **after} if name != "changes" and before.get(name) != after.get(name)]
+    changing = [one for one in second.condition.what_changes if one not in first.condition.what_changes]
+    changing += [f"not {one}" for one in first.condition.what_changes if one not in second.condition.what_changes]
+    if not names and len(changing) == 1 and first.condition.seats == second.condition.seats:
+        return f"The two differ in nothing but this: {changing[0]}. Until then they are the same, seed by seed."
+    names += changing
     if first.condition.seats != second.condition.seats:
         names.append("who plays")
     if names == ["talk"]:

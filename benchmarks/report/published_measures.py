@@ -22,23 +22,29 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
     names = list(dict.fromkeys(entry["measure"] for entry in measured))
     rows = []
     for one in shown:
-        found = [bootstrap_mean(values_of(one.metrics, name)) for name in names]
+        alike = {entry["measure"] for entry in measured if comparable(one.condition, entry)}
+        if not alike:
+            continue
+        found = [bootstrap_mean(values_of(one.metrics, name)) if name in alike else None for name in names]
         cells = [interval_cell(interval, of=len(one.seeds)) for interval in found]
         rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
     for entry in measured:
         cells = [Cell(text=f"{entry['value']:g}") if name == entry["measure"] else NOTHING for name in names]
-        below = f"published, {entry['runs']} runs" if "runs" in entry else "published"
+        runs = entry.get("runs")
+        below = "published" if runs is None else "published, one run" if runs == 1 else f"published, {runs} runs"
         rows.append(TableRow(name=entry["title"], below=below, cells=cells, published=True))
-    if not rows or not entries:
+    if not entries:
         return []
-    sources = dict.fromkeys(f"{entry['title']}: {entry.get('words', entry['source'])}" for entry in entries)
+    told: dict[str, list[str]] = {}
+    for entry in entries:
+        told.setdefault(entry.get("words", entry["source"]), []).append(entry["title"])
     return [
         ReportTable(
             title="Published measures" if names else "Published findings",
             head=["", *names],
-            rows=rows if names else [],
+            rows=rows,
             notes=[
-                *(f"{text}." for text in sources),
+                *(f"{'; '.join(dict.fromkeys(titles))}: {text}." for text, titles in told.items()),
                 *(f"{name}: {text}" for name in names if (text := section.scenario.measured.define(name))),
             ],
         )

@@ -234,18 +234,20 @@ def described_models(study: Study) -> list[dict[str, Any]]:
     return found
 
 
-def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = ()) -> Run:
+def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), **more: Any) -> Run:
     """Begin a run in a folder, or continue the one that is there; a lost or damaged manifest is rebuilt.
 
     Args:
         study: what is played.
         folder: a new or empty folder, or one that holds a run of the same study.
         models: what is recorded of the language models that play.
+        **more: what else the manifest of a new run says.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.
     """
     about = {
+        **more,
         "study": study.name,
         "description": study.description,
         **({"source": study.source, "settles": list(study.settles)} if study.source or study.settles else {}),

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 
@@ -17,7 +18,7 @@ class Interrupts:
         self._watcher = watcher
         self._count = 0
         self._listener: Callable[[int], None] | None = None
-        self._before: object = None
+        self._before: Any = None  # what Python calls a handler: a function, a number, or nothing
         self._installed = False
 
     def __enter__(self) -> Interrupts:
@@ -30,7 +31,7 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         """Listen no more."""
         if self._installed:
-            signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]
+            signal.signal(signal.SIGINT, self._before)
 
     def asked(self) -> bool:
         """Whether there was one."""

@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.benchmarks.run.branch import check_begun
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
 from llm_coop_envs.benchmarks.run.folder import STUDY, Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
@@ -138,6 +139,7 @@ class _Runner:
         part = self._access.part
         with self._guard(folder):
             run = make_run(self._study, folder, self._models)
+        check_begun(run)
         claims = self._claims = None if part is None else Claims(run, part)
         with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
             if not (folder / STUDY).is_file():

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, spread, write
 from llm_coop_envs.benchmarks.speed.llm_studies import own_code, server, through_clients
 from llm_coop_envs.policies.llm.asking.live import OpenChat, open_chat
@@ -30,15 +31,16 @@ from llm_coop_envs.policies.llm.clients import connect as connect_client
 # A prompt as long as those of the beauty contest with talk, about 3,200 characters.
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
 LINE = "Player {} said: 'I think most of us will go lower than {} this time, so I will as well.' "
+PARTS = ("own", "chain", "clients", "second", "replay", "open")
 PACKAGES = ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard")
 TARGETS = {
-    "own_kbc_cpu_us": "150 at most",
-    "own_evacuation_cpu_us": "150 at most",
-    "lean_calls_per_s": "2500 at least",
+    "own_kbc_cpu_us": "80 at most",
+    "own_evacuation_cpu_us": "80 at most",
+    "lean_calls_per_s": "3000 at least",
     "lean_to_litellm": "5 at least",
-    "one_second_percent": "88 at least",
+    "one_second_percent": "92 at least",
     "replay_us": "20 at most",
-    "open_10000_mib": "400 at most",
+    "open_10000_mib": "300 at most",
 }
 
 
@@ -94,7 +96,7 @@ def timed(
             await ask_all(chat, asked, in_flight)
             return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
         return asyncio.run(go(Path(folder)))
 
 
@@ -224,25 +226,23 @@ def _resident() -> float:
 def main() -> None:
     """Measure, print, and write the record."""
     parser = arguments(__doc__ or "", 5)
-    parser.add_argument(
-        "--only", choices=["own", "chain", "clients", "second", "replay", "open"], help="measure this alone"
-    )
+    parser.add_argument("--only", choices=PARTS, help="measure this alone")
     parser.add_argument("--memory", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=10_000, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.memory is not None:
         memory(given.memory, given.count)
         return
-    parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "own": lambda: own(given.repeats),
-        "chain": lambda: chain(given.repeats),
-        "clients": lambda: clients(given.repeats),
-        "second": lambda: one_second(max(1, given.repeats // 2)),
-        "replay": lambda: replay(given.repeats),
-        "open": open_requests,
-    }
+    measured: tuple[Callable[[], dict[str, Any]], ...] = (
+        lambda: own(given.repeats),
+        lambda: chain(given.repeats),
+        lambda: clients(given.repeats),
+        lambda: one_second(max(1, given.repeats // 2)),
+        lambda: replay(given.repeats),
+        open_requests,
+    )
     record: dict[str, Any] = {"machine": machine(*PACKAGES), "targets": TARGETS}
-    for name, measure in parts.items():
+    for name, measure in zip(PARTS, measured, strict=True):
         if given.only in (None, name):
             for figure, value in measure().items():
                 record[figure] = value

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, settle
+from llm_coop_envs.core.delivery import DELIVER
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import Change, fits_any, plain
@@ -56,12 +58,14 @@ class PolicyChange:
         policy: the full name of the policy that then decides; empty if the same one goes on.
         options: its options; of the same policy those that change.
         endpoint: as in `Player`.
+        for_models: whether it is for language models only, and whoever else plays goes on as before.
     """
 
     when: Change
     policy: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     endpoint: Mapping[str, Any] = field(default_factory=dict)
+    for_models: bool = False
 
     def follow(self, scenario: str, player: Player) -> Player:
         """Who decides in place of a player while the change holds.
@@ -84,13 +88,14 @@ class PolicyChange:
     def to_json(self) -> dict[str, Any]:
         """The change as plain data."""
         when = {name: value for name, value in self.when.to_json().items() if name != "settings"}
-        return {**when, "policy": self.policy, "options": plain(self.options)}
+        told = {"for_models": True} if self.for_models else {}
+        return {**when, "policy": self.policy, "options": plain(self.options), **told}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PolicyChange:
         """The change that `to_json` made."""
-        when = {name: value for name, value in data.items() if name not in ("policy", "options")}
-        return cls(when=Change.from_json(when), policy=data["policy"], options=data["options"])
+        own = {name: data[name] for name in ("policy", "options", "for_models") if name in data}
+        return cls(when=Change.from_json({k: v for k, v in data.items() if k not in own}), **own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +116,8 @@ class Condition:
         pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
         family: the tests among which the p values of its comparison are adjusted; empty for all of the scenario.
         changes: where other policies, or other options, hold from a round on; those of settings stand in the settings.
+        branch: of an arm of a branched run: the `condition` that it continues, `at` which round, and that condition's
+            `streams`; `None` for all others.
         awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
         model: options of the language models that are given for its seats, and under `"seats"` those of some seats by
             pattern, `None` where a seat keeps its player. Left out of the plain data: they become options of players.
@@ -129,6 +136,7 @@ class Condition:
     pair: str = ""
     family: str = ""
     changes: tuple[PolicyChange, ...] = ()
+    branch: Mapping[str, Any] | None = None
     awaits: str = ""
     model: Mapping[str, Any] = field(default_factory=dict)
 
@@ -142,7 +150,25 @@ class Condition:
     @property
     def streams(self) -> str:
         """What the random numbers of its policies hang on, besides the two seeds: its pair, else its name."""
-        return self.pair or self.name
+        return str(self.branch["streams"]) if self.branch else self.pair or self.name
+
+    @property
+    def treated(self) -> bool:
+        """Whether something changes in play, or messages are not delivered as they are."""
+        return bool(self.what_changes) or self.settings.get("delivery", DELIVER) != DELIVER
+
+    @property
+    def what_changes(self) -> list[str]:
+        """What changes in play, in words."""
+        told = []
+        for data in self.settings.get("changes", ()):
+            change = Change.from_json(data)
+            new = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in change.settings.items())
+            told.append(f"{new} {change}")
+        for one in self.changes:
+            options = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in one.options.items())
+            told.append(" ".join(filter(None, (one.policy, f"({options})" if options else "", str(one.when)))))
+        return told
 
     @property
     def spec(self) -> Scenario:
@@ -185,7 +211,8 @@ class Condition:
             agents -= mine
             for one in self.changes:
                 if any(map(one.when.means, mine)):
-                    found += [(one.when, player, one.follow(self.scenario, player)) for player in players]
+                    meant = [player for player in players if not one.for_models or asks_a_model(player.policy)]
+                    found += [(one.when, player, one.follow(self.scenario, player)) for player in meant]
         return tuple(found)
 
     @property
@@ -221,6 +248,7 @@ class Condition:
             "pair": self.pair,
             "family": self.family,
             "changes": [one.to_json() for one in self.changes],
+            "branch": plain(self.branch),
         }
         return {
             **{name: value for name, value in optional.items() if value or value == {}},

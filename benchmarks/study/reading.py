@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from llm_coop_envs.benchmarks.study.conditions import (
     GIVEN,
@@ -44,8 +44,8 @@ _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies",
 _PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
-Seats = tuple[tuple[str, tuple[Player, ...]], ...]
-_CHANGE_FIELDS = ("from_round", "until_round", "players", "settings", "policy")
+Seats: TypeAlias = tuple[tuple[str, tuple[Player, ...]], ...]
+_CHANGE_FIELDS = ("from_round", "until_round", "players", "settings", "policy", "model")
 
 
 def read_conditions(spot: Spot, study_seed: int) -> list[Condition]:
@@ -154,7 +154,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
     scenario = find_scenario(scenario_name)
     preset = fields["preset"].text() if "preset" in fields else None
     places = fields["settings"].mapping() if "settings" in fields else {}
-    entries = [_check_change(item) for item in fields["changes"].items()] if "changes" in fields else []
+    entries = [check_change(item) for item in fields["changes"].items()] if "changes" in fields else []
     of_settings = [item for item in entries if "settings" in item.value]
     if of_settings:
         if "changes" in places:
@@ -162,7 +162,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         places["changes"] = replace(fields["changes"], value=of_settings)
     changed = {key: item.plain() for key, item in places.items()}
     for entry in changed["changes"] if of_settings else ():
-        entry.pop("policy", None)
+        for key in ("policy", "model"):
+            entry.pop(key, None)
     try:
         env = scenario.environment(preset=preset, **changed)
     except SettingsError as error:
@@ -170,9 +171,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
     except LlmCoopError as error:
         fields.get("settings", spot).fail(str(error))
     seats = _seats(fields["policies"], scenario_name, env.possible_agents)
-    of_policies = [
-        _policy_change(item, scenario_name, seats, env.possible_agents) for item in entries if "policy" in item.value
-    ]
+    deciding = [item for item in entries if item.value.keys() & {"policy", "model"}]
+    of_policies = [policy_change(item, scenario_name, seats, env.possible_agents) for item in deciding]
     after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
     condition = Condition(
         name=name,
@@ -188,8 +188,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         pair=fields["pair"].label() if "pair" in fields else "",
         family=fields["family"].label() if "family" in fields else "",
         changes=tuple(of_policies),
-        model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
         awaits=next((one.policy for _, players in seats for one in players if one.policy in (GIVEN, GIVEN_MODEL)), ""),
+        model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
     )
     try:
         condition.afterwards()
@@ -230,24 +230,38 @@ def _settings_spot(spot: Spot, fields: Mapping[str, Spot], places: Mapping[str, 
     return replace(above, value=places).at(field)
 
 
-def _check_change(spot: Spot) -> Spot:
-    """An entry of `changes`, which says from when on, and what changes."""
+def check_change(spot: Spot) -> Spot:
+    """An entry of `changes`, which says from when on, and what changes.
+
+    Raises:
+        StudyError: it does not.
+    """
     fields = spot.mapping(_CHANGE_FIELDS)
     if not fields.keys() & {"from_round", "until_round"}:
         spot.fail("'from_round' is missing: the first round in which it holds (or 'until_round', the last)")
-    if not fields.keys() & {"settings", "policy"}:
-        spot.fail("needs 'settings' or 'policy': what is otherwise in these rounds")
+    if not fields.keys() & {"settings", "policy", "model"}:
+        spot.fail("needs 'settings', 'policy' or 'model': what is otherwise in these rounds")
+    if {"policy", "model"} <= fields.keys():
+        fields["model"].fail("stands beside 'policy'; write two entries")
     return spot
 
 
-def _policy_change(spot: Spot, scenario: str, seats: Seats, agents: Sequence[str]) -> PolicyChange:
-    """Who decides from a round on."""
+def policy_change(spot: Spot, scenario: str, seats: Seats, agents: Sequence[str]) -> PolicyChange:
+    """Who decides from a round on.
+
+    Raises:
+        StudyError: there is no such policy or player, or no such options.
+    """
     fields = spot.mapping()
     try:
-        when = Change(**{name: fields[name].plain() for name in fields if name not in ("policy", "settings")})
+        when = Change(**{name: fields[name].plain() for name in fields if name not in ("policy", "model", "settings")})
         check_patterns("players", when.players, agents)
     except SettingsError as error:
         spot.at(error.field).fail(f"{error.value!r}: {error.why}")
+    if "model" in fields:
+        if SEATS in fields["model"].value:
+            fields["model"].at(SEATS).fail("is said by 'players' here")
+        return PolicyChange(when=when, options=_model(fields["model"], scenario, agents), for_models=True)
     place = fields["policy"]
     own = place.mapping(("name", "options")) if isinstance(place.value, dict) else {"name": place}
     options = {key: item.plain() for key, item in own["options"].mapping().items()} if "options" in own else {}

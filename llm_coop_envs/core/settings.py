@@ -132,6 +132,12 @@ class Change(Settings):
         if not isinstance(self.settings, Mapping):
             raise SettingsError("settings", self.settings, "must be a mapping of settings to their new values")
 
+    def __str__(self) -> str:
+        """When it holds, and for whom."""
+        whom = f"for {', '.join(self.players)} " if self.players else ""
+        when = f"in rounds {self.from_round} to {self.until_round}"
+        return whom + (f"from round {self.from_round} on" if self.until_round is None else when)
+
     def holds(self, round_: int) -> bool:
         """Whether it holds in a round."""
         return self.from_round <= round_ and (self.until_round is None or round_ <= self.until_round)

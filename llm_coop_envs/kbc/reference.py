@@ -67,11 +67,15 @@ def smoothed(shares: NDArray[np.float64], bandwidth: float = BANDWIDTH) -> NDArr
     The total variation from a smoothed curve would be large for any set of integers, even one drawn from it;
     so the numbers are smoothed as the curve was before they are compared.
     """
-    at = np.arange(len(shares), dtype=np.float64)
-    kernel = np.exp(-0.5 * ((at[:, None] - at[None, :]) / bandwidth) ** 2)
-    spread: NDArray[np.float64] = kernel @ shares
+    spread: NDArray[np.float64] = _kernel(len(shares), bandwidth) @ shares
     spread /= spread.sum()
     return spread
+
+
+@functools.cache
+def _kernel(bins: int, bandwidth: float) -> NDArray[np.float64]:
+    at = np.arange(bins, dtype=np.float64)
+    return np.asarray(np.exp(-0.5 * ((at[:, None] - at[None, :]) / bandwidth) ** 2))
 
 
 def distances(choices: NDArray[np.float64], reference: NDArray[np.float64] | None = None) -> tuple[float, float]:

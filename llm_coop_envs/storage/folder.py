@@ -183,8 +183,10 @@ class RunFolder:
         return path.relative_to(self.folder).as_posix()
 
     def changed(self, under: str = "") -> list[str]:
-        """A sentence on each recorded file below a folder that is gone or not as it was written."""
-        files = {name: record for name, record in self.manifest["files"].items() if name.startswith(under)}
+        """A sentence on each recorded file below a folder, or of a name, that is gone or not as it was written."""
+        known = self.manifest["files"]
+        names = [under] if under in known else [name for name in known if name.startswith(under)]
+        files = {name: known[name] for name in names}
         return [f"{self.folder / name}: {why}" for name, record in files.items() if (why := self._why(name, record))]
 
     def _why(self, name: str, record: str) -> str:

@@ -1,6 +1,10 @@
 """The published values are pinned: whoever changes a digit has to change it twice."""
 
+from llm_coop_envs import kbc_v0
+from llm_coop_envs.kbc.reference import nyt_density
 from llm_coop_envs.kbc.scenario import SCENARIO
+
+RSD = "rsd_last"
 
 
 def test_the_variance_arms():
@@ -21,3 +25,26 @@ def test_the_variance_arms():
     for arm in arms.values():
         for mean, band in zip(arm["mean"], arm["band"], strict=True):
             assert band is None or band[0] <= mean <= band[1]
+
+
+def test_what_else_is_measured():
+    """Wu et al. 2024, arXiv versions 1 and 2: spread by rule; all versions: answers of models that were asked once."""
+    found = SCENARIO.published["measures"]
+    spread = {one["comparable"]["settings"]["reward_rule"]: one["value"] for one in found if one.get("measure") == RSD}
+    assert spread == {"amplified": 27.15, "independent": 27.20, "exclusive": 38.13}
+    assert [one["value"] for one in found if one.get("measure") == "unanimous_last"] == [0.4]
+    asked = {one["title"]: one["value"] for one in found if one.get("measure") == "mean_first"}
+    # GPT-4, GPT-3.5, Gemini Pro, Claude 2: in versions 1 and 2, and in version 3; and people, from their curve.
+    assert list(asked.values()) == [21, 18, 33, 33, 34, 30, 33, 33, round(float(nyt_density() @ range(101)), 1)]
+    (judged,) = (one["words"] for one in found if "judged" in one["title"])
+    for told in ("amplified 70 %", "independent 50 %", "exclusive 50 %", "all disagreeable 20 %", "mixed 100 %"):
+        assert told in judged
+    assert all(one["source"] and one["comparable"] for one in found)
+
+
+def test_of_two_players_the_smaller_number_wins():
+    for low, high in ((0, 1), (0, 100), (32, 33), (66, 67), (99, 100)):
+        env = kbc_v0.parallel_env(players=2, session="single", talk=False)
+        env.reset(seed=0)
+        _, rewards, _, _, _ = env.step({"player_0": {"choice": high}, "player_1": {"choice": low}})
+        assert (rewards["player_0"], rewards["player_1"]) == (0, 100)

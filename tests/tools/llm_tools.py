@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import importlib.util
 import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import llm_coop_envs
 from llm_coop_envs.policies.llm.chat import ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
 
 MODEL = "m"
+# Fields of `Endpoint`: every way to ask.
+WAYS = [
+    pytest.param({"client": "lean"}, id="lean"),
+    pytest.param({"client": "lean", "stream": True}, id="lean-stream"),
+    pytest.param({"client": "openai"}, id="openai"),
+    pytest.param({"client": "openai", "stream": True}, id="openai-stream"),
+    pytest.param(
+        {"client": "litellm"},
+        id="litellm",
+        marks=pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not installed"),
+    ),
+]
 # For programs that tests start: the package is found, installed or not.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(llm_coop_envs.__file__).parents[1])}
 

@@ -22,10 +22,13 @@ from llm_coop_envs.policies.llm.parsing import (
     Reading,
     read_number,
     read_option,
+    read_text,
 )
 
 ANSWERS = Path(__file__).parents[1] / "policies" / "llm" / "parsing" / "answers"
 AGAIN = "again"
+#: A reading that is the answer itself, where words were asked for.
+SAME = "same"
 MOVES = ("right", "down", "left", "up", "stay", "down and right", "down and left", "up and left", "up and right")
 #: What became of an answer: a clear one read right, another value read, one read where there was none, one refused.
 RIGHT, WRONG, GARBAGE, REFUSED = "right", "wrong", "garbage", "refused"
@@ -41,14 +44,16 @@ class Answer:
     wanted: Any
     read: Callable[[str, bool], Reading[Any]]
     looked_at: bool = False
+    cut: bool = False
 
     @property
     def held_out(self) -> bool:
         return not self.looked_at and hashlib.blake2b(f"{self.file}:{self.text}".encode()).digest()[0] % 3 == 0
 
     def outcome(self) -> str:
-        reading = self.read(self.text, False)
+        reading = self.read(self.text, self.cut)
         wanted = self.wanted if isinstance(self.wanted, list) else [self.wanted]
+        wanted = [self.text.strip() if one == SAME else one for one in wanted]
         if not reading.ok:
             return RIGHT if AGAIN in wanted else REFUSED
         if wanted == [AGAIN]:
@@ -60,6 +65,8 @@ class Answer:
 
 def reader(question: dict[str, Any]) -> Callable[[str, bool], Reading[Any]]:
     """What reads the answers to a question as the files give it."""
+    if "words" in question:
+        return lambda text, cut: read_text(text, truncated=cut, **question["words"])
     if "number" in question:
         given = {"key": "price", **question["number"]}
         asked = NumberQuestion(**{**given, "allowed": tuple(given.get("allowed", ()))})
@@ -90,11 +97,12 @@ def reader(question: dict[str, Any]) -> Callable[[str, bool], Reading[Any]]:
 def answers() -> Iterator[Answer]:
     """All answers, file by file."""
     for path in sorted(ANSWERS.glob("*.yaml")):
-        group = yaml.safe_load(path.read_text(encoding="utf-8"))
-        read = reader(group["question"])
-        for kind, cases in group["classes"].items():
-            for text, wanted in cases:
-                yield Answer(path.stem, kind, text, wanted, read, group.get("looked_at", False))
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for group in loaded if isinstance(loaded, list) else [loaded]:
+            read = reader(group["question"])
+            for kind, cases in group["classes"].items():
+                for text, wanted, *cut in cases:
+                    yield Answer(path.stem, kind, text, wanted, read, group.get("looked_at", False), bool(cut))
 
 
 def main(shown: bool) -> None:
@@ -107,7 +115,7 @@ def main(shown: bool) -> None:
             table.setdefault(row, Counter())[outcome] += 1
         if shown and outcome != RIGHT and not answer.held_out:
             print(
-                f"{outcome:8}{answer.file} {answer.kind}: {answer.text!r} -> {answer.read(answer.text, False)}, "
+                f"{outcome:8}{answer.file} {answer.kind}: {answer.text!r} -> {answer.read(answer.text, answer.cut)}, "
                 f"not {answer.wanted!r}"
             )
     print(f"{'':34}{'n':>5}{RIGHT:>8}{WRONG:>8}{GARBAGE:>8}{REFUSED:>8}")

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Ledger, Reserved
@@ -42,6 +42,10 @@ class Attempts:
     heard: Callable[[], None] = lambda: None
     _warned: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        """Begin to keep time."""
+        self._limit = TimeLimit(self.clock, self.endpoint.timeout, self.endpoint.where)
+
     async def __call__(self, job: Job) -> ChatReply:
         """Make one attempt."""
         prompt, answer = self._most(job.request)
@@ -63,11 +67,8 @@ class Attempts:
         # The same for all attempts at this question of this run and no other; its hash tells nothing about the run.
         name = f"{self.journal.run} {job.key} {job.digest}".encode("utf-8", "replace")
         try:
-            reply = await within(
-                self.clock,
-                self.endpoint.timeout,
-                self.client.complete(job.request, idempotency_key=hashlib.sha256(name).hexdigest()[:32]),
-                self.endpoint.where,
+            reply = await self._limit.within(
+                self.client.complete(job.request, idempotency_key=hashlib.sha256(name).hexdigest()[:32])
             )
         except ChatError as error:
             if error.maybe_paid:
@@ -121,28 +122,49 @@ class Attempts:
             self.notify(sentence)
 
 
-async def within(clock: Clock, seconds: float, attempt: Awaitable[Result], where: str) -> Result:
-    """Wait for an attempt, no longer than some seconds; then a `ChatError` of kind `"timeout"` is raised.
+class TimeLimit:
+    """Ends attempts that take longer than some seconds, the same for all: one alarm, for the oldest, serves them all.
 
     `asyncio.timeout` does not exist in Python 3.10, and `asyncio.wait_for` makes a task for every call.
     """
-    task = asyncio.current_task()
-    assert task is not None, "attempts are made by the dispatcher's workers"
-    late = False
 
-    def ring() -> None:
-        nonlocal late
-        late = True
-        task.cancel()
+    def __init__(self, clock: Clock, seconds: float, where: str) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._where = where
+        self._due: dict[asyncio.Task[Any], float] = {}  # oldest first
+        self._is_set = False
 
-    alarm = clock.call_later(seconds, ring)
-    try:
-        return await attempt
-    except asyncio.CancelledError:
-        if not late:
-            raise
-        if hasattr(task, "uncancel"):  # Python 3.11 counts cancellations
-            task.uncancel()
-        raise ChatError(f"{where} did not answer within {seconds:g} s", kind="timeout", maybe_paid=True) from None
-    finally:
-        alarm.cancel()
+    async def within(self, attempt: Awaitable[Result]) -> Result:
+        """Wait for an attempt; a `ChatError` of kind `"timeout"` is raised when its time is over."""
+        task = asyncio.current_task()
+        assert task is not None, "attempts are made by the dispatcher's workers"
+        self._due[task] = self._clock.time() + self._seconds
+        if not self._is_set:
+            self._set(self._seconds)
+        try:
+            return await attempt
+        except asyncio.CancelledError:
+            if task in self._due:
+                raise
+            if hasattr(task, "uncancel"):  # Python 3.11 counts cancellations
+                task.uncancel()
+            raise ChatError(
+                f"{self._where} did not answer within {self._seconds:g} s", kind="timeout", maybe_paid=True
+            ) from None
+        finally:
+            self._due.pop(task, None)
+
+    def _set(self, seconds: float) -> None:
+        self._is_set = True
+        self._clock.call_later(seconds, self._ring)
+
+    def _ring(self) -> None:
+        self._is_set = False
+        now = self._clock.time()
+        for task, due in list(self._due.items()):
+            if due > now:
+                self._set(due - now)
+                break
+            del self._due[task]
+            task.cancel()

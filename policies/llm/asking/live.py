@@ -180,8 +180,8 @@ class LiveChat:
             self.counters.replayed += 1
             return recorded
         asked = self._asked.get(key)
-        if asked is None:
-            shared = await self._from_cache(key, request, digest)
+        if asked is None and self._cache is not None:
+            shared = await self._from_cache(self._cache, key, request, digest)
             if shared is not None:
                 return shared
             asked = self._asked.get(key)  # while a cached answer was written down, someone may have asked the same
@@ -234,10 +234,8 @@ class LiveChat:
         dispatcher.submit(Job(key, request, digest, tokens, done))
         return asked
 
-    async def _from_cache(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
-        if self._cache is None:
-            return None
-        shared = self._cache.get(self._route(request)[0], key, request, digest)
+    async def _from_cache(self, cache: Cache, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
+        shared = cache.get(self._route(request)[0], key, request, digest)
         if shared is None:
             return None
         shared = dataclasses.replace(shared, cost=0.0)

@@ -74,9 +74,17 @@ def settle(request: ChatRequest, reply: ChatReply, price: Price | None, where: s
             usage = replace(usage, estimated=True)
             if price is not None:
                 cost = usd = price.most(counted.prompt_tokens, counted.completion_tokens)
-    # The latency is rounded, so that an answer and its replay are equal.
-    reply = replace(reply, usage=usage, cost=cost, latency=round(reply.latency, 6))
-    return SettledReply(reply, counted.prompt_tokens + counted.completion_tokens, usd, doubts)
+    settled = ChatReply(
+        text=reply.text,
+        usage=usage,
+        finish_reason=reply.finish_reason,
+        model=reply.model,
+        latency=round(reply.latency, 6),  # so that an answer and its replay are equal
+        cost=cost,
+        refusal=reply.refusal,
+        reasoning=reply.reasoning,
+    )
+    return SettledReply(settled, counted.prompt_tokens + counted.completion_tokens, usd, doubts)
 
 
 def _most_answer(reply: ChatReply) -> int:
@@ -108,7 +116,8 @@ def _odd_tokens(request: ChatRequest, usage: Usage, most: Usage, where: str) -> 
             f"{where} counts {answer} tokens for an answer that may have {request.max_tokens}; a budget may be passed "
             "by the difference"
         )
-    size = likely_prompt_tokens(request) * BYTES_PER_TOKEN
+    # The most tokens of a question are about its bytes, and known already.
+    size = likely_prompt_tokens(request) * BYTES_PER_TOKEN if 2 * most.prompt_tokens > CUT_RATIO * prompt else 0
     if size > CUT_FROM and size > CUT_RATIO * prompt:
         found["less"] = (
             f"{where} counts {prompt} tokens for a question of {size} bytes: it has probably cut the question "
@@ -119,9 +128,10 @@ def _odd_tokens(request: ChatRequest, usage: Usage, most: Usage, where: str) -> 
 
 def _with_parts_in_bounds(usage: Usage) -> Usage:
     reasoning = min(max(usage.reasoning_tokens, 0), MOST_TOKENS)  # some providers do not count it with the answer
-    return replace(
-        usage, reasoning_tokens=reasoning, cached_tokens=min(max(usage.cached_tokens, 0), usage.prompt_tokens)
-    )
+    cached = min(max(usage.cached_tokens, 0), usage.prompt_tokens)
+    if (reasoning, cached) == (usage.reasoning_tokens, usage.cached_tokens):
+        return usage
+    return replace(usage, reasoning_tokens=reasoning, cached_tokens=cached)
 
 
 def _wrong_cost(cost: float, usage: Usage, price: Price | None) -> str | None:

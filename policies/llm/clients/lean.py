@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -85,12 +85,12 @@ class LeanClient(Client):
         return reply.completion(where)
 
 
-def _parts(response: aiohttp.ClientResponse, where: str) -> AsyncIterator[bytes]:
+def _parts(response: aiohttp.ClientResponse, where: str) -> AsyncIterable[bytes]:
     """A body as it arrives, unpacked."""
     return wire.unpacked(response.content.iter_any(), response.headers.get("Content-Encoding", ""), where)
 
 
-async def _lines(parts: AsyncIterator[bytes], where: str) -> AsyncIterator[bytes]:
+async def _lines(parts: AsyncIterable[bytes], where: str) -> AsyncIterator[bytes]:
     """The lines of a body (aiohttp's own reader has a limit far below that of an answer)."""
     begun: list[bytes] = []
     size = 0

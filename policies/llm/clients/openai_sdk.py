@@ -90,12 +90,13 @@ class OpenAIClient(Client):
     async def _unpacked(self, response: Any) -> None:
         """Take the unpacking over from httpx, which does it all at once; called when the headers are there."""
         where, packed = self._endpoint.where, response.stream
-        parts = wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where)
+        body = wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where)
         if response.status_code >= 300:
-            parts = wire.beginning(parts)
+            parts = wire.beginning(body)
         else:
-            parts = wire.limited(parts, where, wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY)
+            parts = wire.limited(body, where, wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY)
 
+        # httpx or httpx2: which of them is known only at run time.
         class Unpacked(self._bytes):  # type: ignore[name-defined, misc]
             def __aiter__(self) -> AsyncIterator[bytes]:
                 return parts

@@ -73,17 +73,17 @@ def _without_bounds(schema: Any) -> Any:
     return {name: _without_bounds(value) for name, value in schema.items() if name not in _BOUNDS}
 
 
-async def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterator[bytes]:
+def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterable[bytes]:
     """The parts of a body, unpacked in pieces of a megabyte at most: a small body may hold more than the memory.
 
-    Raises:
-        ChatError: of kind `"bad_reply"`: it cannot be unpacked.
+    When it cannot be unpacked, they raise a `ChatError` of kind `"bad_reply"`.
     """
-    unpacker = zlib.decompressobj(wbits=47) if packing.strip().lower() in _PACKED else None
+    return _unpack(parts, where) if packing.strip().lower() in _PACKED else parts
+
+
+async def _unpack(parts: AsyncIterable[bytes], where: str) -> AsyncIterator[bytes]:
+    unpacker = zlib.decompressobj(wbits=47)
     async for part in parts:
-        if unpacker is None:
-            yield part
-            continue
         try:
             while part:
                 yield unpacker.decompress(part, _PIECE)

@@ -5,6 +5,7 @@ Nothing that was written is ever changed: a commit that was cut short is moved a
 at. Nothing else in this folder is used from outside.
 """
 
+from llm_coop_envs.policies.llm.journal.copying import write_copies
 from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_files
 from llm_coop_envs.policies.llm.journal.questions import read_questions
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_run
@@ -22,4 +23,5 @@ __all__ = [
     "read_questions",
     "read_run",
     "salvage",
+    "write_copies",
 ]

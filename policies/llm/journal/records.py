@@ -28,6 +28,8 @@ from llm_coop_envs.policies.llm.totals import AnswerTotals
 FORMAT = 1
 # In the table of answers an error is a JSON text, an answer an object.
 _IS_ERROR = "substr(answers.found, 1, 1) = x'22'"
+_TOGETHER = 256  # answers are put into the table at the same time
+_MARKS = 1 << 23
 
 _Pending = dict[tuple[Any, ...], list[tuple[int, float]]]
 
@@ -93,13 +95,20 @@ class Answers:
     """Every recorded answer of a run, whichever part holds it; and every error that a policy was told.
 
     They lie in a temporary file of SQLite's: in memory each would take a kilobyte or two, for as long as the run lasts.
+    Only the latest are in memory, until there are enough of them to be worth a look at the file; and a megabyte of
+    marks, because most questions are new and need not be looked up.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._latest: dict[RequestKey, tuple[str, bytes]] = {}
+        self._marks = bytearray(_MARKS // 8)
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._execute("PRAGMA journal_mode=OFF")  # nothing is ever rolled back
-        self._execute("CREATE TABLE answers (key BLOB PRIMARY KEY, digest TEXT, found BLOB) WITHOUT ROWID")
+        self._execute("PRAGMA locking_mode=EXCLUSIVE")
+        # Answers are appended, and only the index, a few bytes each, is in the order of what they are looked up by.
+        self._execute("CREATE TABLE answers (mark INTEGER, key BLOB, digest TEXT, found BLOB)")
+        self._execute("CREATE INDEX places ON answers (mark)")
 
     def __del__(self) -> None:
         """Let go of the file."""
@@ -113,36 +122,41 @@ class Answers:
             NotInJournal: the record answers another question; the message says in what they differ.
             JournalError: the temporary file cannot be used.
         """
-        row = self._execute("SELECT digest, found FROM answers WHERE key = ?", dumps(tuple(key))).fetchone()
-        if row is None:
+        kept = self._kept(key)
+        if kept is None:
             return None
-        if row[0] != digest:
+        if kept[0] != digest:
             raise NotInJournal(
                 f"{self._folder}: its journal answers another question under ({key}): "
                 f"{difference(self._folder, key, request)}. The study, the prompts or the program have changed since; "
                 "use what recorded it, or begin a new run folder"
             )
-        found = loads(row[1])
+        found = loads(kept[1])
         if isinstance(found, str):
             raise ChatError(found or "context too long", kind="context_too_long")
         return ChatReply.read(found)
 
     def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
         """Keep an answer, or an error's sentence, unless this decision has an answer, and say whether it was kept."""
-        packed = dumps(found if isinstance(found, str) else found.plain())
-        kept = self._execute(
-            "INSERT INTO answers VALUES (?, ?, ?) ON CONFLICT(key) DO UPDATE SET digest = excluded.digest, "
-            f"found = excluded.found WHERE {_IS_ERROR}",
-            *(dumps(tuple(key)), digest, packed),
-        )
-        return kept.rowcount == 1
+        kept = self._kept(key)
+        if kept is not None:
+            if not _is_error(kept[1]):
+                return False
+            self._forget(key)
+        self._latest[key] = digest, dumps(found if isinstance(found, str) else found.plain())
+        place, bit = _mark(key)
+        self._marks[place] |= bit
+        if len(self._latest) >= _TOGETHER:
+            self._put_away()
+        return True
 
     def forget_refusals(self) -> None:
         """Forget the errors that a policy was told and could not get round: they hang on the server, which may change.
 
         Where it went on with a shorter question that was answered, the error belongs to the run.
         """
-        refused = [tuple(loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
+        self._put_away()
+        refused = [RequestKey(*loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
         answered = {key[:4]: -1 for key in refused}
         if refused:
             for (packed,) in self._execute(f"SELECT key FROM answers WHERE NOT {_IS_ERROR}"):
@@ -151,7 +165,29 @@ class Answers:
                     answered[key[:4]] = max(answered[key[:4]], key[4])
         for key in refused:
             if answered[key[:4]] < key[4]:
-                self._execute("DELETE FROM answers WHERE key = ?", dumps(key))
+                self._forget(key)
+
+    def _kept(self, key: RequestKey) -> tuple[str, bytes] | None:
+        """The digest of a decision's question, and the answer or error as JSON."""
+        latest = self._latest.get(key)
+        place, bit = _mark(key)
+        if latest is not None or not self._marks[place] & bit:
+            return latest
+        row: tuple[str, bytes] | None = self._execute(
+            "SELECT digest, found FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key))
+        ).fetchone()
+        return row
+
+    def _forget(self, key: RequestKey) -> None:
+        self._execute("DELETE FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key)))
+
+    def _put_away(self) -> None:
+        """Put the latest answers into the file."""
+        self._execute("BEGIN")
+        for key, (digest, found) in self._latest.items():
+            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?)", hash(key), dumps(tuple(key)), digest, found)
+        self._execute("COMMIT")
+        self._latest.clear()
 
     def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
         try:
@@ -161,6 +197,16 @@ class Answers:
                 f"{self._folder}: its answers cannot be looked up in a temporary file ({error}); free some space where "
                 "temporary files are kept (TMPDIR), then run again to continue"
             ) from error
+
+
+def _mark(key: RequestKey) -> tuple[int, int]:
+    """The byte and bit that are set once a decision has an answer; they may be set by another one."""
+    number = hash(key) % _MARKS
+    return number >> 3, 1 << (number & 7)
+
+
+def _is_error(packed: bytes) -> bool:
+    return packed.startswith(b'"')
 
 
 def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:

@@ -70,7 +70,7 @@ class Journal:
             self.run = self.report.run or secrets.token_hex(8)
             self._commits = GroupCommit(self.path, descriptor, packer(suffix_of(self.path)))
             opened.callback(self._commits.close)
-            self._commits.write_now(dumps(_opened(self.run, part)) + b"\n")
+            self._commits.write_now(dumps(opening_line(self.run, part)) + b"\n")
             if is_new:
                 _sync_folder(self.path.parent)
             self._opened = opened.pop_all()
@@ -176,7 +176,8 @@ def check_part(part: str) -> None:
         raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
 
 
-def _opened(run: str, part: str) -> dict[str, Any]:
+def opening_line(run: str, part: str) -> dict[str, Any]:
+    """The line with which a session begins."""
     versions = {"llm-coop-envs": None, "python": platform.python_version()}
     for name in ("llm-coop-envs", *_LIBRARIES):
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -34,9 +34,11 @@ _CHARACTERS: dict[int, str] = {
     ord("\u20e3"): "",
 }
 _FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e]")
-_MIXED = re.compile(r"(?<![\w./,-])(\d{1,4})(?: and | {1,2}|-)([1-9]\d?)/([1-9]\d?)(?![\w/]|[.,]\d)", re.IGNORECASE)
+_MIXED = re.compile(
+    r"(?<![\w./,-])(\d{1,4})(?: {1,2}and {1,2}| {1,3}|-)([1-9]\d?)/([1-9]\d?)(?![\w/]|[.,]\d)", re.IGNORECASE
+)
 
-_IMPROPER = re.compile(r"(?:(?<=[:=])|(?<=[:=] ))(\d{1,4})/([1-9]\d?)(?=[.!]?$)", re.MULTILINE)
+_IMPROPER = re.compile(r"([:=][^\w\n]{0,4})(\d{1,4})/([1-9]\d?)(?=\W{0,3}$)", re.MULTILINE)
 
 _ANSWER_TAG = re.compile(
     r"<((?:(?:my|final|chosen|your)[_ -]?)?(?:answer|response|output|result|price|number|choice|exit|move|decision"
@@ -49,7 +51,7 @@ _TEX_FRACTION = re.compile(r"\\{1,4}[dt]?frac ?\{(\d{1,6})\}\{(\d{1,6})\}")
 _TEX_TIMES = re.compile(r"\\{1,4}(?:times|cdot)\b")
 _TEX_TEXT = re.compile(r"\\{1,4}(?:text|mathrm|mathbf|textbf|mathit|operatorname) ?\{([^{}\\]{0,400})\}")
 _TEX_MARKS = re.compile(r"\\{1,4}[()\[\],;!]|\$\$")
-_TEX_INLINE = re.compile(r"\$(-?[\d.,]{1,40}|[a-z])\$")
+_TEX_INLINE = re.compile(r"\$(-?[\d.,]{1,40}|[A-Za-z])\$")
 _ESCAPED = re.compile(r"\\{1,4}([$%_#*`>~.\-])")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|br|div|span|code|pre|sub|sup|h[1-6]|li|ul|ol)\b[^<>]{0,80}>", re.IGNORECASE)
 _FENCE = re.compile(r"^(?:```|~~~)[\w+-]{0,20}$", re.MULTILINE)
@@ -59,11 +61,11 @@ _STARRED = re.compile(r"(?<![\w*])\*([^*\s][^*\n]{0,400})\*(?![\w*])")
 # What is played and not said, as in "*looks around* Left!".
 _PLAYED = re.compile(r"^[*_(]([a-z]+(?:s|ing)\b[^*_()\n]{0,80})[*_)] (?=\S)", re.MULTILINE | re.IGNORECASE)
 _UNDERLINED = re.compile(r"(?<![\w_])_([^_\s][^_\n]{0,400})_(?![\w_])")
-_LINE_MARK = re.compile(r"^(?:#{1,6} |(?:>(?!=) ?){1,8}|[*+\u2022\u25cf\u25aa\u2192] |- )", re.MULTILINE)
+_LINE_MARK = re.compile(r"^(?:#{1,6} |(?:>(?!=) ?){1,8}|[*+\u2022\u25cf\u25aa\u2192] |- ){1,3}", re.MULTILINE)
 _RULE = re.compile(r"^[-=*_|: \u2014]{3,}$", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t\v\f]+|\u00a0{2,}")
 # No answer holds so much of one sign.
-_ADDRESS = re.compile(r"\bhttps?://\S{1,400}")
+_ADDRESS = re.compile(r"\bhttps?://\S{1,400}", re.IGNORECASE)
 _IN_ANGLES = re.compile(r"<(-?[\d.,]{1,30})>")
 _REPEATED = re.compile(r"([^\w\s])\1{7,}")
 
@@ -106,7 +108,7 @@ def characters(text: str) -> str:
             lambda m: f" {normalize('NFKC', m[0])}".replace("\u2044", "/"), text.translate(_CHARACTERS)
         )
     if "/" in text:
-        text = _IMPROPER.sub(lambda m: f"{int(m[1]) / int(m[2]):.12g}" if int(m[1]) > int(m[2]) else m[0], text)
+        text = _IMPROPER.sub(lambda m: f"{m[1]}{int(m[2]) / int(m[3]):.12g}" if int(m[2]) > int(m[3]) else m[0], text)
         text = _MIXED.sub(_decimal, text)
     return text
 
@@ -121,7 +123,11 @@ def plain(text: str) -> str:
 
     What is marked as the answer gets a line of its own that begins with `MARK`.
     """
-    text = lined(_IN_ANGLES.sub(r"\1", _ADDRESS.sub(" ", _REPEATED.sub(r"\1\1\1", text))))
+    # A look for a sign costs a hundredth of a pattern that begins with it.
+    text = _REPEATED.sub(r"\1\1\1", text)
+    if "://" in text:
+        text = _ADDRESS.sub(" ", text)
+    text = lined(_IN_ANGLES.sub(r"\1", text) if "<" in text else text)
     if "<" in text:
         text = _ANSWER_TAG.sub(lambda m: f"\n{MARK}{m[2].strip()}\n", text)
         text = _TAG.sub(lambda m: "\n" if m[0].lower().startswith(("<br", "<p", "</p", "<li", "</li")) else "", text)
@@ -131,11 +137,18 @@ def plain(text: str) -> str:
         text = _ESCAPED.sub(r"\1", _TEX_MARKS.sub(" ", text))
     if "$" in text:
         text = _TEX_INLINE.sub(r"\1", text)
-    text = _PLAYED.sub(r"\1\n", text)
+    starred, underlined = "*" in text, "_" in text
+    if starred or underlined or "(" in text:
+        text = _PLAYED.sub(r"\1\n", text)
     if "`" in text or "~" in text:
         text = _STRUCK.sub(" ", _FENCE.sub("", text))
-    text = _LINE_MARK.sub("", _BOLD.sub("", _RULE.sub("", text)))
-    return lined(_UNDERLINED.sub(r"\1", _STARRED.sub(r"\1", text)))
+    text = _RULE.sub("", text)
+    if starred or underlined or "`" in text:
+        text = _BOLD.sub("", text)
+    text = _LINE_MARK.sub("", text)
+    if starred:
+        text = _STARRED.sub(r"\1", text)
+    return lined(_UNDERLINED.sub(r"\1", text) if underlined else text)
 
 
 def lined(text: str) -> str:

@@ -48,7 +48,7 @@ _LABEL = re.compile(
     r"|stays|becomes|equals|stands at)\b(?: at\b)?)"
     r"| ?(?:[:=|\u2192\u2013\u2014]"
     r"|[-=]{1,2}>|- )"
-    r"|[^\w\n]?\n)"
+    r"|[^\w\n.]?\n)"
     r"|\b(?:mine|ours)(?: is\b| will be\b| ?[:=])|(?:^|[.,;] )(?:me|us) ?[:=]|^\W{0,3}(?:line|round) # ?:"
     r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
@@ -89,7 +89,7 @@ _SAID = re.compile(
     r"|\b(?:i(?:'d|'ll| will| would) (?!not|never|love|like|hate|wish|want|hope|rather|have|doubt)\w+|i(?:'m"
     r"| am) (?:\w+ing|in|set|settled|inclined))"
     r"(?: it| (?:my|the) price)?(?: up| down| back| a (?:bit|little))? (?:at|to|with|for|on)\b"
-    rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}]*\Z)",
+    rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}\n]{{0,20}}$)",
     re.MULTILINE,
 )
 # What stands right before what is said; the verb may be the name itself, as in "I would like to stay".
@@ -103,7 +103,9 @@ _SAID_AFTER = re.compile(
     r"|remains) (?:to be "
     r"|like )?(?:about |just )?(?:the |my |a |am )?(?:best|closest"
     r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal|clearest|easiest|wisest|smartest|winner"
-    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|(?:more|most) \w+|(?:\w+ )?(?:choice|answer"
+    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|faster|quicker|emptier|(?:more"
+    r"|most)(?! (?:crowd|congest|danger|distan|risk|expens|popul)) \w+"
+    r"|(?:\w+ )?(?:choice|answer"
     r"|option|pick|letter|winner)|okay|ok|fine|good|solid|decent"
     r"|safe|reasonable"
     r"|ideal|perfect|appropriate|sweet spot|right(?! (?:of|next|behind|in|on|there|here)\b))\b(?! for (?:them|him"
@@ -118,6 +120,8 @@ _OPENED = re.compile(
     r"|until|while|so that|to)\b)"
     rf"(?! ?(?:(?:or|and|maybe|perhaps|no|wait|then)\b|{X}))(?![^\n]{{0,60}}\bor (?:maybe )?{X})"
 )
+# A list of candidates with what is said of each.
+_LISTED = re.compile(rf"{X}(?::| ?\()[^\n]*{X}")
 _CLAUSE_END = re.compile(r"[,;(\u2014]| - |\b(?:because|since)\b")
 _STOP = re.compile(
     r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although|when|as it|as there|which|where|than|or|before"
@@ -134,6 +138,7 @@ turn time agreed fact in choose straight we line ah um uh apologies revised upda
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
+_NUMBERED = re.compile(r"1[.)] [^\n]*\n2[.)] ")
 _ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
 
 
@@ -147,9 +152,14 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
     def following(start: int, gap: int, mark: int, rule: str) -> None:
         k = bisect.bisect_left(places, start)
         if k < len(meant) and meant[k].mark < mark and places[k] - start <= gap:
+            start += text.startswith("\n", start)
             between = text[start : places[k]]
             # What stands below a heading must be all of its line.
-            heads = text[start - 1 : start] in ("\n", "|") and _WORD.search(between)
+            line = text[start : start + 200].partition("\n")[0]
+            heads = text[start - 1 : start] in ("\n", "|") and (
+                _WORD.search(between)
+                or not (_is_bare(line) or (_OPENED.match(text[places[k] + 1 :][:70]) and not _LISTED.search(line)))
+            )
             subject = rule == "label" and _SUBJECT.match(text, places[k] + 1)
             if not heads and not subject and not _STOP.search(between.lstrip(" \n*")):
                 meant[k].mark, meant[k].rule = mark, rule
@@ -164,6 +174,7 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
         elif (k := bisect.bisect_left(places, match.end())) < len(meant) and places[k] - match.end() <= 6:
             meant[k].aside = not POINTED.match(text, places[k] + 1)
     first, last = text.find("\n"), text.rfind("\n")
+    listed = _NUMBERED.match(text) is not None
     for one in meant:
         begin = text.rfind("\n", 0, one.at) + 1
         line = text[begin : begin + 200].partition("\n")[0]
@@ -172,7 +183,11 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
         if line.startswith(MARK):
             if MARK not in text[begin + 1 : one.at]:
                 one.mark, one.rule = MARKED, "marked"
-        elif (first < 0 or one.at <= first or one.at > last) and _is_bare(line) and not _in_table(text, begin):
+        elif (
+            (first < 0 or (one.at <= first and not listed) or one.at > last)
+            and _is_bare(line)
+            and not _in_table(text, begin)
+        ):
             if _alone(text, one, [other for other in meant if begin <= other.at < begin + len(line)]):
                 one.mark, one.rule = MARKED, "line"
         elif _SAID_BEFORE.search(around[one.at][0]):
@@ -182,9 +197,7 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
     for one in meant:
         if not one.mark:
             before, after, _ = around[one.at]
-            opens = (
-                not one.aside and (one.at <= first or first < 0) and _is_bare(text[: one.at]) and _OPENED.match(after)
-            )
+            opens = not one.aside and _is_bare(text[: one.at]) and _OPENED.match(after)
             near = {other.value for other in meant if one.at - len(before) <= other.at <= one.at + len(after)}
             paired = after.startswith(":") or before.endswith(f"{X}: ")
             if _is_bare(before + after) and not paired:

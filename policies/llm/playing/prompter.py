@@ -180,7 +180,7 @@ class Prompter:
             The action, empty if no choice could be read; and the answer it was read from.
         """
         reader = reader_of(question, self.prompts.word)
-        facts = {"kind": reader.kind, "key": reader.key, **reader.legal(), **facts}
+        facts = {"kind": reader.kind, "key": reader.key, **reader.legal, **facts}
         decision = await self.ask(turn, call, facts, reader, before=before)
         reading = decision.reading
         value: float | None = reading.value
@@ -307,7 +307,7 @@ class Prompter:
         as_object = settings.answers == "json" and name != SUMMARY
         if self._scripted:
             form = "plain" if name == SUMMARY or (repair and not as_object) else settings.answers
-            question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal()}
+            question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal}
             extra = {**extra, "metadata": {"question": json.dumps(question, ensure_ascii=False)}}
         schema = None
         if as_object:
@@ -348,7 +348,7 @@ class _Question(Generic[T]):
         """Ask; after a first answer, with what was wrong with it."""
         reader, after = self._reader, ""
         if last is not None:
-            values = {**reader.legal(), "why": last.status, "kind": reader.kind, "value": reader.said(last)}
+            values = {**reader.legal, "why": last.status, "kind": reader.kind, "value": reader.said(last)}
             after = "\n\n" + self._prompter.prompts.pack.templates.render("again.jinja", values)
         shortenings = 0
         while True:
@@ -366,7 +366,7 @@ class _Question(Generic[T]):
         """Ask what an answer meant; what it does not name itself is made up, and not taken."""
         prompter, reader = self._prompter, self._reader
         values = {
-            **reader.legal(),
+            **reader.legal,
             "kind": reader.kind,
             "answer": Note(self._turn.round, shorten_answer(without_tokens(reply.text)[0])),
             "answer_as": "json" if prompter.settings.answers == "json" else "plain",

@@ -47,9 +47,10 @@ class Reader(ABC, Generic[T]):
     def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[T]:
         """Read an answer."""
 
-    def legal(self) -> dict[str, Any]:
+    @functools.cached_property
+    def legal(self) -> Mapping[str, Any]:
         """What is legal, as the templates for repair and for asking again show it."""
-        return dict(_NOTHING_LEGAL)
+        return _NOTHING_LEGAL
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
@@ -99,7 +100,8 @@ class NumberReader(Reader[float]):
         """Read an answer."""
         return Reading("refused") if refused else read_number(text, self.question, truncated=truncated)
 
-    def legal(self) -> dict[str, Any]:
+    @functools.cached_property
+    def legal(self) -> Mapping[str, Any]:
         """The bounds, as the prompts write them."""
         question = self.question
         bounds = {"low": f"{question.low:.12g}", "high": f"{question.high:.12g}"}
@@ -131,7 +133,8 @@ class OptionReader(Reader[int]):
         """Read an answer."""
         return Reading("refused") if refused else read_option(text, self.question, truncated=truncated)
 
-    def legal(self) -> dict[str, Any]:
+    @functools.cached_property
+    def legal(self) -> Mapping[str, Any]:
         """The options, as the prompts list them."""
         return {**_NOTHING_LEGAL, "options": self.labels}
 
@@ -168,6 +171,11 @@ def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[
     if isinstance(question, Options):
         options = tuple((one.choice, one.letter, one.name, one.spellings) for one in question.options)
         return _option_reader(question.name, options, question.known, word)
+    return _number_reader(question)
+
+
+@functools.lru_cache(maxsize=4096)  # few questions come back again and again
+def _number_reader(question: Number) -> NumberReader:
     # Answers name the six digits that texts show.
     allowed = tuple(float(f"{number:.6g}") for _, number in question.listed)
     low, high = (min(allowed), max(allowed)) if allowed else (question.low, question.high)
@@ -175,7 +183,7 @@ def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[
     return NumberReader(question.name, NumberQuestion(low, high, whole=whole, allowed=allowed, key=question.name))
 
 
-@functools.lru_cache(maxsize=4096)  # few lists of options come back again and again
+@functools.lru_cache(maxsize=4096)
 def _option_reader(
     key: str,
     options: tuple[tuple[int, str, str, tuple[str, ...]], ...],

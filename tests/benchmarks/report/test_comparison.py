@@ -53,14 +53,15 @@ def test_the_smallest_p_of_a_design():
 
 
 @given(samples)
+@settings(deadline=None)
 def test_p_of_pairs_counts_the_ways_to_turn_them(values):
-    turned = [np.mean([s * v for s, v in zip(signs, values, strict=True)]) for signs in SIGNS(len(values))]
+    turned = [np.mean([s * v for s, v in zip(signs, values, strict=True)]) for signs in ways(len(values))]
     slack = 1e-12 * max(1.0, *map(abs, values))
     far = abs(np.mean(values)) - slack
     assert permutation_p(np.array(values)) == pytest.approx(np.mean([abs(one) >= far for one in turned]))
 
 
-def SIGNS(n):
+def ways(n):
     return itertools.product((-1, 1), repeat=n)
 
 

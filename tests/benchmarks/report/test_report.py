@@ -230,15 +230,22 @@ def test_messages_are_data_never_markup(everything, tmp_path):
     assert "49" not in "".join(page.quotations).replace("7*7", "")
 
 
+SOURCE = 'source: "<script>3</script>"\nsettles: ["<script>this</script> or that"]'
+
+
 def test_study_texts_are_data_too(tmp_path):
     text = KBC.replace("name: silent", 'name: silent\n    title: "<b>bold</b>"')
     text = (
-        text.replace("name: small", 'name: small\ndescription: "<script>1</script>"') + "# </pre><script>2</script>\n"
+        text.replace("name: small", 'name: small\ndescription: "<script>1</script>"\n' + SOURCE)
+        + "# </pre><script>2</script>\n"
     )
     run_study(small_study(text), tmp_path / "run")
     page = Page(write_report(tmp_path / "run").read_text(encoding="utf-8"))
     assert "script" not in page.tags
     assert "b" not in page.tags
+    shown = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "&lt;script&gt;3" in shown
+    assert "&lt;script&gt;this&lt;/script&gt; or that" in shown
 
 
 def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):

@@ -85,6 +85,18 @@ def parse_study_digest(study):
     return type(study)(**{**vars(study), "conditions": reached}).digest
 
 
+def test_what_is_for_models_leaves_others_as_they_are():
+    text = STUDY.replace("policy: price_matching", "model: {personas: [uncooperative]}")
+    scripted = parse_study(text, "x")
+    assert scripted.conditions[2].policies == ("bertrand/uniform", "forced")
+    model = with_players(scripted, read_player("llm:m"))
+    personas = [after.options.get("personas") for _, _, after in model.conditions[2].successors]
+    assert personas == [None, ["uncooperative"]]
+    assert Condition.from_json(model.conditions[2].to_json()).successors == model.conditions[2].successors
+    with pytest.raises(StudyError, match="did you mean 'personas'"):
+        parse_study(text.replace("personas", "persnas"), "x")
+
+
 def test_options_that_do_not_fit_who_is_given_are_refused():
     with pytest.raises(StudyError, match="condition 'prices-forced': what changes does not fit who plays"):
         with_players(parse_study(MODEL.replace("policies: uniform", "policies: 'llm:m'"), "x"), read_player("uniform"))
@@ -106,7 +118,7 @@ WRONG = [
     ),
     ("settings: {talk: false}", "settings: {tlak: false}", 14, ["changes[0].settings.tlak", "'talk'"]),
     ("settings: {talk: false}", "settings: {talk: 5}", 14, ["changes[0].settings.talk", "5"]),
-    ("            settings: {talk: false}\n", "", 13, ["changes[0]", "'settings' or 'policy'"]),
+    ("            settings: {talk: false}\n", "", 13, ["changes[0]", "needs 'settings'"]),
     ("players: firm_0", "players: firm_7", 20, ["changes[0].players", "'firm_7'", "'firm_"]),
     ("until_round: 5", "until_round: 3", 19, ["changes[0].until_round", "3", "4 or more"]),
     (

@@ -1,10 +1,9 @@
 """One suite through OpenAI's SDK, litellm and the lean client, against a real server on this machine."""
 
 import asyncio
-import importlib.util
 
 import pytest
-from llm_tools import question
+from llm_tools import WAYS, question
 
 from llm_coop_envs.policies.llm.chat import ChatError, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint, connect
@@ -12,17 +11,6 @@ from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 from llm_coop_envs.policies.llm.testing.faults import Faults
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, digest_answer
 
-WAYS = [
-    pytest.param({"client": "lean"}, id="lean"),
-    pytest.param({"client": "lean", "stream": True}, id="lean-stream"),
-    pytest.param({"client": "openai"}, id="openai"),
-    pytest.param({"client": "openai", "stream": True}, id="openai-stream"),
-    pytest.param(
-        {"client": "litellm"},
-        id="litellm",
-        marks=pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not installed"),
-    ),
-]
 PROMPT = "You are player one.\n\nWhich number?"
 
 pytestmark = pytest.mark.parametrize("way", WAYS)

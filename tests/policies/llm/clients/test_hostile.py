@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import tracemalloc
 
 import pytest
 from hostile import BROKEN, HostileServer, head
-from llm_tools import question
+from llm_tools import WAYS, question
 
 from llm_coop_envs.policies.llm.chat import ChatError
 from llm_coop_envs.policies.llm.clients import Endpoint, address, connect
@@ -16,17 +15,6 @@ from llm_coop_envs.policies.llm.clients.address import proxy_for
 from llm_coop_envs.policies.llm.testing.server import digest_answer
 
 ANSWER = digest_answer("You are player one.\n\nWhich number?")
-WAYS = [
-    pytest.param({"client": "lean"}, id="lean"),
-    pytest.param({"client": "lean", "stream": True}, id="lean-stream"),
-    pytest.param({"client": "openai"}, id="openai"),
-    pytest.param({"client": "openai", "stream": True}, id="openai-stream"),
-    pytest.param(
-        {"client": "litellm"},
-        id="litellm",
-        marks=pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not installed"),
-    ),
-]
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
 

@@ -7,13 +7,13 @@ import sys
 import threading
 
 import pytest
-import zstandard
+from journals import asked_first, found, in_journal, lines, many, nothing, record
 from llm_tools import ENVIRONMENT, key, question, reply
 
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, NotInJournal, Usage
-from llm_coop_envs.policies.llm.journal import Answers, Journal, JournalError, describe, read_run, salvage
+from llm_coop_envs.policies.llm.journal import Answers, Journal, JournalError, read_run, records
 from llm_coop_envs.policies.llm.journal import frames as journal_frames
 from llm_coop_envs.policies.llm.journal.records import FORMAT, read_part
 
@@ -25,56 +25,6 @@ FULL = reply(
     reasoning="hm",
     latency=0.123456,
 )
-
-
-def in_journal(folder, use, **fields):
-    """Open a journal, use it, close it."""
-
-    async def go():
-        journal = Journal(folder, **fields)
-        try:
-            return journal, await use(journal)
-        finally:
-            await journal.close()
-
-    return asyncio.run(go())
-
-
-async def record(journal, number, answer=None, **fields):
-    asked = question(f"question {number}", **fields)
-    await journal.sent(key(number), asked.digest(), tokens=100, usd=0.5)
-    await journal.answered(key(number), asked, asked.digest(), answer or reply(f"{number}"), tokens=15, usd=0.25)
-
-
-async def nothing(journal):
-    pass
-
-
-def many(count, first=0):
-    async def use(journal):
-        await asyncio.gather(*[record(journal, n) for n in range(first, first + count)])
-
-    return use
-
-
-def found(folder, number):
-    asked = question(f"question {number}")
-    return asyncio.run(ReplayChat(folder).ask(key(number), asked))
-
-
-def lines(path):
-    with path.open("rb") as file:
-        data = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
-    return [json.loads(line) for line in data.splitlines()]
-
-
-def asked_first():
-    """The first question, as an answer to it is looked up."""
-    return key(1), question("question 1"), question("question 1").digest()
-
-
-def described(folder):
-    return [sentence for report in read_run(folder) for sentence in describe(report)]
 
 
 @pytest.mark.parametrize("kept", [reply(), FULL, ChatReply("", Usage(0, 0), "length", "m", 0.0)])
@@ -181,7 +131,31 @@ def test_memory_does_not_grow_with_the_answers():
     assert int(grown.stdout) < 20_000 * 300  # they are 2 kB each
 
 
-def test_no_room_for_temporary_files_is_a_sentence(tmp_path):
+def test_a_new_question_is_not_looked_up_in_the_file(tmp_path, monkeypatch):
+    async def use(journal):
+        await many(3)(journal)
+        monkeypatch.setattr(journal.answers, "_execute", None)
+        assert journal.answers.find(*asked_first()) == reply("1")
+        new = question("question 9")
+        assert journal.answers.find(key(9), new, new.digest()) is None
+
+    in_journal(tmp_path, use)
+
+
+def test_questions_that_share_a_mark_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_MARKS", 8)
+    monkeypatch.setattr(records, "_TOGETHER", 4)
+    in_journal(tmp_path, many(50))
+    in_journal(tmp_path, many(50, first=40))
+    assert [found(tmp_path, number).text for number in range(90)] == [f"{number}" for number in range(90)]
+    assert read_run(tmp_path)[0].double == 10
+    with pytest.raises(NotInJournal):
+        found(tmp_path, 90)
+
+
+def test_no_room_for_temporary_files_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_TOGETHER", 1)
+
     async def use(journal):
         journal.answers._table.close()  # as far as the journal can tell, like a full disk
         with pytest.raises(JournalError, match="temporary file"):
@@ -311,122 +285,6 @@ def test_the_first_of_two_answers_counts(tmp_path):
     in_journal(tmp_path, use)
     assert found(tmp_path, 1).text == "first"
     assert read_run(tmp_path)[0].double == 1
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_torn_end_is_moved_aside_and_reported(tmp_path, seed):
-    in_journal(tmp_path, many(3))
-    path = tmp_path / "journal" / "main.jsonl.zst"
-    whole = path.read_bytes()
-    in_journal(tmp_path, many(1, first=3))
-    longer = path.read_bytes()
-    cut = random.Random(seed).randrange(len(whole) + 1, len(longer))
-    path.write_bytes(longer[:cut])
-    before = read_part(path, Answers(tmp_path))
-    journal, _ = in_journal(tmp_path, many(1, first=4))
-    if before.torn is not None:
-        (aside,) = (tmp_path / "journal").glob("*.torn-*")
-        assert aside.read_bytes() == longer[before.torn.start : cut]
-        assert "cut short" in journal.notes[0]
-        assert aside.name in journal.notes[0]
-    assert [found(tmp_path, n).text for n in (0, 1, 2, 4)] == list("0124")
-    assert not read_part(path, Answers(tmp_path)).gaps
-    again, _ = in_journal(tmp_path, nothing)
-    assert not any("cut short" in note for note in again.notes)
-
-
-def test_a_torn_end_does_not_hinder_a_replay(tmp_path):
-    in_journal(tmp_path, many(3))
-    path = tmp_path / "journal" / "main.jsonl.zst"
-    path.write_bytes(path.read_bytes() + b"\x28\xb5\x2f\xfd\x04")
-    before = path.read_bytes()
-    chat = ReplayChat(tmp_path)
-    assert "cut short (5 bytes)" in chat.notes[0]
-    assert asyncio.run(chat.ask(key(2), question("question 2"))).text == "2"
-    assert path.read_bytes() == before
-
-
-def damaged(folder):
-    """A journal of ten answers in ten commits, the fifth of them spoilt."""
-
-    async def use(journal):
-        for number in range(10):
-            asked = question(f"question {number}")
-            await journal.answered(key(number), asked, asked.digest(), reply(f"{number}"), tokens=1, usd=0)
-
-    in_journal(folder, use)
-    path = folder / "journal" / "main.jsonl.zst"
-    with path.open("rb") as file:
-        frames = list(journal_frames.read_frames(file, ".jsonl.zst"))
-    raw = bytearray(path.read_bytes())
-    middle = (frames[5].start + frames[5].end) // 2
-    raw[middle : middle + 20] = b"x" * 20
-    path.write_bytes(raw)
-    return path, frames[5]
-
-
-def test_other_damage_is_named_with_what_can_be_saved(tmp_path):
-    path, frame = damaged(tmp_path)
-    for use in (lambda: in_journal(tmp_path, nothing), lambda: ReplayChat(tmp_path)):
-        with pytest.raises(JournalError) as raised:
-            use()
-        said = str(raised.value)
-        assert str(path) in said
-        assert f"bytes {frame.start} to {frame.end}" in said
-        assert "9 answers" in said
-        assert "--salvage" in said
-
-
-def test_salvage_keeps_what_can_be_read_and_the_damaged_file(tmp_path):
-    path, _ = damaged(tmp_path)
-    broken = path.read_bytes()
-    (said,) = salvage(tmp_path)
-    assert "with 9 answers" in said
-    (aside,) = (tmp_path / "journal").glob("*.damaged-*")
-    assert aside.read_bytes() == broken
-    lost = []
-    for number in range(10):
-        try:
-            assert found(tmp_path, number).text == str(number)
-        except NotInJournal:
-            lost.append(number)
-    assert len(lost) == 1
-    assert salvage(tmp_path) == []
-    in_journal(tmp_path, many(1, first=lost[0]))
-    assert found(tmp_path, lost[0]).text == str(lost[0])
-
-
-def test_what_a_journal_holds_in_words(tmp_path):
-    async def use(journal):
-        await record(journal, 1, reply(cost=0.25))
-        await record(journal, 2)
-        asked = question("question 3")
-        await journal.sent(key(3), asked.digest(), tokens=100, usd=0.5)
-        await journal.failed(
-            key(3), asked, asked.digest(), ChatError("x", kind="timeout", maybe_paid=True), final=False
-        )
-
-    in_journal(tmp_path, use)
-    path = tmp_path / "journal" / "main.jsonl.zst"
-    assert described(tmp_path) == [
-        f"{path}: 2 answers (2 by reported; 0 from a cache) in 3 attempts, 20 + 10 tokens, $0.2500 and 1 answers of "
-        "unknown price",
-        f"{path}: failed attempts: 1 timeout",
-        f"{path}: 1 attempts without an answer may be on the bill ($0.5000)",
-    ]
-    path.write_bytes(path.read_bytes() + b"torn")
-    assert "cut short (4 bytes); the next run moves it aside" in described(tmp_path)[-1]
-    damaged(tmp_path / "other")
-    assert "is damaged at bytes" in described(tmp_path / "other")[-1]
-
-
-def test_a_line_that_is_none_is_damage(tmp_path):
-    in_journal(tmp_path, many(1))
-    path = tmp_path / "journal" / "main.jsonl.zst"
-    pack = journal_frames.packer(".jsonl.zst")
-    path.write_bytes(path.read_bytes() + pack(b'{"type":"answer"}\n') + pack(b'{"type":"mystery","key":[]}\n'))
-    with pytest.raises(JournalError, match="holds an invalid line"):
-        in_journal(tmp_path, nothing)
 
 
 def test_a_newer_format_is_not_guessed_at(tmp_path):

@@ -6,20 +6,12 @@ import pytest
 import reading_measured as measuring
 import yaml
 
-from llm_coop_envs.policies.llm.parsing import read_text
-
 CORPUS = yaml.safe_load((Path(__file__).parent / "corpus.yaml").read_text(encoding="utf-8"))
-
-
-def reader(group):
-    if "words" in group:
-        return lambda text, cut: read_text(text, truncated=cut, **group["words"])
-    return measuring.reader(group)
 
 
 def cases():
     for group in CORPUS:
-        read = reader(group)
+        read = measuring.reader(group)
         for number, (text, expected, *finish) in enumerate(group["cases"]):
             name = f"{group['about'][:24]}-{number}-{text[:30]!r}"
             yield pytest.param(read, text, expected, finish == ["length"], id=name.encode("ascii", "replace").decode())

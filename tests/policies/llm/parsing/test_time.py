@@ -14,10 +14,11 @@ from llm_coop_envs.policies.llm.parsing import (
     read_option,
     read_text,
 )
+from llm_coop_envs.policies.llm.parsing.objects import find_value
 
 LENGTH = 100_000
-# Measured are 5 to 20 ms; patterns that go astray take minutes.
-CEILING = 0.4
+# Seconds. Measured are 1 to 19 ms; the rest is for machines whose cores are shared.
+CEILING = 0.06
 PRICE = NumberQuestion(2, 14, key="price")
 EXIT = OptionQuestion(tuple(Choice(k, (name,)) for k, name in enumerate(("bottom", "left", "right"))), key="exit")
 NAMES = ("right", "down", "left", "up", "stay", "down and right")
@@ -28,6 +29,7 @@ READERS = [
     lambda text: read_option(text, EXIT),
     lambda text: read_option(text, MOVE),
     lambda text: read_text(text, speaker="player_1"),
+    lambda text: find_value(text, ("reason",)),
 ]
 FRAGMENTS = [
     *[
@@ -116,11 +118,11 @@ FRAGMENTS = [
 
 
 def slowest(text):
-    """The seconds of the slowest reader; the best of two runs, for machines that are busy."""
+    """The seconds of the slowest reader; the best of several runs, for machines that are busy."""
     worst = 0.0
     for read in READERS:
         taken = []
-        for _ in range(2):
+        for _ in range(6):
             start = time.process_time()
             read(text)
             taken.append(time.process_time() - start)

@@ -24,7 +24,7 @@ def test_a_step_goes_by_its_cell_too():
         assert reader.read(text, truncated=False, refused=False).value == choice
     for text in ("(32, 17)", "a (28, 20)", "(29, 21) or (28, 20)"):
         assert not reader.read(text, truncated=False, refused=False).ok
-    assert reader.legal()["options"] == ("a) down", "b) left")
+    assert reader.legal["options"] == ("a) down", "b) left")
 
 
 def test_an_option_that_is_no_step_has_only_its_aliases():

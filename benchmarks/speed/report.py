@@ -1,0 +1,58 @@
+"""Measure a report of 10,000 scripted episodes: `python -m llm_coop_envs.benchmarks.speed.report`.
+
+The limits are 30 seconds and 1 GB; the report is made in a process of its own, whose processor time and memory count.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.speed.harness import arguments, machine, spread, write
+from llm_coop_envs.benchmarks.study.study import parse_study
+
+STUDY = """\
+name: many
+conditions:
+  - &arm {name: silent, pair: kbc, scenario: kbc, preset: two_thirds, settings: {talk: false}, episodes: EPISODES,
+     policies: {mix: [{name: announcer}, {name: follower, share: 3}, {name: poisson}]}}
+  - {<<: *arm, name: talk, settings: {}}
+"""
+
+
+def measure(run: Path) -> dict[str, float]:
+    """Seconds, processor seconds and megabytes of one report on a run."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    with tempfile.TemporaryDirectory() as out:
+        command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "report", str(run), "-o", out]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    unit = 1e6 if sys.platform == "darwin" else 1e3
+    return {"seconds": time.perf_counter() - start, "processor_seconds": spent, "megabytes": after.ru_maxrss / unit}
+
+
+def main() -> None:
+    """Play the episodes, unless a run is given, and report on them."""
+    parser = arguments("a report of many episodes", 3)
+    parser.add_argument("--episodes", type=int, default=10_000)
+    parser.add_argument("--run", type=Path, help="a run folder instead of playing one")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run = given.run or Path(folder) / "run"
+        if given.run is None:
+            run_study(parse_study(STUDY.replace("EPISODES", str(given.episodes // 2)), "many"), run)
+        found = [measure(run) for _ in range(given.repeats)]
+    figures = {name: spread([one[name] for one in found]) for name in found[0]}
+    for name, told in figures.items():
+        print(f"{name:18} " + " ".join(f"{told[key]:8.1f}" for key in ("min", "median", "max")))
+    write({"machine": machine("numpy", "scipy", "matplotlib"), "episodes": given.episodes, **figures}, given.json)
+
+
+if __name__ == "__main__":
+    main()
