@@ -104,6 +104,10 @@ class Crowd:
         self._remove(who)
         return list(zip(who[order].tolist(), at[order].tolist(), strict=True))
 
+    def take_out(self, who: IntArray) -> None:
+        """Let people vanish from the room."""
+        self._remove(who)
+
     def open_round(self, rng: np.random.Generator, replan_probability: float, *, first: bool) -> IntArray:
         """Shuffle, draw who re-plans, apply the injury rule, and look around.
 
