@@ -277,6 +277,8 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
     if names.letters:
         for match in ends_of(_LETTER.finditer(text)):
             before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
+            if text.strip() == "a:":
+                continue
             verb = match[1] == "a" and _VERB_AFTER.match(after)
             if match[1] in "ai" and not verb and not _WORD_LETTER_AFTER.match(after):
                 continue
