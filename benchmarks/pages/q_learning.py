@@ -20,7 +20,8 @@ from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import PUBLISHED_AS
 from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_table
-from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, recorded
+from llm_coop_envs.baselines.q_learning.reproduce.published import published
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
 from llm_coop_envs.benchmarks.report.reading import read_run
@@ -61,6 +62,7 @@ def page() -> str:
         "CELLS": _cells(record),
         "PRICE_TABLES": _price_tables(record),
         "OTHERS": _others(record),
+        "SEQUENTIAL": _sequential(record),
         "SPEED": _speed(speed),
         "TABLES": _tables(),
         "WHY": WHY,
@@ -183,6 +185,18 @@ def _others(record: dict[str, Any]) -> str:
                 cells.append(number(name, row[name]) + (f" ({apart:+.1f})" if math.isfinite(apart) else ""))
             rows.append([f"{one.title}: {variant.name}", str(row["sessions"]), *cells])
     return table(["", "sessions", *(label for name, label in _MEASURES if name != "time")], rows)
+
+
+def _sequential(record: dict[str, Any]) -> str:
+    rows = []
+    for intervals, found in record[SEQUENTIALLY].items():
+        known = published()["klein"]["by_intervals"][intervals]
+        for name, words in SEQUENTIAL.items():
+            shown = f"{known[name]:g}" if name in known else ""
+            rows.append(
+                [intervals, str(found["runs"]), words, shown, f"{found[name]:.4f}", f"{found[f'{name}_se']:.4f}"]
+            )
+    return table(["intervals", "runs", "", "published", "here", "standard error"], rows)
 
 
 def _speed(speed: dict[str, Any]) -> str:

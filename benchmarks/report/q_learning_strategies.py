@@ -121,12 +121,13 @@ def graph(folders: Sequence[Path]) -> list[Drawing]:
         for here, there in zip(pairs, pairs + 0.35 * (pairs[after] - pairs), strict=True)
     ]
     back = steps >= 0
+    reached, ending, elsewhere = (pairs[chosen].T.tolist() for chosen in (back, cycle.states, ~back))
     dots = [
-        Dots(label="", x=pairs[back, 0], y=pairs[back, 1], size=6.0, values=steps[back].tolist()),
-        Dots(label="limit cycle", x=pairs[cycle.states, 0], y=pairs[cycle.states, 1], color=VERMILION, size=9.0),
+        Dots(label="", x=reached[0], y=reached[1], size=6.0, values=steps[back].tolist()),
+        Dots(label="limit cycle", x=ending[0], y=ending[1], color=VERMILION, size=9.0),
     ]
     if not back.all():
-        dots.append(Dots(label="leads elsewhere", x=pairs[~back, 0], y=pairs[~back, 1], color=FAINT, marker="x"))
+        dots.append(Dots(label="leads elsewhere", x=elsewhere[0], y=elsewhere[1], color=FAINT, marker="x"))
     panel = Panel(
         title=f"session {numbers[which]}",
         note="lines point to the next pair of prices",

@@ -14,7 +14,7 @@ from typing_extensions import Self
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
 from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.settings import Settings, check_number
+from llm_coop_envs.core.settings import Settings, added, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 4
@@ -86,7 +86,7 @@ class QLearningSettings(Settings):
 
     market: BertrandSettings = field(default_factory=lambda: BertrandSettings.build("calvano"))
     price_range: tuple[float, float] | None = None
-    shocks: float = 0.0
+    shocks: float = added(0.0)
     memory: int = 1
     alpha: float | tuple[float, ...] = 0.15
     beta: float | tuple[float, ...] = 4e-6
@@ -264,13 +264,6 @@ class QLearningSettings(Settings):
             return game.profits[None]
         rest = self.grids, self.memory, self.spread("delta")
         return np.array([Game.of(one.market, one.marks, *rest).profits for one in self.markets])
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data; without shocks where there are none, as in folders and tables of older versions."""
-        found = super().to_json()
-        if not self.shocks:
-            del found["shocks"]
-        return found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -23,12 +23,28 @@ REPRODUCED = {"representative": SESSIONS, "alpha_beta": 200, "delta": 400}
 OTHERS = 100
 """Sessions per variant of the other studies; fewer where a variant says so, because its sessions take long."""
 
+SEQUENTIALLY = "sequential"
+"""The name under which runs of firms that move in turn are recorded."""
+
+SEQUENTIAL_RUNS = {6: 1000, 12: 200, 24: 200}
+"""How many runs of Klein (2021) are recorded, by the number of price intervals."""
+
+SEQUENTIAL = {
+    "profit": "profit per firm and period",
+    "optimality": "value of the price, as a share of a best reply's",
+    "equilibrium": "runs that end in a Nash equilibrium",
+    "joint": "runs in equilibrium at joint profit",
+    "asymmetric": "runs with unequal profits",
+    "focal": "runs whose price stands still",
+}
+"""What is recorded of them, in words."""
+
 _DIGITS = 6
 
 
-def reproduced_variants(only: Collection[str] = ()) -> Iterator[tuple[str, Variant, int]]:
+def reproduced_variants(only: Collection[str] | None = None) -> Iterator[tuple[str, Variant, int]]:
     """Every variant that is recorded, perhaps of some studies only: its study, the variant, how many sessions."""
-    for study in only or STUDIES:
+    for study in STUDIES if only is None else only:
         for variant in STUDIES[study].variants:
             yield study, variant, REPRODUCED.get(study) or min(OTHERS, variant.recorded or OTHERS)
 
@@ -52,7 +68,7 @@ def begun(seed: int) -> dict[str, Any]:
 def note_docked(record: dict[str, Any], printed: list[Printed], run: StoredRun) -> None:
     """Put down how the authors' own sessions came out."""
     record["docked"] = [
-        {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": _short(p.found)}
+        {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": short(p.found)}
         | ({} if p.allowed is None else {"allowed": p.allowed})
         for p in printed
     ]
@@ -63,8 +79,8 @@ def note_answers(record: dict[str, Any], name: str, run: StoredRun) -> None:
     """Put down how a run's sessions answer deviations, on the mean and by price."""
     one = run.answers()
     record["answers"][name] = {
-        "deviator": _short(one.deviator.tolist()),
-        "rival": _short(one.rival.tolist()),
+        "deviator": short(one.deviator.tolist()),
+        "rival": short(one.rival.tolist()),
         "before": one.before,
     }
     cells = compare_tables(run)
@@ -73,7 +89,7 @@ def note_answers(record: dict[str, Any], name: str, run: StoredRun) -> None:
             "cells": len(found),
             "printed_digits": sum(one.agrees for one in found),
             "beyond_three": sum(one.apart > 3.0 for one in found),
-            "apart": _short(max((one.apart for one in found if one.apart == one.apart), default=0.0)),
+            "apart": short(max((one.apart for one in found if one.apart == one.apart), default=0.0)),
         }
         for table, found in cells.items()
     }
@@ -81,7 +97,7 @@ def note_answers(record: dict[str, Any], name: str, run: StoredRun) -> None:
 
 def note(record: dict[str, Any], study: str, variant: str, found: Row) -> None:
     """Put down the summary of one variant's sessions."""
-    record["studies"].setdefault(study, {})[variant] = {key: _short(value) for key, value in found.items()}
+    record["studies"].setdefault(study, {})[variant] = {key: short(value) for key, value in found.items()}
 
 
 def recorded() -> dict[str, Any]:
@@ -91,12 +107,12 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     """Numbers with so many digits as mean something; nothing for what is no number."""
     if isinstance(value, float):
         return None if math.isnan(value) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, list):
-        return [_short(one) for one in value]
+        return [short(one) for one in value]
     if isinstance(value, dict):
-        return {key: _short(one) for key, one in value.items()}
+        return {key: short(one) for key, one in value.items()}
     return value

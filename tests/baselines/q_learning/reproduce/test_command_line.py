@@ -190,6 +190,7 @@ def test_everything_is_reproduced_and_recorded(call, tmp_path, monkeypatch):
         ("delta", Variant(name="delta 0.9", settings=quick), 3),
     ]
     monkeypatch.setattr(command, "SESSIONS", 1)
+    monkeypatch.setattr(command, "SEQUENTIAL_RUNS", {})
     monkeypatch.setattr(command, "reproduced_variants", lambda only: variants)
     code, out = call("reproduce", tmp_path, "--seed", 3)
     assert code == 0
@@ -211,10 +212,13 @@ def test_a_part_of_the_record_is_brought_up_to_date(call, tmp_path, monkeypatch)
     quick = learners({"grid_points": 4}, beta=0.005, window=500)
     variants = [("delta", Variant(name="delta 0.9", settings=quick), 3)]
     monkeypatch.setattr(command, "reproduced_variants", lambda only: variants)
-    assert call("reproduce", tmp_path, "--study", "delta")[0] == 0
+    monkeypatch.setattr(command, "SEQUENTIAL_RUNS", {2: 2})
+    assert call("reproduce", tmp_path, "--study", "delta", "--study", "sequential")[0] == 0
     record, shipped = json.loads((tmp_path / "recorded.json").read_text()), recorded()
     assert record["studies"]["delta"].pop("delta 0.9")["sessions"] == 3
     del shipped["studies"]["delta"]["delta 0.9"]
+    assert record.pop("sequential")["2"]["runs"] == 2
+    del shipped["sequential"]
     assert record == shipped
     with pytest.raises(SettingsError, match="the record's is 0"):
         call("reproduce", tmp_path, "--study", "delta", "--seed", 3)
