@@ -81,6 +81,7 @@ class BertrandEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
+        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.firms
         self.market = settings.market
         self.marks = settings.marks
@@ -289,7 +290,7 @@ class BertrandEnv(ScenarioEnv):
         """Past rounds or blocks of them with the rivals' prices as a firm sees them; none unless it is told any."""
         if not told:
             return tuple(row._replace(rival_prices=()) for row in rows)
-        if not any(self.settings.reach("observation_noise")):
+        if not self._noisy:
             return rows
         found = []
         for row in rows:

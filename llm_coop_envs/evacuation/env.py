@@ -81,6 +81,7 @@ class EvacuationEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
+        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.people
         self._room = settings.room
         self._exits = len(self._room.exit_names)
@@ -267,7 +268,7 @@ class EvacuationEnv(ScenarioEnv):
 
     def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
         slots = self._fresh_slot_maker().make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
-        noise = self.settings_of(index).observation_noise if self.settings.reach("observation_noise") != [0.0] else 0.0
+        noise = self.settings_of(index).observation_noise if self._noisy else 0.0
         if noise:
             off = 1.0 + noise * self.noise(index, self.round, len(slots.exits))
             seen = [round(max(0.0, one.people * float(by)), 2) for one, by in zip(slots.exits, off, strict=True)]

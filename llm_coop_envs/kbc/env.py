@@ -75,6 +75,7 @@ class KBCEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
+        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.players
         self._span = float(settings.high - settings.low)
         self._groups = np.zeros(0, dtype=np.int64)
@@ -243,7 +244,7 @@ class KBCEnv(ScenarioEnv):
         first = self._made - len(self._targets) + 1
         groups = self._group_numbers or repeat(())
         targets = self._targets
-        if any(self.settings.reach("observation_noise")):
+        if self._noisy:
             targets = tuple(self._as_seen(index, number, target) for number, target in enumerate(targets, first))
         past = tuple(map(PastRound, count(first), targets, self._own_columns[index], groups))
         return past[-self.settings_of(index).history :] if self.settings.changes else past

@@ -85,8 +85,13 @@ _VERB_AFTER = re.compile(
 _NO_LETTER_BEFORE = re.compile(
     r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
 )
+# An article, where "a" could be a letter.
+_ARTICLE_BEFORE = re.compile(r"\b(?:am|i'm|as|such|have|need|like|you're|are|was) $")
 _NO_LETTER_AFTER = re.compile(r" ?[=+*] ?[\d-]|\.\w")
-_JOINT = re.compile(r"(?:[ )\].:\-\u2013\u2014=(\[\"'*,]|\bat\b|\bto\b){0,6}$")
+_JOINT = re.compile(
+    r"(?:[ )\].:\-\u2013\u2014=(\[\"'*,]|\b(?:at|to|moving|going|heading|stepping|which is|that is"
+    r"|i\.e\.)(?![a-z])){0,7}$"
+)
 _SUFFIXES = re.compile(
     r"\b(left|right|up|down|top|bottom)(?:wards?|-?most(?= (?:exit|one|door)))\b|\b(left|right)-hand\b(?: side)?"
     r"|-(?=exit\b)"
@@ -109,7 +114,7 @@ _STAYS = re.compile(
     r"|up|down|away|from|\W))"
     r"|not moving(?! (?:to|in|left|right|up|down|away))|no move(?:ment)?|go(?:ing)? nowhere|(?:skip|pass) (?:this"
     r"|my) (?:turn|move)"
-    r"|^\W*(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
+    r"|(?:^\W*|(?<=[;.:] ))(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
     r"|hold (?:my )?position)\b"
     r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))",
     re.MULTILINE,
@@ -138,7 +143,7 @@ _NO_PLACE_BEFORE = {
         r"\b(?:(?:what|that|this|it|he|she) (?:is|was)"
         r"|(?<!exit )(?<!move )(?<!choice )(?<!option )(?<!direction )(?<!answer )(?<!decision )is|are|was|were"
         r"|that's|all"
-        r"|be|am|been|you're|it's|remember|the|a) $"
+        r"|be|am|i'm|been|you're|it's|remember|the|a) $"
     ),
     "down": re.compile(
         r"\b(?:slow|slowing|calm|sit|lie|break|settle|com(?:es|e|ing)|boil(?:s|ing)?|narrow(?:s|ed|ing)?(?: it)?"
@@ -155,7 +160,8 @@ _PLACE_AFTER = re.compile(
 )
 _INTERJECTION = re.compile(r"^\W*(?:all |that's |yeah |ok(?:ay)?,? )?$")
 _INTERJECTION_AFTER = re.compile(
-    r"[,!?.](?! no\b| wait| or | toward| to the| i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so"
+    r"[,!?.](?! no\b| wait| or | toward| to the| i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as"
+    r"|it (?:takes|brings|leads|gets|has|looks))\b)|,? (?:so"
     r"|let)\b| on\b"
 )
 
@@ -277,10 +283,12 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
     if names.letters:
         for match in ends_of(_LETTER.finditer(text)):
             before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
+            if text.strip() == "a:":
+                continue
             verb = match[1] == "a" and _VERB_AFTER.match(after)
             if match[1] in "ai" and not verb and not _WORD_LETTER_AFTER.match(after):
                 continue
-            if match[1] == "i" and after.startswith(","):
+            if (match[1] == "i" and after.startswith(",")) or (match[1] == "a" and _ARTICLE_BEFORE.search(before)):
                 continue
             if not _NO_LETTER_BEFORE.search(before) and not _NO_LETTER_AFTER.match(after):
                 yield match.start(), match.end(), names.letters.get(match[1], _NOT_OFFERED), "letter"
@@ -298,7 +306,11 @@ def _is_name(name: str, before: str, after: str) -> bool:
         return False
     if name in ("up", "down") and _IDIOM_AFTER.match(after):
         return False
-    return before.endswith("to the ") or (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
+    return (
+        (name == "bottom" and after.startswith(" now"))
+        or before.endswith("to the ")
+        or (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
+    )
 
 
 def _merged(text: str, mentions: Sequence[tuple[int, int, int, str]]) -> Iterator[tuple[int, int, int, bool]]:
