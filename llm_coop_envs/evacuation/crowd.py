@@ -104,6 +104,12 @@ class Crowd:
         self._remove(who)
         return list(zip(who[order].tolist(), at[order].tolist(), strict=True))
 
+    def close(self, exit_: int) -> None:
+        """Let nobody onto an exit's cells until this is called again; -1 opens all exits."""
+        blocked = self.room.blocked.copy()
+        blocked[self.room.exit_cells] = self.room.exit_group == exit_
+        self.room = replace(self.room, blocked=blocked)
+
     def open_round(self, rng: np.random.Generator, replan_probability: float, *, first: bool) -> IntArray:
         """Shuffle, draw who re-plans, apply the injury rule, and look around.
 
