@@ -50,6 +50,8 @@ class Forced(Policy):
     def begin(self, episode: Episode) -> None:
         """Start an episode."""
         super().begin(episode)
+        if not self.phase:
+            return
         scenario = scenario_of(episode.scenario)
         self._else = make_scripted(f"{scenario.name}/{self.otherwise or scenario.opponent}")
         self._else.begin(episode)

@@ -15,11 +15,26 @@ from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
 from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun, load
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, training_market
+from llm_coop_envs.baselines.q_learning.learn.sequential import SequentialSettings, run_sequential
+from llm_coop_envs.baselines.q_learning.learn.sequential import summary as sequential_summary
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed, compare_printed
-from llm_coop_envs.baselines.q_learning.reproduce.recorded import RECORD, record_of, reproduced_variants
+from llm_coop_envs.baselines.q_learning.reproduce.published import published as published_numbers
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import (
+    RECORD,
+    SEQUENTIAL,
+    SEQUENTIAL_RUNS,
+    SEQUENTIALLY,
+    begun,
+    note,
+    note_answers,
+    note_docked,
+    recorded,
+    reproduced_variants,
+    short,
+)
 from llm_coop_envs.baselines.q_learning.reproduce.report import (
     answer_lines,
     comparison_lines,
@@ -121,7 +136,7 @@ def study(
     for one in variants:
         count = sessions or one.sessions or chosen.sessions
         settings = replace(one.settings, ties="random") if docked else one.settings
-        plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread)
+        plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread, rematched=one.rematched)
         found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
         console.print(*comparison_lines(one, found), sep="\n")
         for measure in one.published:
@@ -151,21 +166,60 @@ def _published(folder: Path, workers: int | None) -> tuple[list[Printed], Stored
 
 
 @app.command()
-def reproduce(folder: Folder, seed: Seed = 0, workers: Workers = None) -> None:
+def reproduce(
+    folder: Folder,
+    seed: Seed = 0,
+    workers: Workers = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--study", help="Only these studies; the rest of the record stays as it is.")
+    ] = None,
+) -> None:
     """Run everything that the documentation quotes, and write it to recorded.json in the folder."""
-    printed, docked_run = _published(folder, workers)
-    answers_of = {"docked": docked_run.answers()}
-    summaries: dict[str, dict[str, Row]] = {}
-    for name, one, sessions in reproduced_variants():
+    for name in only or ():
+        if name not in (*STUDIES, SEQUENTIALLY):
+            raise SettingsError("study", name, f"is unknown; {suggestion(name, STUDIES)}")
+    record = recorded() if only else begun(seed)
+    if only and record["seed"] != seed:
+        raise SettingsError("seed", seed, f"the record's is {record['seed']}; write all of it anew, without --study")
+    if not only:
+        printed, docked_run = _published(folder, workers)
+        note_docked(record, printed, docked_run)
+    for name, one, sessions in reproduced_variants([name for name in only or STUDIES if name in STUDIES]):
+        plan = Plan(settings=one.settings, seed=seed, rematched=one.rematched)
         where = folder / name / folder_name(one)
-        found = run_shown(Plan(settings=one.settings, seed=seed), sessions, where, workers, f"{name}: {one.name}")
-        summaries.setdefault(name, {})[one.name] = found
+        found = run_shown(plan, sessions, where, workers, f"{name}: {one.name}")
         console.print(*comparison_lines(one, found), sep="\n")
+        note(record, name, one.name, found)
         if name == "representative":
-            answers_of[name] = load(where).answers()
-    record = record_of(seed, printed, summaries, answers_of)
+            note_answers(record, name, load(where))
+    if not only or SEQUENTIALLY in only:
+        record[SEQUENTIALLY] = {str(k): short(_sequential(runs, k, seed)) for k, runs in SEQUENTIAL_RUNS.items()}
     (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     console.print(f"written to {folder / RECORD}")
+
+
+@app.command()
+def sequential(
+    runs: Annotated[int, typer.Option(min=2, help="How many runs.")] = 1000,
+    intervals: Annotated[int, typer.Option(help="Klein's k: prices are 0, 1/k, ..., 1.")] = 6,
+    seed: Seed = 0,
+) -> None:
+    """Let two firms set prices in turn (Klein 2021), beside what is published."""
+    found = _sequential(runs, intervals, seed)
+    known = published_numbers()["klein"]["by_intervals"].get(str(intervals), {})
+    for name, words in SEQUENTIAL.items():
+        line = f"{words:52} {found[name]:.4f} (se {found[f'{name}_se']:.4f})"
+        console.print(line + (f"   published {known[name]:g}" if name in known else ""))
+
+
+def _sequential(runs: int, intervals: int, seed: int) -> Row:
+    settings = SequentialSettings(intervals=intervals)
+    done = []
+    with ticking(f"runs with {intervals} intervals", runs) as ticker:
+        for number in range(runs):
+            done.append(run_sequential(settings, seed, number))
+            ticker.next()
+    return sequential_summary(done)
 
 
 @app.command()

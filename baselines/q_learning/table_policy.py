@@ -89,9 +89,15 @@ class QTablePolicy(ScriptedPolicy):
 
 
 def state_of(game: Game, slots: BertrandSlots, me: int, first: int) -> int:
-    """The state a firm is in, by what it knows; `first` if it knows nothing."""
+    """The state a firm is in, by what it knows; `first` if it knows nothing.
+
+    Raises:
+        SettingsError: it is not shown its rivals' prices.
+    """
     if not game.memory:
         return 0
+    if len(slots.seen) < game.firms - 1:
+        raise SettingsError("information", "own", "what was learned goes by all firms' last prices; set it to 'all'")
     past: list[tuple[float, ...]] = [(row.price, *row.rival_prices) for row in slots.history[-game.memory :]]
     if slots.prior and len(past) < game.memory:
         past.insert(0, slots.prior)

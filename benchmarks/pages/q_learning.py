@@ -12,13 +12,16 @@ speed benchmark) and `collusion_comparison.json` beside this file: the table of 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.baselines.q_learning.analyse.price_tables import PUBLISHED_AS
 from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_table
-from llm_coop_envs.baselines.q_learning.reproduce.recorded import recorded
+from llm_coop_envs.baselines.q_learning.reproduce.published import published
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
 from llm_coop_envs.benchmarks.report.reading import read_run
@@ -40,6 +43,12 @@ _MEASURES = (
     ("unprofitable", "deviations that do not pay"),
     ("punishment", "periods until play is back"),
 )
+_BY_PRICE = {
+    "answer": "the rival's price change after a cut, by price before and after it",
+    "own": "the deviator's price change thereafter",
+    "worth": "what the cut is worth, as a share",
+    "unprofitable": "how often it does not pay",
+}
 
 
 def page() -> str:
@@ -51,6 +60,9 @@ def page() -> str:
         "ANSWERS": _answers(record),
         "DELTA": _delta(record),
         "CELLS": _cells(record),
+        "PRICE_TABLES": _price_tables(record),
+        "OTHERS": _others(record),
+        "SEQUENTIAL": _sequential(record),
         "SPEED": _speed(speed),
         "TABLES": _tables(),
         "WHY": WHY,
@@ -142,6 +154,49 @@ def _cells(record: dict[str, Any]) -> str:
             line.append(f"{row['gain']:.3f}, {row['time'] / 1e6:.2f} M ({apart})")
         rows.append(line)
     return table(["alpha", *(f"beta {beta:g}" for beta in betas)], rows)
+
+
+def _price_tables(record: dict[str, Any]) -> str:
+    docked, own = record["price_tables"]["docked"], record["price_tables"]["representative"]
+    rows = [
+        [
+            f"{PUBLISHED_AS[name]}: {_BY_PRICE[name]}",
+            f"{docked[name]['printed_digits']} of {docked[name]['cells']}",
+            f"{own[name]['beyond_three']} of {own[name]['cells']}",
+            f"{own[name]['apart']:.1f}",
+        ]
+        for name in PUBLISHED_AS
+    ]
+    return table(["table", "docked: to the last digit", "own: beyond three standard errors", "farthest cell"], rows)
+
+
+def _others(record: dict[str, Any]) -> str:
+    """All measures of the studies that have no table of their own."""
+    rows = []
+    for study, one in STUDIES.items():
+        if study in REPRODUCED:
+            continue
+        for variant, row in _variants(record, study):
+            cells = []
+            for name, _ in _MEASURES:
+                if name == "time":
+                    continue
+                apart = distance(name, row, variant)
+                cells.append(number(name, row[name]) + (f" ({apart:+.1f})" if math.isfinite(apart) else ""))
+            rows.append([f"{one.title}: {variant.name}", str(row["sessions"]), *cells])
+    return table(["", "sessions", *(label for name, label in _MEASURES if name != "time")], rows)
+
+
+def _sequential(record: dict[str, Any]) -> str:
+    rows = []
+    for intervals, found in record[SEQUENTIALLY].items():
+        known = published()["klein"]["by_intervals"][intervals]
+        for name, words in SEQUENTIAL.items():
+            shown = f"{known[name]:g}" if name in known else ""
+            rows.append(
+                [intervals, str(found["runs"]), words, shown, f"{found[name]:.4f}", f"{found[f'{name}_se']:.4f}"]
+            )
+    return table(["intervals", "runs", "", "published", "here", "standard error"], rows)
 
 
 def _speed(speed: dict[str, Any]) -> str:

@@ -80,10 +80,14 @@ def paired_arms(
 
 
 def _reference(group: Sequence[PlayedCondition[Any]]) -> PlayedCondition[Any]:
-    """What the others are compared with: the first arm without a treatment where some have one, else without talk."""
-    untreated = [one for one in group if not one.condition.treated]
-    if 0 < len(untreated) < len(group):
-        return untreated[0]
+    """What the others are compared with: an arm without a treatment where some have one, else one without talk.
+
+    Of the arms without a treatment it is the first in which players may speak as in those that are treated.
+    """
+    treated = [one for one in group if one.condition.treated]
+    rest = [one for one in group if not one.condition.treated]
+    if treated and rest:
+        return next((one for one in rest if one.talk == treated[0].talk), rest[0])
     return next((one for one in group if not one.talk), group[0])
 
 

@@ -23,12 +23,15 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
     rows = []
     for one in shown:
         alike = {entry["measure"] for entry in measured if comparable(one.condition, entry)}
+        if not alike:
+            continue
         found = [bootstrap_mean(values_of(one.metrics, name)) if name in alike else None for name in names]
         cells = [interval_cell(interval, of=len(one.seeds)) for interval in found]
         rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
     for entry in measured:
         cells = [Cell(text=f"{entry['value']:g}") if name == entry["measure"] else NOTHING for name in names]
-        below = f"published, {entry['runs']} runs" if "runs" in entry else "published"
+        runs = entry.get("runs")
+        below = "published" if runs is None else "published, one run" if runs == 1 else f"published, {runs} runs"
         rows.append(TableRow(name=entry["title"], below=below, cells=cells, published=True))
     if not entries:
         return []
@@ -39,7 +42,7 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
         ReportTable(
             title="Published measures" if names else "Published findings",
             head=["", *names],
-            rows=rows if names else [],
+            rows=rows,
             notes=[
                 *(f"{'; '.join(dict.fromkeys(titles))}: {text}." for text, titles in told.items()),
                 *(f"{name}: {text}" for name in names if (text := section.scenario.measured.define(name))),

@@ -14,6 +14,7 @@ from llm_coop_envs.baselines.q_learning.analyse.stored import load
 from llm_coop_envs.baselines.q_learning.reproduce.published import figure_4
 from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, read_journal
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
+from llm_coop_envs.benchmarks.report import q_learning_strategies
 from llm_coop_envs.benchmarks.report.section import Drawing, FigureKind, NotDrawn
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, draw_panels
@@ -74,6 +75,7 @@ def figures(sessions: Sequence[Sessions]) -> list[FigureKind]:
     return [
         FigureKind(name="q-learning-gain", about="profit gain over learning rate and exploration", draw=gains),
         FigureKind(name="q-learning-responses", about="impulse responses to a price cut", draw=answers),
+        *q_learning_strategies.figures([one.folder for one in sessions]),
     ]
 
 

@@ -12,6 +12,8 @@ values of settings, as in `{players: [6, 12], talk: [true, false]}`; each combin
 as `<condition>-players-6-talk-true`. `after` asks for what the scenario measures by playing on from the end of each
 episode, with its options.
 
+`changes` lists what is otherwise from a round on, for all players or for some: settings, another policy, other options.
+
 Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
 show by how much they differ, seed by seed. P values are adjusted for all tests of a scenario, or for those of a
 `family` that the arms name.

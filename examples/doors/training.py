@@ -69,11 +69,11 @@ def network(game: Mapping[str, Any], width: int) -> tuple[PreTrainedTokenizerFas
 
 def show(tokens: Any, model: Any, tools: list[Any], steps: int, game: Mapping[str, Any] = GAME) -> float:
     """Train on episodes with drawn prices, the network's own turns alone; the last loss."""
-    draw, optimiser = random.Random(0), torch.optim.AdamW(model.parameters(), lr=3e-3)
+    draw, optimiser = random.Random(0), torch.optim.AdamW(model.parameters(), lr=5e-3)
     seen = [tokens.apply_chat_template(shown(game, draw), tools=tools, tokenize=False) for _ in range(32)]
     for _ in range(steps):
         rows, own = [], []
-        for text in draw.sample(seen, 4):
+        for text in draw.sample(seen, 2):
             # Every second piece is a turn of the network's.
             pieces = re.split(r"(?<=<\|im_start\|>assistant\n)(.*?<\|im_end\|>)", text, flags=re.DOTALL)
             parts = [torch.tensor(tokens(piece)["input_ids"]) for piece in pieces]
@@ -113,7 +113,7 @@ def trainer(
     )
 
 
-def main(folder: Path, shown_steps: int = 60, steps: int = 15) -> None:
+def main(folder: Path, shown_steps: int = 220, steps: int = 8) -> None:
     """Show, train, and print the mean reward of an episode step by step."""
     begun = time.monotonic()
     tokens, model = network(GAME, width=64)

@@ -56,11 +56,19 @@ class Seat:
         """
         return self._answer(message, "talk")
 
+    def answer(self, text: str) -> str:
+        """Answer in words, when you are asked for something that no other tool gives.
+
+        Args:
+            text: the answer.
+        """
+        return self._answer(text)
+
     def _answer(self, reply: str, *calls: str) -> str:
-        """Give a reply to the open question; an error, which TRL shows the model, if another one is open."""
+        """Give a reply to the open question; an error, which TRL shows the model, if it is none of these calls."""
         if self._done:
             raise ValueError("the game is over")
-        if self._info["call"] not in calls:
+        if calls and self._info["call"] not in calls:
             raise ValueError(f"you are asked for something else now: {self._info['call']}")
         return self._take(reply)
 
@@ -83,14 +91,6 @@ class Firm(Seat):
             price: the price.
         """
         return self._answer(str(price), "price")
-
-    def plan(self, text: str) -> str:
-        """Write down your plan, when you are asked for it.
-
-        Args:
-            text: the plan.
-        """
-        return self._answer(text, "plan")
 
 
 class Contestant(Seat):
@@ -121,14 +121,6 @@ class Evacuee(Seat):
             option: its letter or its name.
         """
         return self._answer(option, "exit", "move")
-
-    def feel(self, text: str) -> str:
-        """Say how you feel, or how you judge the situation, when you are asked for it.
-
-        Args:
-            text: the answer.
-        """
-        return self._answer(text, "panic", "evaluate")
 
 
 def _shown(messages: list[dict[str, str]]) -> str:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.bertrand.history import History, others
 from llm_coop_envs.bertrand.rules import RoundOutcome, nearest, normalised_profits, outcome, positions
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
@@ -24,6 +24,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Number
 
+AnyRow = TypeVar("AnyRow", PastRow, Bin)
 ACT = "act"
 ROUND_LIMIT = "round limit reached"
 HELD_TOGETHER = "prices held together"
@@ -80,6 +81,7 @@ class BertrandEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
+        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.firms
         self.market = settings.market
         self.marks = settings.marks
@@ -302,18 +304,21 @@ class BertrandEnv(ScenarioEnv):
         binned = planning or settings.statistics == "every_round"
         prior = self._prior if self._history.played == 0 else None
         talking = self.phase == TALK and not self.over
+        rivals = tuple(self.possible_agents[:index] + self.possible_agents[index + 1 : self.n_players])
+        told = settings.information == "all"
         return BertrandSlots(
             round=number,
-            rivals=tuple(self.possible_agents[:index] + self.possible_agents[index + 1 : self.n_players]),
+            rivals=rivals,
+            seen=rivals if told else (),
             cost=self.market.cost[index],
             whole_profits=settings.truncate_profit,
             floor=self._floors[index],
             cap=self._caps_now[index],
             choices=self._offers_now[index],
-            prior=() if prior is None else (prior[index], *others(prior, index)),
+            prior=() if prior is None else (prior[index], *(others(prior, index) if told else ())),
             fixed_price=None if self._forced is None else self._forced[index],
-            history=self._history.rows(index, settings.history_window),
-            bins=self._history.blocks(index, settings.bins) if binned else (),
+            history=self._as_seen(index, self._history.rows(index, settings.history_window), told=told),
+            bins=self._as_seen(index, self._history.blocks(index, settings.bins), told=told) if binned else (),
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if talking else 0,
@@ -321,6 +326,24 @@ class BertrandEnv(ScenarioEnv):
             may_replan=planning,
             **common,
         )
+
+    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], *, told: bool) -> tuple[AnyRow, ...]:
+        """Past rounds or blocks of them with the rivals' prices as a firm sees them; none unless it is told any."""
+        if not told:
+            return tuple(row._replace(rival_prices=()) for row in rows)
+        if not self._noisy:
+            return rows
+        found = []
+        for row in rows:
+            block = isinstance(row, Bin)
+            last = row.last if isinstance(row, Bin) else row.round
+            noise = self.settings.in_round(last, self.possible_agents[index]).observation_noise
+            # The mean over a block is off by as much as that of independent errors.
+            off = noise * self.noise(index, 2 * last + block, len(row.rival_prices))
+            off = off / np.sqrt(self.settings.bin_size if block else 1)
+            seen = np.maximum(0.0, np.array(row.rival_prices) * (1.0 + off))
+            found.append(row._replace(rival_prices=tuple(seen.tolist())) if noise else row)
+        return tuple(found)
 
     def _picture(self) -> str:
         if self._latest is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.rules import nearest
@@ -46,10 +47,17 @@ class PricingPolicy(SlotsPolicy):
     plays = "bertrand"
     settings_type = BertrandSettings
     settings: BertrandSettings
+    watches: ClassVar[bool] = True  # whether it needs the rivals' past prices
 
     def begin(self, episode: Episode) -> None:
-        """Start an episode: read the market from its settings."""
+        """Start an episode: read the market from its settings.
+
+        Raises:
+            SettingsError: it plays by prices that are not told.
+        """
         super().begin(episode)
+        if self.watches and "own" in self.settings.reach("information"):
+            raise SettingsError("information", "own", f"{type(self).__name__} plays by the others' prices; tell them")
         self.market = self.settings.market
         self.marks = self.settings.marks
 
@@ -97,6 +105,8 @@ class WinContinueLoseReverse(PricingPolicy):
     Args:
         step: size of a move as a share of the price range; on a grid one index is the least.
     """
+
+    watches = False
 
     def __init__(self, step: float = 0.01) -> None:
         if not 0.0 < step <= 1.0:
@@ -253,6 +263,8 @@ class PriceMatching(PricingPolicy):
 
 class Uniform(PricingPolicy):
     """Uniform random: any legal price with equal probability; knows nothing."""
+
+    watches = False
 
     def price(self, slots: BertrandSlots) -> float:
         """A drawn price."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
-from llm_coop_envs.core.settings import ScenarioSettings, check_choice, check_int, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, added, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 1000
@@ -111,6 +111,9 @@ class BertrandSettings(ScenarioSettings):
             shown one by one.
         statistics: when bins are shown: `"every_round"` (Wu et al., text) or `"planning_rounds"` (their
             code).
+        information: what firms learn of a round: `"all"`, the others' prices too, or `"own"`, their own business alone.
+        observation_noise: how far off the others' prices are seen: the standard deviation of the error as a share of
+            the price (0 in all sources), in texts and slots; numeric features stay exact.
         planning_period: firms may re-plan in rounds P + 1, 2 P + 1, ... (Wu et al., code: 20, hence 21, 41,
             ...). Planning is the policy's own affair, and so is whether it plans before or after it talks;
             the environment only tells the rounds.
@@ -172,12 +175,15 @@ class BertrandSettings(ScenarioSettings):
         "rounds": (1, math.inf),
         "collusion_window": (0, math.inf),
         "collusion_tolerance": (0, math.inf),
+        "observation_noise": (0, 1),
     }
     changeable: ClassVar[Mapping[str, bool]] = {
         "history_window": True,
         "bins": True,
         "statistics": True,
         "exchanges": False,
+        "information": True,
+        "observation_noise": True,
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "demand": ("logit", "linear"),
@@ -185,6 +191,7 @@ class BertrandSettings(ScenarioSettings):
         "reward": ("profit", "normalised"),
         "statistics": ("every_round", "planning_rounds"),
         "opener": ("shuffled", "fixed"),
+        "information": ("all", "own"),
     }
 
     firms: int = 2
@@ -219,6 +226,8 @@ class BertrandSettings(ScenarioSettings):
     collusion_window: int = 200
     collusion_tolerance: float = 0.1
     collusion_margin: str | float = ABOVE_NASH
+    information: str = added("all")
+    observation_noise: float = added(0.0)
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""

@@ -16,7 +16,7 @@ class PastRow(NamedTuple):
         price: the firm's own price.
         demand: units it sold.
         profit: what it earned.
-        rival_prices: the others' prices, in the order of `BertrandSlots.rivals`.
+        rival_prices: the others' prices, in the order of `BertrandSlots.seen`.
     """
 
     round: int
@@ -35,7 +35,7 @@ class Bin(NamedTuple):
         price: mean own price.
         demand: mean units sold.
         profit: mean profit.
-        rival_prices: the others' mean prices, in the order of `BertrandSlots.rivals`.
+        rival_prices: the others' mean prices, in the order of `BertrandSlots.seen`.
     """
 
     first: int
@@ -53,12 +53,13 @@ class BertrandSlots(Slots):
     Attributes:
         round: the current round, from 1; how many there will be is not told.
         rivals: the other firms' names, in their order.
+        seen: those of them whose past prices it knows: all, or none.
         cost: what one unit costs this firm.
         whole_profits: whether profits are cut to integers.
         floor: the lowest price this firm may ask (continuous prices).
         cap: the highest price (continuous prices).
         choices: (number, price) of every choice it has; empty if prices are continuous.
-        prior: the prices (own, then the rivals') in force before round 1; empty if there were none, or later on.
+        prior: the prices (own, then those of `seen`) in force before round 1; empty if there were none, or later on.
         fixed_price: the price this round will be settled at whatever the firm chooses, or `None`.
         history: the latest rounds, oldest first.
         bins: means over blocks of rounds, oldest first; empty when they are not shown.
@@ -71,6 +72,7 @@ class BertrandSlots(Slots):
 
     round: int
     rivals: tuple[str, ...]
+    seen: tuple[str, ...]
     cost: float
     whole_profits: bool
     floor: float
@@ -89,6 +91,6 @@ class BertrandSlots(Slots):
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """The prices of the rounds that are remembered."""
         found = {"your price": [(float(row.round), row.price) for row in self.history]}
-        for place, name in enumerate(self.rivals):
+        for place, name in enumerate(self.seen):
             found[name] = [(float(row.round), row.rival_prices[place]) for row in self.history]
         return found

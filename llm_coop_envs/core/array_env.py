@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.actions import ChoiceReader, Indices
 from llm_coop_envs.core.channels import Audience, Conversation, Message
 from llm_coop_envs.core.delivery import DELIVER, check_delivery
-from llm_coop_envs.core.draws import key_of
+from llm_coop_envs.core.draws import NOISE, Key, key_of, side_generator
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
 from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
@@ -108,6 +108,7 @@ class ArrayEnv(Hooks):
         self._orders: list[list[int]] = []
         self._audience = Audience(None)
         self._told_changes: list[Change] = []
+        self._key: Key = (0, 0)
         self.conversation.restart()
         if self.regulator is not None:
             self.regulator.clear()
@@ -217,8 +218,7 @@ class ArrayEnv(Hooks):
         self._clear()
         self._started = True
         self.agents = self.possible_agents[:]
-        if self._treats:
-            self.conversation.key = key_of(self.np_random)
+        self._key = self.conversation.key = key_of(self.np_random)
         self._begin(options or {})
         if self.record:
             self.emit("start", seed=seed, **self.opening())
@@ -311,6 +311,10 @@ class ArrayEnv(Hooks):
     def settings_of(self, index: int | None = None) -> Any:
         """The settings that hold in this round, for everybody or for one player."""
         return self.settings.in_round(self.round, None if index is None else self.possible_agents[index])
+
+    def noise(self, index: int, moment: int, size: int) -> NDArray[np.float64]:
+        """Standard normal numbers for what one player sees of one moment: the same whenever it looks."""
+        return side_generator(self._key, NOISE, index, moment).standard_normal(size)
 
     def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
         """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""

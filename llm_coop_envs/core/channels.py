@@ -328,11 +328,8 @@ class Conversation:
 
     def get_state(self) -> dict[str, Any]:
         """Everything, as plain data."""
-        treated = {}
-        if self._treated or self.key != (0, 0):
-            treated = {"late": list(map(_packed, self._late)), "key": [str(part) for part in self.key]}
         return {
-            **treated,
+            **({"late": list(map(_packed, self._late))} if self._treated else {}),
             "messages": list(map(_packed, self.messages)),
             "audience": packed(self._audience.heard_by),
             "order": packed(self._position),
@@ -345,8 +342,6 @@ class Conversation:
         self.messages = list(map(_unpacked, state["messages"]))
         self._late = list(map(_unpacked, state.get("late", ())))
         self._treated = any(m.delivered is not None for m in (*self.messages, *self._late))
-        first, second = state.get("key", (0, 0))
-        self.key = int(first), int(second)
         self._inboxes = None
         self._audience = Audience(unpacked(state["audience"]))
         self._position = self._last_order = unpacked(state["order"])

@@ -463,7 +463,9 @@ def check_choice(settings: object, field: str, allowed: Collection[str]) -> None
     """Require one of `allowed`."""
     value = getattr(settings, field)
     if not isinstance(value, str) or value not in allowed:
-        raise SettingsError(field, value, "must be one of " + ", ".join(allowed))
+        close = difflib.get_close_matches(str(value), list(allowed), n=1)
+        meant = f"; did you mean '{close[0]}'?" if close else ""
+        raise SettingsError(field, value, f"must be one of {', '.join(allowed)}{meant}")
 
 
 def check_int(settings: object, field: str, low: int, high: int | None = None, *, optional: bool = False) -> None:

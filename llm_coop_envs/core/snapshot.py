@@ -27,6 +27,7 @@ def snapshot(game: ArrayEnv) -> dict[str, Any]:
         "scenario": game.name,
         "settings": game.settings.to_json(),
         "game": {name: packed(getattr(game, name)) for name in _KEPT},
+        "key": [str(part) for part in game._key],
         "audience": packed(game._audience.heard_by),
         "conversation": game.conversation.get_state(),
         "own": game._snapshot(),
@@ -63,6 +64,8 @@ def _restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     game._who = game._levels[game._level] if game._level < len(game._levels) else game._everyone[:0]
     game.conversation.set_state(state["conversation"])
     game.conversation.now = game.round
+    first, second = state.get("key", (0, 0))
+    game._key = game.conversation.key = int(first), int(second)
     names = game.possible_agents
     game.agents = [] if game.over else [names[i] for i in game.live.tolist()]
     game._started = True

@@ -110,6 +110,10 @@ class Crowd:
         blocked[self.room.exit_cells] = self.room.exit_group == exit_
         self.room = replace(self.room, blocked=blocked)
 
+    def take_out(self, who: IntArray) -> None:
+        """Let people vanish from the room."""
+        self._remove(who)
+
     def open_round(self, rng: np.random.Generator, replan_probability: float, *, first: bool) -> IntArray:
         """Shuffle, draw who re-plans, apply the injury rule, and look around.
 

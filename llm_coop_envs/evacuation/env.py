@@ -81,6 +81,7 @@ class EvacuationEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
+        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.people
         self._room = settings.room
         self._exits = len(self._room.exit_names)
@@ -160,6 +161,7 @@ class EvacuationEnv(ScenarioEnv):
                 self._record_departures()
             return Over("time is up")
         self.round += 1
+        gone = self._taken_out()
         disabled = crowd.open_round(self.np_random, self.settings_of().replan_probability, first=self.round == 1)
         self._disabled = disabled.tolist()
         if self._disabled:
@@ -171,8 +173,19 @@ class EvacuationEnv(ScenarioEnv):
                 escaped=[list(pair) for pair in self._out],
                 **self._planners_and_overtaken(),
                 disabled=self._disabled,
+                **({"taken_out": gone} if gone else {}),
             )
         return None
+
+    def _taken_out(self) -> list[int]:
+        """Take those out of the room who are no longer present."""
+        if False not in self.settings.reach("present"):
+            return []
+        gone = np.array([i for i in self._crowd.queue.tolist() if not self.settings_of(i).present], dtype=np.intp)
+        if len(gone):
+            self._crowd.take_out(gone)
+            self.leave(gone)
+        return sorted(gone.tolist())
 
     def _planners_and_overtaken(self) -> Event:
         crowd = self._crowd
@@ -274,7 +287,14 @@ class EvacuationEnv(ScenarioEnv):
         return self._slot_maker
 
     def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
-        return self._fresh_slot_maker().make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
+        slots = self._fresh_slot_maker().make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
+        noise = self.settings_of(index).observation_noise if self._noisy else 0.0
+        if noise:
+            off = 1.0 + noise * self.noise(index, self.round, len(slots.exits))
+            seen = [round(max(0.0, one.people * float(by)), 2) for one, by in zip(slots.exits, off, strict=True)]
+            exits = tuple(one._replace(people=people) for one, people in zip(slots.exits, seen, strict=True))
+            return replace(slots, exits=exits)
+        return slots
 
     def _heard_nearest_first(self, index: int) -> tuple[Heard, ...]:
         if self.conversation.silent:

@@ -75,6 +75,7 @@ class KBCEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
+        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.players
         self._span = float(settings.high - settings.low)
         self._groups = np.zeros(0, dtype=np.int64)
@@ -242,8 +243,16 @@ class KBCEnv(ScenarioEnv):
             self._own_columns = list(zip(*(map(tidy, row) for row in rows), strict=True))
         first = self._made - len(self._targets) + 1
         groups = self._group_numbers or repeat(())
-        past = tuple(map(PastRound, count(first), self._targets, self._own_columns[index], groups))
+        targets = self._targets
+        if self._noisy:
+            targets = tuple(self._as_seen(index, number, target) for number, target in enumerate(targets, first))
+        past = tuple(map(PastRound, count(first), targets, self._own_columns[index], groups))
         return past[-self.settings_of(index).history :] if self.settings.changes else past
+
+    def _as_seen(self, index: int, number: int, target: float) -> float:
+        """A round's target as a player sees it."""
+        noise = self.settings.in_round(number, self.possible_agents[index]).observation_noise
+        return tidy(round(target + noise * self._span * float(self.noise(index, number, 1)[0]), DECIMALS))
 
     def _persona(self, index: int, talking: bool) -> str:
         settings = self.settings

@@ -200,7 +200,10 @@ class KbcSection(ScenarioSection[Guesses]):
         conditions = [one for one in self.conditions if shared_rounds(one)]
         if not conditions:
             raise NotDrawn("no beauty contest of the run has come to a decision")
-        rows = [[_decision_panel(one, k) for k in _columns(one)] for one in conditions]
+        # A single column is as wide as two, so that its titles and the legend have room.
+        wide = all(len(_columns(one)) == 1 for one in conditions)
+        longest = 2 * _NARROW if wide else _NARROW
+        rows = [[_decision_panel(one, k, longest) for k in _columns(one)] for one in conditions]
         return [
             Drawing(
                 name="kbc_choices",
@@ -208,7 +211,7 @@ class KbcSection(ScenarioSection[Guesses]):
                 f"({'; '.join(map(_seeds, conditions))}). Bars: the target, made from the mean of the numbers.",
                 alt="Charts of dots: every player's number in every run, conditions in rows and decisions in columns, "
                 "with the targets as bars.",
-                figure=draw_panels(rows, size=(3.0, 2.6), legend_columns=2),
+                figure=draw_panels(rows, size=(6.0 if wide else 3.0, 2.6), legend_columns=1 if wide else 2),
             )
         ]
 
@@ -364,7 +367,7 @@ def _columns(one: PlayedCondition[Guesses]) -> list[int]:
     return ks if len(ks) <= _MOST_COLUMNS else [*ks[: _MOST_COLUMNS - 1], ks[-1]]
 
 
-def _decision_panel(one: PlayedCondition[Guesses], k: int) -> Panel:
+def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Panel:
     x: list[float] = []
     y: list[float] = []
     targets = []
@@ -379,7 +382,7 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int) -> Panel:
             y += [value] * count
     runs = len(one.episodes)
     return Panel(
-        title=f"{one.cut_title(_NARROW)}, {_step_name(one)} = {k}",
+        title=f"{one.cut_title(longest)}, {_step_name(one)} = {k}",
         x_label="run",
         y_label="number",
         dots=[

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.settings import ScenarioSettings, check_int, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, added, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_PLAYERS = 1_000_000
@@ -76,6 +76,8 @@ class KBCSettings(ScenarioSettings):
         rounds: decisions of a repeated session. 5 in Pan et al. 2024, figure 7.
         history: of how many of the latest rounds a repeated session shows the announced numbers and one's own. In
             Pan et al. 2024 players keep the whole history of their 5 rounds, which 20 holds too.
+        observation_noise: how far off a repeated session's targets are seen: the standard deviation of each player's
+            error as a share of the range (0 in all sources), in texts and slots; numeric features stay exact.
         order: who speaks first in sequential talk: `"shuffled"`, anew for each talk (the program of
             version 3), or `"fixed"`, in the players' order (the program of version 1, whose paper says random).
             Decisions are simultaneous: they leave no trace that a later player could see.
@@ -97,8 +99,9 @@ class KBCSettings(ScenarioSettings):
         "rounds": (1, MAX_ROUNDS),
         "history": (1, MAX_ROUNDS),
         "persona_from": (0, MAX_ROUNDS),
+        "observation_noise": (0, 1),
     }
-    changeable: ClassVar[Mapping[str, bool]] = {"history": True, "talk_turns": False}
+    changeable: ClassVar[Mapping[str, bool]] = {"history": True, "talk_turns": False, "observation_noise": True}
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
         "winner_rule": WINNER_RULES,
@@ -128,6 +131,7 @@ class KBCSettings(ScenarioSettings):
     personas: tuple[str, ...] = ()
     persona_from: int = 0
     persona_in_talk: bool = True
+    observation_noise: float = added(0.0)
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # Wu et al. 2024, arXiv version 3 (EMNLP Findings): the defaults.

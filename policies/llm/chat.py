@@ -33,6 +33,9 @@ ErrorKind = Literal[
     "context_too_long",
 ]
 
+#: What the names of models begin with that this machine serves itself.
+LOCAL = "local:"
+
 RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply", "form"})
 
 # Hashes of request settings, begun; with `seed` set anew for every request there could be any number of them.

@@ -5,9 +5,11 @@ import json
 import pytest
 from talkers import ENVS, told
 
-from llm_coop_envs import bertrand_v0, kbc_v0
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies import play
+from llm_coop_envs.policies.kinds import make
 
 MUTE = {"from_round": 2, "until_round": 3, "settings": {"talk": False}}
 
@@ -77,6 +79,80 @@ def test_a_player_of_the_contest_remembers_less():
     found = slots_by_round(kbc_v0.parallel_env(**contest, changes=changes))
     assert [len(found[n, "player_0"].past) for n in range(1, 5)] == [0, 1, 1, 1]
     assert [len(found[n, "player_1"].past) for n in range(1, 5)] == [0, 1, 2, 3]
+
+
+def texts_by_round(env):
+    env.reset(seed=0)
+    found = {}
+    while env.agents:
+        found |= {(env.round, agent): view["text"] for agent, view in env.look()[0].items()}
+        env.step({agent: {"choice": 3, "message": "x"} for agent in env.agents})
+    return found
+
+
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
+def test_one_firm_learns_its_own_business_only(wording):
+    changes = [{"from_round": 3, "players": "firm_0", "settings": {"information": "own"}}]
+    market = {"rounds": 4, "talk": False, "firms": 3, "bin_size": 1, "wording": wording, "initial_prices": 1.5}
+    found, usual = (texts_by_round(bertrand_v0.parallel_env(**market, **more)) for more in ({"changes": changes}, {}))
+    assert {key for key in found if found[key] != usual[key]} == {(3, "firm_0"), (4, "firm_0")}
+    assert "| 3 | 3" in usual[3, "firm_0"]
+    assert "| 3 | 3" not in found[3, "firm_0"]
+    own = bertrand_v0.parallel_env(**market, information="own")
+    slots = slots_by_round(own)
+    assert slots[1, "firm_0"].prior == (1.5,)
+    assert [row.rival_prices for row in slots[3, "firm_0"].history] == [(), ()]
+    assert slots[3, "firm_0"].series().keys() == {"your price"}
+
+
+def test_rules_that_need_the_prices_say_so():
+    env = bertrand_v0.parallel_env(rounds=2, changes=[{"from_round": 2, "settings": {"information": "own"}}])
+    play(env, make("bertrand/uniform"), seed=0)
+    with pytest.raises(SettingsError, match="TitForTat plays by the others' prices"):
+        play(env, make("bertrand/tit_for_tat"), seed=0)
+
+
+def test_noise_is_the_watchers_own_and_stays_what_it_was():
+    changes = [{"from_round": 2, "players": "firm_0", "settings": {"observation_noise": 0.1}}]
+    env = bertrand_v0.parallel_env(rounds=5, talk=False, firms=3, changes=changes, record=True)
+    found = slots_by_round(env)
+    rows = {row.round: row.rival_prices for row in found[5, "firm_0"].history}
+    assert rows[1] == (3.0, 3.0)
+    assert all(price != 3.0 and abs(price - 3) < 1.5 for number in (2, 3, 4) for price in rows[number])
+    assert len({price for number in (2, 3, 4) for price in rows[number]}) == 6
+    assert found[4, "firm_0"].history == found[5, "firm_0"].history[:3]
+    assert {row.rival_prices for row in found[5, "firm_1"].history} == {(3.0, 3.0)}
+    assert {tuple(e["prices"]) for e in env.events if e["type"] == "round"} == {(3.0, 3.0, 3.0)}
+    contest = {"players": 3, "session": "repeated", "rounds": 4, "talk": False}
+    seen = slots_by_round(kbc_v0.parallel_env(**contest, observation_noise=0.05))
+    exact = slots_by_round(kbc_v0.parallel_env(**contest))
+    targets = [[row.target for row in seen[4, agent].past] for agent in ("player_0", "player_1")]
+    assert targets[0] != targets[1]
+    assert targets[0][:2] == [row.target for row in seen[3, "player_0"].past]
+    assert all(row.target not in targets[0] for row in exact[4, "player_0"].past)
+
+
+def test_people_are_taken_out_of_the_room_and_miscount_each_other():
+    room = {"rows": 9, "cols": 9, "people": 8, "rounds": 6, "record": True, "talk": False}
+    gone = {"from_round": 3, "players": ["evacuee_1", "evacuee_2"], "settings": {"present": False}}
+    noisy = {"from_round": 2, "players": "evacuee_0", "settings": {"observation_noise": 0.3}}
+    env = evacuation_v0.parallel_env(**room, changes=[gone, noisy])
+    totals = play(env, make("evacuation/random"), seed=1)
+    openings = {event["round"]: event for event in env.events if event["type"] == "opening"}
+    assert "taken_out" not in openings[2]
+    inside = {i for i in (1, 2) if env.events and i not in [p for e in env.events for p, _ in e.get("escaped", ())]}
+    assert openings[3]["taken_out"] == sorted(inside) != []
+    for i in inside:
+        assert totals[f"evacuee_{i}"] == -2.0  # two rounds inside, and nothing for the end
+        assert all(
+            event["positions"][i] is None for event in env.events if event["type"] == "round" and event["round"] > 2
+        )
+    exact, off = (slots_by_round(evacuation_v0.parallel_env(**room, changes=more)) for more in ([], [noisy]))
+    crowd = [key for key in exact if key in off and exact[key].exits != off[key].exits]
+    assert {agent for _, agent in crowd} == {"evacuee_0"}
+    assert min(number for number, _ in crowd) >= 2
+    with pytest.raises(SettingsError, match="does not come back"):
+        evacuation_v0.parallel_env(**room, changes=[{**gone, "until_round": 4}])
 
 
 @pytest.mark.parametrize("name", ["bertrand", "evacuation"])

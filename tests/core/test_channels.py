@@ -112,7 +112,7 @@ def test_a_conversation_survives_json_at_any_moment(case, settings):
         for level in conversation.open(order, Audience(listeners), together=False):
             other = Conversation(100)
             other.set_state(json.loads(json.dumps(conversation.get_state())))
-            other.now = number
+            other.now, other.key = number, KEY
             for s in level:
                 assert other.heard(s) == conversation.heard(s)
                 text = speak(s, [m.text for m in conversation.heard(s)])

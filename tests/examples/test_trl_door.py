@@ -22,8 +22,8 @@ GAME = {"talk": True, "max_cycles": 6, "reward": "joint"}
             {"people": 6},
             {
                 "talk": ("say", "Go on."),
-                "panic": ("feel", "calm"),
-                "evaluate": ("feel", "near"),
+                "panic": ("answer", "calm"),
+                "evaluate": ("answer", "near"),
                 "exit": ("choose", "A"),
                 "move": ("choose", "1"),
             },

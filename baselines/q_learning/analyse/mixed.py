@@ -63,7 +63,7 @@ class MixedPlay:
         visits = (1.0 - _PATIENT) * np.linalg.solve((here - _PATIENT * steps).T, here[start])
         earned = actions @ game.profits
         values = [np.linalg.solve(here - delta * steps, earned[:, i]) for i, delta in enumerate(game.delta)]
-        return cls(game, mixes, actions, after, steps, visits, np.array(values))
+        return cls(game, mixes, actions, after, steps, visits, np.array(values, dtype=np.float64))
 
     @property
     def profits(self) -> Floats:
@@ -92,13 +92,13 @@ class MixedPlay:
         forced = self.mixes.copy()
         forced[firm] = pure((others @ earned.T).argmax(axis=1), game.points)
         where, mixes, actions = self.visits, forced, joint(forced)
-        prices, profits = [], []
+        prices, profits, value = [], [], 0.0
         for _ in range(horizon):
             prices.append(self._prices(where, mixes))
             profits.append(where @ actions @ game.profits)
             where = where @ _steps(self.after, actions)
             if len(prices) == 1:
-                value = profits[0][firm] + game.delta[firm] * (where @ self.values[firm])
+                value = float(profits[0][firm] + game.delta[firm] * (where @ self.values[firm]))
                 mixes, actions = self.mixes, self.actions
         gap = np.array(game.marks.joint) - np.array(game.marks.nash)
         away = np.flatnonzero((np.abs(np.array(prices) - self.prices) > 0.01 * gap).any(axis=1))
@@ -110,7 +110,7 @@ class MixedPlay:
             profits=np.array(profits),
             length=back if back <= horizon else None,
             returned=back <= horizon,
-            value=float(value),
+            value=value,
             value_before=float(self.visits @ self.values[firm]),
         )
 

@@ -30,10 +30,22 @@ from llm_coop_envs.baselines.q_learning.learn.streams import (
     split_mix,
     uniforms,
 )
-from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, best_two, get, get_whole, put, put_whole
+from llm_coop_envs.baselines.q_learning.learn.vectors import (
+    WIDTH,
+    address,
+    best,
+    best_two,
+    get,
+    get_whole,
+    put,
+    put_whole,
+)
 
 EPSILON, BOLTZMANN, NONE = 0, 1, 2
 """Ways to explore."""
+
+RARE = 0.04
+"""Exploration rate (of the firm that explores most) below which it is faster to look at a row only when it must be."""
 
 COLDEST = 1e-300
 """Lowest Boltzmann temperature: below it differences of values would be divided by zero."""
@@ -72,15 +84,20 @@ def draw_tied(q: int, row: int, width: int, top: float, docked: bool, ties: int)
 
 
 @part
-def boltzmann(q: int, row: int, points: int, top: float, temperature: float, u: float) -> Any:
-    """The price drawn with weights exp((Q - max Q) / temperature), from a number in (0, 1)."""
+def boltzmann(q: int, row: int, points: int, top: float, temperature: float, u: float, weights: int) -> Any:
+    """The price drawn with weights exp((Q - max Q) / temperature), from a number in (0, 1).
+
+    `weights` has room for one number per price.
+    """
     total = 0.0
-    for k in range(row, row + points):
-        total += np.exp((get(q, k) - top) / temperature)
+    for a in range(points):
+        weight = np.exp((get(q, row + a) - top) / temperature)
+        put(weights, a, weight)
+        total += weight
     wanted = u * total
     reached = 0.0
     for a in range(points):
-        reached += np.exp((get(q, row + a) - top) / temperature)
+        reached += get(weights, a)
         if wanted <= reached:
             return a
     return points - 1
@@ -109,6 +126,14 @@ def first_greedy(
             greedy[r] = draw_tied(table, r * width, width, tops[r], docked, luck)
 
 
+@compiled
+def find_seconds(q: int, seconds: int, rows: int) -> None:
+    """Compute the second-best values of rows of `WIDTH` that eager updates have left behind."""
+    for r in range(rows):
+        _, _, second = best_two(q, r * WIDTH, 0, get(q, r * WIDTH))
+        put(seconds, r, second)
+
+
 @part
 def renew(
     q: int,
@@ -119,16 +144,25 @@ def renew(
     r: int,
     a: int,
     new: float,
+    eager: bool,
     random_ties: bool,
     docked: bool,
     ties: int,
 ) -> Any:
-    """Set cell `a` of row `r` to `new`, bring what is kept up to date, and say whether the greedy price changed."""
+    """Set cell `a` of row `r` to `new`, bring what is kept up to date, and say whether the greedy price changed.
+
+    An `eager` one looks at the row without a branch, and leaves its second-best value as it was.
+    """
     row = r * width
     own = get_whole(greedy, r)
     top = get(tops, r)
     changed = False
-    if a == own:
+    if eager:
+        top, place = best(q, row, a, new)
+        put(tops, r, top)
+        put_whole(greedy, r, place)
+        changed = place != own
+    elif a == own:
         if new >= top or new > get(seconds, r):
             put(tops, r, new)
         else:
@@ -158,6 +192,7 @@ def renew_all(
     seconds: int,
     greedy: int,
     earned: int,
+    market: int,
     points: int,
     width: int,
     firms: int,
@@ -176,7 +211,7 @@ def renew_all(
 ) -> Any:
     """Update all prices of firm `i` in a state in which it asked `a`; say whether its greedy price changed.
 
-    `first` is the number of the firm's first row.
+    `first` is the number of the firm's first row, `market` where the market's profits begin.
     """
     r = first + state
     weight = points ** (firms - 1 - i)
@@ -185,7 +220,7 @@ def renew_all(
         other = action + (b - a) * weight
         there = first + follow(memory, actions, state, other)
         cell = r * width + b
-        put(q, cell, (get(q, cell) * kept + get(earned, other * firms + i)) + ahead * get(tops, there))
+        put(q, cell, (get(q, cell) * kept + get(earned, market + other * firms + i)) + ahead * get(tops, there))
     top, place, second = rescan(q, r * width, width, 0, get(q, r * width))
     if random_ties and second == top:
         keeps = get(q, r * width + own) == top
@@ -196,44 +231,46 @@ def renew_all(
     return place != own
 
 
-@compiled
-def play(
-    q: int,
-    tops: int,
-    seconds: int,
-    greedy: int,
-    earned: int,
-    kept: int,
-    ahead: int,
-    picks: int,
-    numbers: int,
-    heat: int,
-    chosen: int,
-    trace: int,
-    traced: int,
-    points: int,
-    width: int,
+@part
+def block(
+    at: int,
+    sizes: int,
     firms: int,
-    states: int,
-    actions: int,
     memory: int,
     synchronous: bool,
+    eager: bool,
     random_ties: bool,
     warm: bool,
     docked: bool,
-    ties: int,
-    window: int,
-    max_periods: int,
     t: int,
     state: int,
     last: int,
 ) -> Any:
-    """Play one block of periods; arguments as in `learn`.
+    """Play one block of periods, or what is left of a session.
+
+    Args:
+        at: where the addresses stand that `learn` puts together.
+        sizes: where points, width, states, actions, periods of the trace, window and longest session stand.
+        firms: and the others as in `learn`; these decide what is compiled.
+        memory: see there.
+        synchronous: see there.
+        eager: whether rows are looked at in every period; see `renew`.
+        random_ties: see `learn`.
+        warm: whether exploration is Boltzmann's.
+        docked: see `learn`.
+        t: periods played so far.
+        state: the state after them.
+        last: the last period in which a greedy price changed.
 
     Returns:
-        Periods played so far, the state after them, the state before the last of them, the last period in which a
-        greedy price changed.
+        `t`, the state after it, the state before the last period, and `last`.
     """
+    q, tops, seconds, greedy = get_whole(at, 0), get_whole(at, 1), get_whole(at, 2), get_whole(at, 3)
+    earned, kept, ahead, picks = get_whole(at, 4), get_whole(at, 5), get_whole(at, 6), get_whole(at, 7)
+    numbers, heat, chosen, weights = get_whole(at, 8), get_whole(at, 9), get_whole(at, 10), get_whole(at, 11)
+    markets, trace, ties = get_whole(at, 12), get_whole(at, 13), get_whole(at, 14)
+    points, width, states, actions = get_whole(sizes, 0), get_whole(sizes, 1), get_whole(sizes, 2), get_whole(sizes, 3)
+    traced, window, max_periods = get_whole(sizes, 4), get_whole(sizes, 5), get_whole(sizes, 6)
     before = state
     for j in range(BLOCK):
         t += 1
@@ -241,17 +278,19 @@ def play(
         action = 0
         for i in range(firms):
             r = i * states + state
+            spot = j * firms + i
             if warm:
-                a = boltzmann(q, r * width, points, get(tops, r), get(heat, j * firms + i), get(numbers, j * firms + i))
+                a = boltzmann(q, r * width, points, get(tops, r), get(heat, spot), get(numbers, spot), weights)
             else:
-                a = get_whole(picks, j * firms + i)
-                if a == points:
-                    a = get_whole(greedy, r)
+                # Without a branch: whether a firm explores cannot be guessed.
+                own, pick = get_whole(greedy, r), get_whole(picks, spot)
+                a = pick + (own - pick) * np.int64(pick == points)
             put_whole(chosen, i, a)
             action = action * points + a
             if t <= traced:
                 put_whole(trace, (t - 1) * firms + i, a)
         after = follow(memory, actions, state, action)
+        paid = get_whole(markets, j) + action * firms
         for i in range(firms):
             a = get_whole(chosen, i)
             r = i * states + state
@@ -262,6 +301,7 @@ def play(
                     seconds,
                     greedy,
                     earned,
+                    get_whole(markets, j),
                     points,
                     width,
                     firms,
@@ -279,16 +319,41 @@ def play(
                     ties,
                 )
             else:
-                new = (get(q, r * width + a) * get(kept, i) + get(earned, action * firms + i)) + get(ahead, i) * get(
+                new = (get(q, r * width + a) * get(kept, i) + get(earned, paid + i)) + get(ahead, i) * get(
                     tops, i * states + after
                 )
-                changed = renew(q, tops, seconds, greedy, width, r, a, new, random_ties, docked, ties)
-            if changed:
-                last = t
+                changed = renew(q, tops, seconds, greedy, width, r, a, new, eager, random_ties, docked, ties)
+            last += (t - last) * np.int64(changed)
         state = after
         if t >= last + window - 1 or t >= max_periods:
             break
     return t, state, before, last
+
+
+@compiled
+def play(
+    at: int,
+    sizes: int,
+    firms: int,
+    memory: int,
+    synchronous: bool,
+    eager: bool,
+    random_ties: bool,
+    warm: bool,
+    docked: bool,
+    t: int,
+    state: int,
+    last: int,
+) -> Any:
+    """Play one block; see `block`, which is compiled by itself for the commonest games: twice as fast as for all."""
+    if not (synchronous or random_ties or warm or docked) and get_whole(sizes, 1) == WIDTH:
+        if firms == 2 and memory == 1:
+            if eager:
+                return block(at, sizes, 2, 1, False, True, False, False, False, t, state, last)
+            return block(at, sizes, 2, 1, False, False, False, False, False, t, state, last)
+        if firms == 3 and memory == 1:
+            return block(at, sizes, 3, 1, False, eager, False, False, False, t, state, last)
+    return block(at, sizes, firms, memory, synchronous, eager, random_ties, warm, docked, t, state, last)
 
 
 @compiled
@@ -311,6 +376,7 @@ def learn(
     words: Words,
     stream: Longs,
     ties: Longs,
+    luck: Longs,
     window: int,
     max_periods: int,
     start: int,
@@ -324,7 +390,7 @@ def learn(
         tops: (firms, states) flat: each row's largest value.
         seconds: the same: not less than the largest of the row's other values.
         greedy: the same: the price of the largest value.
-        earned: (points^firms, firms) flat: alpha times profit.
+        earned: (markets, points^firms, firms) flat: alpha times profit. Which market counts is drawn in every period.
         kept: (firms,) 1 - alpha.
         ahead: (firms,) alpha delta.
         points: number of prices.
@@ -340,6 +406,7 @@ def learn(
         words: (4, LANES) state of the fast stream.
         stream: (RAN2_WORDS,) state of RAN2 for exploration.
         ties: state of RAN2 for ties if `docked`, else (1,) of `split_mix`.
+        luck: (1,) of `split_mix`: draws the markets.
         window: periods without change that count as convergence.
         max_periods: when to give up.
         start: the state before period 1.
@@ -354,12 +421,41 @@ def learn(
     picks = np.full((BLOCK, firms), points, np.int64)
     numbers = np.zeros((BLOCK, firms))
     heat = np.zeros((BLOCK, firms))
-    chosen = np.zeros(firms, np.int64)
+    width = len(q) // len(tops)
+    eager = exploration == EPSILON and width == WIDTH and not (synchronous or random_ties or docked)
+    turn = points * 2.0**-32 / RARE
+    # The market of each period, and then room for its prices and for Boltzmann's weights. All arrays whose address is
+    # taken here are arguments, or named again in the loop below: others would be given free before they are used.
+    markets = np.zeros(BLOCK + firms + points, np.int64)
+    size = points**firms * firms
+    at = np.array(
+        [
+            address(q),
+            address(tops),
+            address(seconds),
+            address(greedy),
+            address(earned),
+            address(kept),
+            address(ahead),
+            address(picks),
+            address(numbers),
+            address(heat),
+            address(markets) + 8 * BLOCK,
+            address(markets) + 8 * (BLOCK + firms),
+            address(markets),
+            address(trace),
+            address(ties),
+        ]
+    )
+    sizes = np.array([points, width, states, size // firms, len(trace), window, max_periods])
     state = start
     before = start
     last = 1
     t = 0
     while t < last + window - 1 and t < max_periods:
+        if eager and scale.min() > turn:
+            eager = False
+            find_seconds(address(q), address(seconds), len(tops))
         if exploration == EPSILON:
             if docked:
                 ran2_explore(stream, picks, points, scale, growth[:, 1])
@@ -375,33 +471,19 @@ def learn(
             for j in range(BLOCK):
                 for i in range(firms):
                     heat[j, i] = max(scale[i] * growth[i, j], COLDEST)
+        if len(earned) > size:
+            for j in range(BLOCK):
+                markets[j] = np.int64(len(earned) // size * split_mix(address(luck))) * size
         t, state, before, last = play(
-            address(q),
-            address(tops),
-            address(seconds),
-            address(greedy),
-            address(earned),
-            address(kept),
-            address(ahead),
-            address(picks),
-            address(numbers),
-            address(heat),
-            address(chosen),
-            address(trace),
-            len(trace),
-            points,
-            len(q) // len(tops),
+            address(at),
+            address(sizes),
             firms,
-            states,
-            len(earned) // firms,
             memory,
             synchronous,
+            eager,
             random_ties,
             exploration == BOLTZMANN,
             docked,
-            address(ties),
-            window,
-            max_periods,
             t,
             state,
             last,

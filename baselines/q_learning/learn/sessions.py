@@ -81,7 +81,7 @@ def run_session(
         SettingsError: `loop="duopoly"` cannot play these settings.
         ValueError: `q` has the wrong shape.
     """
-    draws, begins = np.random.SeedSequence(seed, spawn_key=(number,)).spawn(2)
+    draws, begins, chance = np.random.SeedSequence(seed, spawn_key=(number,)).spawn(3)
     generator = np.random.Generator(np.random.PCG64(begins))
     fast = _fast(settings, trace, loop)
     game = settings.game() if game is None else game
@@ -96,7 +96,8 @@ def run_session(
     words, ties = state[:-1].reshape(4, LANES).copy(), state[-1:].astype(np.int64)
     if fast:
         return _play_duopoly(settings, game, number, table, start, words)
-    return _play(settings, game, number, table, start, words=words, ties=ties, trace=trace)
+    luck = chance.generate_state(1, np.uint64).astype(np.int64)
+    return _play(settings, game, number, table, start, words=words, ties=ties, luck=luck, trace=trace)
 
 
 def run_docked_session(
@@ -115,8 +116,11 @@ def run_docked_session(
 
     Raises:
         MissingExtra: the compiler is not installed.
+        SettingsError: demand is stochastic.
         ValueError: `number` is below 1.
     """
+    if settings.shocks:
+        raise SettingsError("shocks", settings.shocks, "are drawn with our own random numbers only; leave out 'docked'")
     if number < 1:
         raise ValueError(f"number={number}: the authors' sessions are numbered from 1")
     from llm_coop_envs.baselines.q_learning.learn import streams
@@ -145,6 +149,7 @@ def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
         and settings.updates == "asynchronous"
         and settings.exploration == "epsilon"
         and settings.ties == "lowest"
+        and not settings.shocks
         and not trace
     )
     if loop == "duopoly" and not can:
@@ -152,7 +157,7 @@ def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
             "loop",
             loop,
             "plays two firms with a memory of 1 and at most 16 prices, asynchronous updates, epsilon exploration, "
-            "lowest ties and no trace; use loop='auto'",
+            "lowest ties, no shocks and no trace; use loop='auto'",
         )
     return can and loop != "general"
 
@@ -184,6 +189,7 @@ def _play(
     ties: NDArray[np.int64],
     words: NDArray[np.uint64] | None = None,
     stream: NDArray[np.int64] | None = None,
+    luck: NDArray[np.int64] | None = None,
     trace: int = 0,
 ) -> Session:
     """Play a session with the general loop; `words` for the fast stream, `stream` for RAN2, `ties` of the same kind."""
@@ -195,6 +201,8 @@ def _play(
         stream = np.zeros(streams.RAN2_WORDS, dtype=np.int64)
     if words is None:
         words = np.zeros((4, LANES), dtype=np.uint64)
+    if luck is None:
+        luck = np.zeros(1, dtype=np.int64)
     alpha = np.array(settings.spread("alpha"))
     random_ties = settings.ties == "random"
     firms, states, points = q.shape
@@ -208,7 +216,7 @@ def _play(
         tops,
         seconds,
         greedy,
-        (game.profits * alpha).reshape(-1),
+        (settings.market_profits(game) * alpha).reshape(-1),
         1.0 - alpha,
         alpha * np.array(settings.spread("delta")),
         points,
@@ -222,6 +230,7 @@ def _play(
         words,
         stream,
         ties,
+        luck,
         settings.window,
         settings.max_periods,
         start,

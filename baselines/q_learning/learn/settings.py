@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
 from typing_extensions import Self
 
-from llm_coop_envs.baselines.q_learning.learn.game import Game
-from llm_coop_envs.bertrand.rules import price_grid
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
+from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.settings import Settings, check_number
+from llm_coop_envs.core.settings import Settings, added, check_number
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 4
@@ -38,6 +39,10 @@ class QLearningSettings(Settings):
             and what firms are told play no role here. 2 to 4 firms.
         price_range: lowest and highest price of every firm's grid, instead of the one `grid_margin` gives (their
             variant with a lowest price of 0.99); `None` takes the market's own grid.
+        shocks: stochastic demand: in every period the quality of buying nothing is drawn anew from `outside` less this,
+            `outside`, and `outside` plus this, one as likely as the others, and no firm sees which (their appendix).
+            The grid reaches from the lowest Nash to the highest joint-profit price of the three markets; what is
+            measured are expected profits. Logit demand only.
         memory: how many past rounds a state holds, 0 to 2 (theirs: 1). Their code sets delta to 0 for learners without
             memory; here that is the caller's to do.
         alpha: step of an update, in (0, 1]; a number or one per firm.
@@ -81,6 +86,7 @@ class QLearningSettings(Settings):
 
     market: BertrandSettings = field(default_factory=lambda: BertrandSettings.build("calvano"))
     price_range: tuple[float, float] | None = None
+    shocks: float = added(0.0)
     memory: int = 1
     alpha: float | tuple[float, ...] = 0.15
     beta: float | tuple[float, ...] = 4e-6
@@ -115,6 +121,9 @@ class QLearningSettings(Settings):
         if self.initial_points is not None:
             self._check_points()
         self._pair("initial_range", rising=False)
+        check_number(self, "shocks", 0.0)
+        if self.shocks and self.market.demand != "logit":
+            raise SettingsError("shocks", self.shocks, "needs logit demand, which has a quality of buying nothing")
         check_number(self, "temperature", 0.0, above=True)
         check_number(self, "cooling", 0.0, 1.0, above=True)
         if self.cooling == 1.0:
@@ -167,7 +176,7 @@ class QLearningSettings(Settings):
             self._pair("price_range", rising=True)
             if self.price_range[0] < 0.0:
                 raise SettingsError("price_range", self.price_range, "must not go below a price of 0")
-        marks = self.market.marks
+        marks = self.marks
         for i, grid in enumerate(self.grids):
             for kind, price in (("Nash", marks.nash[i]), ("joint-profit", marks.joint[i])):
                 if not grid[0] <= price <= grid[-1]:
@@ -209,11 +218,35 @@ class QLearningSettings(Settings):
     @property
     def grids(self) -> tuple[tuple[float, ...], ...]:
         """Each firm's prices, ascending."""
-        if self.price_range is None:
+        points = self.market.grid_points
+        if self.price_range is not None:
+            # A grid of `price_range` is the usual one without margins.
+            return (price_grid(*self.price_range, points, 0.0),) * self.market.firms
+        if not self.shocks:
             return self.market.grids
-        low, high = self.price_range
-        # A grid of `price_range` is the usual one without margins.
-        return (price_grid(low, high, self.market.grid_points, 0.0),) * self.market.firms
+        nash, joint = (np.array([getattr(one.marks, name) for one in self.markets]) for name in ("nash", "joint"))
+        ends = zip(nash.min(axis=0).tolist(), joint.max(axis=0).tolist(), strict=True)
+        return tuple(price_grid(low, high, points, self.market.grid_margin) for low, high in ends)
+
+    @property
+    def markets(self) -> tuple[BertrandSettings, ...]:
+        """The markets of which one is drawn in every period."""
+        if not self.shocks:
+            return (self.market,)
+        step = self.shocks
+        return tuple(replace(self.market, outside=self.market.outside + k * step) for k in (-1, 0, 1))
+
+    @property
+    def marks(self) -> Benchmarks:
+        """Nash and joint-profit prices and profits, expected where demand is stochastic."""
+        every = [one.marks for one in self.markets]
+        if len(every) == 1:
+            return every[0]
+        means = {
+            one.name: tuple(np.mean([getattr(marks, one.name) for marks in every], axis=0).tolist())
+            for one in fields(Benchmarks)
+        }
+        return Benchmarks(**means)
 
     def spread(self, name: str) -> tuple[float, ...]:
         """The field `name` as one value per firm."""
@@ -221,8 +254,16 @@ class QLearningSettings(Settings):
         return value if isinstance(value, tuple) else (float(value),) * self.market.firms
 
     def game(self) -> Game:
-        """The stage game these learners play, as arrays."""
-        return Game.of(self.market.market, self.market.marks, self.grids, self.memory, self.spread("delta"))
+        """The stage game these learners play, as arrays; of expected profits where demand is stochastic."""
+        game = Game.of(self.market.market, self.marks, self.grids, self.memory, self.spread("delta"))
+        return replace(game, profits=self.market_profits(game).mean(axis=0)) if self.shocks else game
+
+    def market_profits(self, game: Game) -> Floats:
+        """(markets, actions, firms) the profits in each of the markets of which one is drawn in every period."""
+        if not self.shocks:
+            return game.profits[None]
+        rest = self.grids, self.memory, self.spread("delta")
+        return np.array([Game.of(one.market, one.marks, *rest).profits for one in self.markets])
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -73,8 +73,8 @@ def explore(raw: Words, picks: Longs, points: int, scale: Floats, growth: Floats
     """
     firms = picks.shape[1]
     words = (firms + 1) // 2
-    for j in range(len(picks)):
-        for i in range(firms):
+    for i in range(firms):
+        for j in range(len(picks)):
             place = (half_word(raw, j * words, i) + 0.5) * (scale[i] * growth[i, j])
             picks[j, i] = np.int64(min(place, points))
 

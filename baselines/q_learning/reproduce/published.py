@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
+from llm_coop_envs.baselines.q_learning.analyse.price_tables import price_tables
 from llm_coop_envs.baselines.q_learning.analyse.responses import BUGGED
 from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.bertrand.deviation import ResponseSummary
@@ -73,14 +75,63 @@ class Printed:
         return abs(self.found - self.value) <= 0.5 * 10.0**-self.digits * (1.0 + 1e-9)
 
 
-@functools.cache
+@dataclass(frozen=True, kw_only=True)
+class PriceCell:
+    """A cell of a published table by prices, ours, and how far apart they are in standard errors of the difference.
+
+    `apart` is NaN where they differ and all our sessions are alike, so that no standard error is known.
+    """
+
+    value: float
+    found: float
+    apart: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether ours rounds to the printed one."""
+        return bool(abs(self.found - self.value) <= 0.005 * (1.0 + 1e-9))
+
+
+def compare_tables(run: StoredRun) -> dict[str, list[PriceCell]]:
+    """Set a run's `price_tables` beside Tables II and III, cell by cell.
+
+    A cell that ours lacks is left out; there is none on a grid of another size, or if no session ends in one pair.
+
+    The spread of the published ones, of as many sessions as the authors ran, is taken to be that of ours. What is
+    printed with two decimals may be half a unit of the last one away.
+    """
+    printed = published()["price_tables"]
+    if run.game.points != len(printed["answer"][-1]) or not any(cycle.length == 1 for cycle in run.cycles):
+        return {}
+    ours = price_tables(run)
+    first = run.game.points - len(printed["share"])
+    wider = math.sqrt(1.0 + len(run.rows) / SESSIONS)
+    found: dict[str, list[PriceCell]] = {}
+    for name in ours.means:
+        found[name] = []
+        for price, row in enumerate(printed[name], first):
+            for place, value in enumerate(row):
+                mean, error = float(ours.means[name][price, place]), float(ours.errors[name][price, place])
+                if not np.isnan(mean):
+                    gap = max(abs(mean - value) - 0.005, 0.0)
+                    apart = 0.0 if gap == 0.0 else gap / (wider * error) if error > 0.0 else math.nan
+                    found[name].append(PriceCell(value=value, found=mean, apart=apart))
+    return found
+
+
 def figure_4() -> Mapping[str, Any]:
     """Prices read off Figure 4: of `deviator` and `rival` from the period before the deviation on.
 
     Beside them stand the market's `nash` and `joint` price, and the `source`.
     """
-    text = Path(__file__).with_name("published.json").read_text(encoding="utf-8")
-    found: Mapping[str, Any] = json.loads(text)["figure_4"]
+    found: Mapping[str, Any] = published()["figure_4"]
+    return found
+
+
+@functools.cache
+def published() -> Mapping[str, Any]:
+    """Numbers that were read off figures, and the larger tables."""
+    found: Mapping[str, Any] = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
     return found
 
 

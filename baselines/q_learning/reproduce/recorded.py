@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import metadata, resources
 from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
-from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
+from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed, compare_tables
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
-from llm_coop_envs.bertrand.deviation import ResponseSummary
 
 RECORD = "recorded.json"
 COMMAND = "python -m llm_coop_envs.baselines.q_learning reproduce FOLDER"
 
 REPRODUCED = {"representative": SESSIONS, "alpha_beta": 200, "delta": 400}
-"""The studies that are recorded, and their sessions per variant."""
+"""Studies that are recorded with more sessions per variant than others."""
+
+OTHERS = 100
+"""Sessions per variant of the other studies; fewer where a variant says so, because its sessions take long."""
+
+SEQUENTIALLY = "sequential"
+"""The name under which runs of firms that move in turn are recorded."""
+
+SEQUENTIAL_RUNS = {6: 1000, 12: 200, 24: 200}
+"""How many runs of Klein (2021) are recorded, by the number of price intervals."""
+
+SEQUENTIAL = {
+    "profit": "profit per firm and period",
+    "optimality": "value of the price, as a share of a best reply's",
+    "equilibrium": "runs that end in a Nash equilibrium",
+    "joint": "runs in equilibrium at joint profit",
+    "asymmetric": "runs with unequal profits",
+    "focal": "runs whose price stands still",
+}
+"""What is recorded of them, in words."""
 
 _DIGITS = 6
 
 
-def reproduced_variants() -> Iterator[tuple[str, Variant, int]]:
-    """Every variant that is recorded: its study, the variant, how many sessions."""
-    for study, sessions in REPRODUCED.items():
+def reproduced_variants(only: Collection[str] | None = None) -> Iterator[tuple[str, Variant, int]]:
+    """Every variant that is recorded, perhaps of some studies only: its study, the variant, how many sessions."""
+    for study in STUDIES if only is None else only:
         for variant in STUDIES[study].variants:
-            yield study, variant, sessions
+            yield study, variant, REPRODUCED.get(study) or min(OTHERS, variant.recorded or OTHERS)
 
 
-def record_of(
-    seed: int, printed: list[Printed], found: dict[str, dict[str, Row]], answers: dict[str, ResponseSummary]
-) -> dict[str, Any]:
-    """All results as plain data: summaries `found` by study and variant, `answers` of docked and fast sessions."""
+def begun(seed: int) -> dict[str, Any]:
+    """A record that holds nothing yet but how it is made."""
     return {
         "command": COMMAND,
         "seed": seed,
@@ -40,20 +58,46 @@ def record_of(
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in ("numpy", "numba")},
         },
-        "docked": [
-            {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": _short(p.found)}
-            | ({} if p.allowed is None else {"allowed": p.allowed})
-            for p in printed
-        ],
-        "answers": {
-            name: {"deviator": _short(one.deviator.tolist()), "rival": _short(one.rival.tolist()), "before": one.before}
-            for name, one in answers.items()
-        },
-        "studies": {
-            study: {name: {key: _short(value) for key, value in row.items()} for name, row in rows.items()}
-            for study, rows in found.items()
-        },
+        "docked": [],
+        "answers": {},
+        "price_tables": {},
+        "studies": {},
     }
+
+
+def note_docked(record: dict[str, Any], printed: list[Printed], run: StoredRun) -> None:
+    """Put down how the authors' own sessions came out."""
+    record["docked"] = [
+        {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": short(p.found)}
+        | ({} if p.allowed is None else {"allowed": p.allowed})
+        for p in printed
+    ]
+    note_answers(record, "docked", run)
+
+
+def note_answers(record: dict[str, Any], name: str, run: StoredRun) -> None:
+    """Put down how a run's sessions answer deviations, on the mean and by price."""
+    one = run.answers()
+    record["answers"][name] = {
+        "deviator": short(one.deviator.tolist()),
+        "rival": short(one.rival.tolist()),
+        "before": one.before,
+    }
+    cells = compare_tables(run)
+    record.setdefault("price_tables", {})[name] = {
+        table: {
+            "cells": len(found),
+            "printed_digits": sum(one.agrees for one in found),
+            "beyond_three": sum(one.apart > 3.0 for one in found),
+            "apart": short(max((one.apart for one in found if one.apart == one.apart), default=0.0)),
+        }
+        for table, found in cells.items()
+    }
+
+
+def note(record: dict[str, Any], study: str, variant: str, found: Row) -> None:
+    """Put down the summary of one variant's sessions."""
+    record["studies"].setdefault(study, {})[variant] = {key: short(value) for key, value in found.items()}
 
 
 def recorded() -> dict[str, Any]:
@@ -63,12 +107,12 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-def _short(value: Any) -> Any:
-    """Numbers with so many digits as mean something."""
+def short(value: Any) -> Any:
+    """Numbers with so many digits as mean something; nothing for what is no number."""
     if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
+        return None if math.isnan(value) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, list):
-        return [_short(one) for one in value]
+        return [short(one) for one in value]
     if isinstance(value, dict):
-        return {key: _short(one) for key, one in value.items()}
+        return {key: short(one) for key, one in value.items()}
     return value

@@ -13,13 +13,15 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, session_row
 from llm_coop_envs.baselines.q_learning.learn.game import Game
-from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session, run_session
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session, run_docked_session, run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import GIB, QLearningSettings, machine_memory
 from llm_coop_envs.core.settings import check_int, require_int
 from llm_coop_envs.errors import SettingsError
@@ -28,6 +30,9 @@ from llm_coop_envs.storage.folder import RunFolder
 from llm_coop_envs.storage.parquet import need_arrow, write_rows
 
 JOURNAL, RESULT = "sessions.jsonl", "sessions.parquet"
+
+REMATCHED = 2**31
+"""From this number on a seed's sessions are those of firms that met before."""
 
 Report = Callable[[Row], None]
 
@@ -42,6 +47,8 @@ class Plan:
         docked: draw with the authors' random numbers.
         deep: also compute what needs the value of every state; see `session_row`.
         misread: analyse as the authors' code does; see `session_row`.
+        rematched: let firms that were trained in sessions of their own meet, and learn on with exploration begun anew;
+            what they do after that is measured.
     """
 
     settings: QLearningSettings
@@ -49,12 +56,15 @@ class Plan:
     docked: bool = False
     deep: bool = True
     misread: bool = False
+    rematched: bool = False
 
     def __post_init__(self) -> None:
         """Check the seed."""
         check_int(self, "seed", 0)
         if self.docked and self.seed:
             raise SettingsError("seed", self.seed, "the authors' random numbers have seeds of their own; leave it out")
+        if self.docked and self.rematched:
+            raise SettingsError("docked", True, "firms that meet again draw our own random numbers; leave it out")
 
     @property
     def first(self) -> int:
@@ -66,15 +76,23 @@ class Plan:
         settings = self.settings.to_json()
         del settings["memory_limit"]  # does not change a result
         shown = {name: getattr(self, name) for name in ("seed", "docked", "deep", "misread")}
-        return {"settings": settings, **shown}
+        # Said only where it is so, because older folders do not say it.
+        return {"settings": settings, **shown, **({"rematched": True} if self.rematched else {})}
 
     def row(self, number: int, game: Game) -> Row:
         """Run one session and measure it."""
+        return session_row(self.settings, game, self.session(number, game), deep=self.deep, misread=self.misread)
+
+    def session(self, number: int, game: Game, *, trace: int = 0) -> Session:
+        """Run one session; `trace` as in `run_session`."""
         if self.docked:
-            session = run_docked_session(self.settings, number, game=game)
-        else:
-            session = run_session(self.settings, self.seed, number, game=game)
-        return session_row(self.settings, game, session, deep=self.deep, misread=self.misread)
+            return run_docked_session(self.settings, number, game=game, trace=trace)
+        if not self.rematched:
+            return run_session(self.settings, self.seed, number, game=game, trace=trace)
+        firms = range(game.firms)
+        q = [run_session(self.settings, self.seed, number * game.firms + i, game=game).q[i] for i in firms]
+        met = run_session(self.settings, self.seed, REMATCHED + number, game=game, q=np.array(q), trace=trace)
+        return replace(met, number=number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +108,17 @@ class SessionFolder(RunFolder):
 
     def _check(self) -> None:
         _ = self.manifest["settings"]["market"]
+
+
+def plan_of(folder: Path) -> Plan:
+    """What a folder's sessions were run with.
+
+    Raises:
+        RunError: the folder holds no run, or is damaged.
+    """
+    manifest = SessionFolder.open(folder).manifest
+    given = {one.name: manifest[one.name] for one in fields(Plan) if one.name in manifest and one.name != "settings"}
+    return Plan(settings=QLearningSettings.from_json(manifest["settings"]), **given)
 
 
 def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[Row]:

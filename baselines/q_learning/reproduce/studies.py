@@ -32,6 +32,8 @@ class Variant:
         published: known values by the names in `MEASURES`.
         sample: how many sessions these are means over.
         sessions: how many sessions are enough for a first look, where that is less than the study's number.
+        recorded: how many sessions the record holds, where that is less than it holds of others.
+        rematched: whether firms trained in sessions of their own meet and learn on; see `Plan`.
     """
 
     name: str
@@ -39,6 +41,8 @@ class Variant:
     published: Mapping[str, float] = field(default_factory=dict)
     sample: int = 1000
     sessions: int | None = None
+    recorded: int | None = None
+    rematched: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,8 +147,9 @@ class TimeLimit:
         except asyncio.CancelledError:
             if task in self._due:
                 raise
-            if hasattr(task, "uncancel"):  # Python 3.11 counts cancellations
-                task.uncancel()
+            uncancel = getattr(task, "uncancel", None)
+            if uncancel is not None:  # Python 3.11 counts cancellations
+                uncancel()
             raise ChatError(
                 f"{self._where} did not answer within {self._seconds:g} s", kind="timeout", maybe_paid=True
             ) from None

@@ -16,8 +16,7 @@ import yaml
 
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import LlmCoopError
-from llm_coop_envs.policies.llm.chat import ChatRequest, Usage
-from llm_coop_envs.policies.llm.clients.endpoint import LOCAL
+from llm_coop_envs.policies.llm.chat import LOCAL, ChatRequest, Usage
 
 MILLION = 1_000_000
 _EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"

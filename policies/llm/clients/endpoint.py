@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from llm_coop_envs.core.settings import Settings, check_bool, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.llm.chat import LOCAL
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OTHER_KEY = "LLM_COOP_API_KEY"
-LOCAL = "local:"
 CLIENTS = ("auto", "lean", "openai", "litellm")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.clients.endpoint import LOCAL
+from llm_coop_envs.policies.llm.chat import LOCAL
 
 _MAGIC = b"GGUF"
 # What a server needs beside the weights, at most as much again: the keys and values of the prompts, and buffers.

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from llm_coop_envs.core.extras import need
 from llm_coop_envs.errors import RunError, SettingsError
-from llm_coop_envs.policies.llm.chat import EndpointStopped, RunStopped
+from llm_coop_envs.policies.llm.chat import LOCAL, EndpointStopped, RunStopped
 from llm_coop_envs.policies.llm.clients import Endpoint
-from llm_coop_envs.policies.llm.clients.endpoint import LOCAL
 from llm_coop_envs.policies.llm.local.models import find_weights
 from llm_coop_envs.policies.llm.local.server import ALIVE, MODULE, SLOTS, Served
 from llm_coop_envs.storage.lock import FileLock

@@ -80,6 +80,8 @@ _BESIDES = re.compile(
     r"|^\|[^\n]*(?:\n\|[^\n]*){2,}",
     re.MULTILINE,
 )
+# What explains the rules to somebody does not choose by the mere mention of an option.
+_EXPLAINING = re.compile(r"(?:^|[.!?:] |\n)you(?:'re)?\b|\byour (?:options|choices)\b|\ba whole number\b")
 _CONCLUDED = re.compile(r"\b(?:but|however|so|still|in the end|ok|okay|well|fine|nonetheless)\b")
 
 
@@ -125,7 +127,7 @@ def decide(
     if len({one.value for one in legal or meant}) > 1:
         return Reading(AMBIGUOUS)
     places = [around[one.at][:2] for one in legal if not one.aside]
-    if any(loose(*place) and not doubted(*place) for place in places):
+    if not _EXPLAINING.search(text) and any(loose(*place) and not doubted(*place) for place in places):
         return (
             Reading(AMBIGUOUS)
             if _UNDECIDED.search(text) or _taken_back(text, legal[-1])

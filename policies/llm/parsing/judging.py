@@ -108,14 +108,16 @@ _WHO = (
 # Anybody who is said to choose: "Anna will pick", "my neighbour takes".
 _THIRD = (
     r"(?!(?:i|we|you|it|that|this|which|what|let|price|answer|choice|number|guess|pick|decision|mine|and|or|so"
-    r"|then|now|move|step|exit|option|way|path|route|door|trend)\b)[^\W\d_]{2,20} (?:(?:will|would|might|may"
+    r"|then|now|move|step|exit|option|way|path|route|door|trend)\b)(?<!my )(?<!our )[^\W\d_]{2,20} (?:(?:will|would"
+    r"|might|may"
     r"|is going to|plans to|wants to|'d|'ll) "
     r"(?:(?:probably|likely|surely|also|again|just|maybe|all) )?"
     r"(?:choose|pick|take|charge|set|name|go|head|run|move|play|ask|say|stay|guess|use|submit|answer|price|sell)"
     r"|(?:chooses|picks|takes|charges|sets|names|goes|heads|runs|plays|asks|guesses|submits|moves)\b)"
 )
 _OTHERS_AFTER = re.compile(
-    rf" (?:\((?=[\w ]{{1,20}}\))|(?:(?:is|was)(?: what| (?:the )?\w+ (?:of|by))?|from|by) (?:the |my )?){_WHO}\b"
+    rf" (?:\((?=[\w ]{{1,20}}\))|(?:(?:is|was)(?: what| (?:the )?\w+ (?:of|by))?|from|by) (?:the "
+    rf"|my )?)(?!(?<=the )most\b){_WHO}\b"
 )
 _OTHERS = re.compile(
     rf"\b(?:{_WHO}|{_THIRD}|you (?:should|must|can|could|need|go|take|charge|set|choose|pick))\b(?! (?:is|are) (?:right"
@@ -176,7 +178,7 @@ _PREDICATE = re.compile(
     r"|\b(?:regret|need|imagine|ideally|eventually|hate|fear|know|find)\b[^,;:.]{0,30}$"
 )
 _PROPOSED = re.compile(
-    r"\b(?:a|the|my) (?:new )?(?:price|number|guess|bid) of (?:about )?$"
+    r"\b(?:a|the|my) (?:new )?(?:price|number|guess|bid) of (?:about )?$|\bonly (?:the )?$"
     r"|\b(?:best|good|better|sensible|reasonable|safer?|safest|shortest|quickest|fastest|smart|wise|natural|obvious"
     r"|ideal"
     r"|optimal|compromise|bet|lucky|favou?rite)\b[^,;:.]{0,30} is (?:the |to |at )?$"

@@ -94,6 +94,7 @@ although: obwohl obgleich quoique aunque хотя sebbene embora
 against: gegen contre contra против
 with: mit avec con com
 there: dorthin dahin allí ahí туда là lì
+far: weit lejos loin lontano longe далеко
 too: trop demasiado troppo demais слишком
 will: werde
 i-choose: elegiré escogeré cobraré pondré fijaré tomaré iré
@@ -190,6 +191,8 @@ _BELOW = re.compile(r"\b(?:weiter|siehe) unten\b|\bplus bas\b|\bmás abajo\b", r
 _TOO = re.compile(
     r"\bzu (?=(?:voll|weit|hoch|niedrig|teuer|billig|riskant|gefährlich|eng|lang|langsam|viel)\b)", re.IGNORECASE
 )
+# The order of words in "therefore go I there".
+_VERB_FIRST = re.compile(r"\b(choose|go|lower|raise|stay|set|charge|run) i\b", re.IGNORECASE)
 _NEGATED = re.compile(r"\bno (?:elijo|escojo|tomo|voy|quiero|fijo|es|(?=a la\b))", re.IGNORECASE)
 
 
@@ -213,7 +216,7 @@ def english(text: str, keep: Set[str] = frozenset()) -> str:
         place = _PLACES.get(word)
         return _place(place, keep) if place else _WORDS.get(word, match[0])
 
-    return shorten(re.sub(" {2,}", " ", _WORD.sub(put, text)))
+    return shorten(re.sub(" {2,}", " ", _VERB_FIRST.sub(r"i \1", _WORD.sub(put, text))))
 
 
 def english_key(key: str) -> str:

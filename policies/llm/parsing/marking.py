@@ -103,7 +103,9 @@ _SAID_AFTER = re.compile(
     r"|remains) (?:to be "
     r"|like )?(?:about |just )?(?:the |my |a |am )?(?:best|closest"
     r"|least|fewest|emptiest|quickest|fastest|nearest|safest|optimal|clearest|easiest|wisest|smartest|winner"
-    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|(?:more|most) \w+|(?:\w+ )?(?:choice|answer"
+    r"|shortest|only (?:\w+)|obvious|better|safer|wiser|smarter|likelier|faster|quicker|emptier|(?:more"
+    r"|most)(?! (?:crowd|congest|danger|distan|risk|expens|popul)) \w+"
+    r"|(?:\w+ )?(?:choice|answer"
     r"|option|pick|letter|winner)|okay|ok|fine|good|solid|decent"
     r"|safe|reasonable"
     r"|ideal|perfect|appropriate|sweet spot|right(?! (?:of|next|behind|in|on|there|here)\b))\b(?! for (?:them|him"
@@ -136,6 +138,7 @@ turn time agreed fact in choose straight we line ah um uh apologies revised upda
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
+_NUMBERED = re.compile(r"1[.)] [^\n]*\n2[.)] ")
 _ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
 
 
@@ -171,6 +174,7 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
         elif (k := bisect.bisect_left(places, match.end())) < len(meant) and places[k] - match.end() <= 6:
             meant[k].aside = not POINTED.match(text, places[k] + 1)
     first, last = text.find("\n"), text.rfind("\n")
+    listed = _NUMBERED.match(text) is not None
     for one in meant:
         begin = text.rfind("\n", 0, one.at) + 1
         line = text[begin : begin + 200].partition("\n")[0]
@@ -179,7 +183,11 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
         if line.startswith(MARK):
             if MARK not in text[begin + 1 : one.at]:
                 one.mark, one.rule = MARKED, "marked"
-        elif (first < 0 or one.at <= first or one.at > last) and _is_bare(line) and not _in_table(text, begin):
+        elif (
+            (first < 0 or (one.at <= first and not listed) or one.at > last)
+            and _is_bare(line)
+            and not _in_table(text, begin)
+        ):
             if _alone(text, one, [other for other in meant if begin <= other.at < begin + len(line)]):
                 one.mark, one.rule = MARKED, "line"
         elif _SAID_BEFORE.search(around[one.at][0]):

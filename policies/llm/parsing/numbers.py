@@ -22,7 +22,9 @@ from llm_coop_envs.policies.llm.parsing.numberwords import in_digits
 from llm_coop_envs.policies.llm.parsing.numerals import is_something_else, numerals, stands_alone
 from llm_coop_envs.policies.llm.parsing.reading import ILLEGAL, OK, Reading
 
-KEYS = (*("number", "price", "choice", "answer", "final_answer", "value", "decision", "result", "guess", "bid"),)
+KEYS = (
+    *("number", "price", "choice", "answer", "final_answer", "value", "decision", "result", "guess", "bid", "action"),
+)
 
 
 @dataclass(frozen=True, slots=True)

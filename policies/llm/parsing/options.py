@@ -20,7 +20,19 @@ from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of, st
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, Reading
 
-KEYS = ("exit", "move", "choice", "option", "answer", "final_answer", "letter", "decision", "direction", "value")
+KEYS = (
+    "exit",
+    "move",
+    "choice",
+    "option",
+    "answer",
+    "final_answer",
+    "letter",
+    "decision",
+    "direction",
+    "action",
+    "value",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +74,8 @@ _DISTANCE = re.compile(r"\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _LETTER = re.compile(r"(?<![\w.$-])(?<!\w')([a-z])(?![\w-]|'\w|\.[a-z])")
 # "a" and "I" are words, unless they are set apart or end what is said.
 _WORD_LETTER_AFTER = re.compile(
-    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]| [b-h]\b|\W{0,3}(?: (?:because|since|as|is the|it is|seems|looks"
+    r"\W{0,3}$|[)\]:.,;!\"']|\n| [-\u2013\u2014=]| [b-h]\b| [(\[] ?\d|\W{0,3}(?: (?:because|since|as|is the|it is"
+    r"|seems|looks"
     r"|is best)\b)"
 )
 # What cannot stand after "a" as a word.
@@ -84,19 +97,22 @@ _FROM = re.compile(
     r"|\b(?:exit|door|target|it) (?:cell )?(?:is|lies) (?:to|at|on|in|down|towards?)) (?:the |my )?$"
 )
 # Where the exit is said to be is not yet where one goes.
-_AT_EXIT = re.compile(r"\b(?:the|an?) (?:exit|door|way out|goal|target) (?:is|lies) (?:straight |directly )?$")
+_AT_EXIT = re.compile(r"\b(?:the|an?) (?:exit|door|way out|goal|target) (?:is|lies) (?:[\w']+ ){0,3}$")
 _STAYS = re.compile(
     r"\b(?:stay(?:ing|s)?(?: (?:put|here|where i am|in place|still))?|remain(?:ing)?(?: (?:put|here|where i am"
     r"|in place|still))?"
     r"|stand(?:ing)? (?:still|my ground)|wait here"
-    r"|(?:(?<=\bi )|(?<=\bi'll )|(?<=\bi'd )|(?<=\bi will )|(?<=\bbetter )|(?<=\bto ))wait(?: here)?"
+    r"|(?:(?<=\bi )|(?<=\bi'll )|(?<=\bi'd )|(?<=\bi will )|(?<=\bbetter )|(?<=\bto )|(?<=\bmust )"
+    r"|(?<=\bshould ))wait(?: here)?"
     r"|(?:don't|do not|won't|will not|rather not|not going to|better not(?: to)?) move(?! (?:to|in|there|that|any|un"
     r"|left|right"
     r"|up|down|away|from|\W))"
-    r"|(?:am|i'm) not moving|no move(?:ment)?|go(?:ing)? nowhere|(?:skip|pass) (?:this|my) (?:turn|move)"
+    r"|not moving(?! (?:to|in|left|right|up|down|away))|no move(?:ment)?|go(?:ing)? nowhere|(?:skip|pass) (?:this"
+    r"|my) (?:turn|move)"
     r"|^\W*(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
     r"|hold (?:my )?position)\b"
-    r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))"
+    r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))",
+    re.MULTILINE,
 )
 _SIDES = {"lower": "down", "bottom": "down", "upper": "up", "top": "up"}
 # Uses of the published names that mean no direction.
@@ -261,6 +277,8 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
     if names.letters:
         for match in ends_of(_LETTER.finditer(text)):
             before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 16]
+            if text.strip() == "a:":
+                continue
             verb = match[1] == "a" and _VERB_AFTER.match(after)
             if match[1] in "ai" and not verb and not _WORD_LETTER_AFTER.match(after):
                 continue

@@ -17,8 +17,8 @@ from typing import Any
 from llm_coop_envs.core.keys import HIDDEN, scrub
 from llm_coop_envs.errors import SettingsError, WordingError
 from llm_coop_envs.policies.base import Policy
-from llm_coop_envs.policies.llm.chat import Chat
-from llm_coop_envs.policies.llm.clients.endpoint import LOCAL, Endpoint, Limits, Retry
+from llm_coop_envs.policies.llm.chat import LOCAL, Chat
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
 from llm_coop_envs.policies.llm.local.server import CONTEXT
 from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy

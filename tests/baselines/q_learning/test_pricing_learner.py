@@ -66,3 +66,12 @@ def test_mistakes_are_sentences():
         Wrong().learn(env.settings, 0, 0)
     with pytest.raises(SettingsError, match="need a grid of prices"):
         Loop().learn(BertrandSettings.build("team_up"), 0, 0)
+    blind = bertrand_v0.parallel_env(preset="calvano", rounds=3, information="own")
+    learner = Loop()
+    learner.learn(blind.settings, 0, 0)
+    with pytest.raises(SettingsError, match="goes by all firms' last prices"):
+        play(blind, learner, seed=0)
+    # Whoever has no memory needs none.
+    learner.memory = 0
+    learner.learn(blind.settings, 0, 0)
+    play(blind, learner, seed=0)

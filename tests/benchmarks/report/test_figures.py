@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from small import ALL, events_in, llm_coop, small_study, write_manifest
 
-from llm_coop_envs.benchmarks.report import grids
+from llm_coop_envs.benchmarks.report import grids, q_learning_strategies
 from llm_coop_envs.benchmarks.report import q_learning_figures as q_learning
 from llm_coop_envs.benchmarks.report.conversation import conversation
 from llm_coop_envs.benchmarks.report.figures import CAPTIONS, draw_figures, known_figures
@@ -114,7 +114,9 @@ def test_odd_conditions_can_be_drawn(tmp_path):
     )
     run_study(small_study(text), tmp_path / "run")
     outcome = draw_figures(tmp_path / "run", formats=("png",))
-    assert set(outcome.left) == {"seeds", "temperature", "conversation", "q-learning-gain", "q-learning-responses"}
+    of_sessions = {name for name in known_figures() if name.startswith("q-learning-")}
+    assert len(of_sessions) == 6
+    assert set(outcome.left) == {"seeds", "temperature", "conversation", *of_sessions}
     (long,) = sections_of(tmp_path / "run")["kbc"].conditions
     assert len(long.title) == 36
     assert long.title.endswith("\N{HORIZONTAL ELLIPSIS}")
@@ -235,7 +237,7 @@ def sessions(folder, alpha, count=3):
     game = plan.settings.game()
     SessionFolder.make(folder, plan.to_json())
     strategies = np.full((game.firms, game.states), 9, dtype="<u1")
-    row = {"gain": alpha * 2, "last_state": 9 * 15 + 9, "strategies": strategies.tobytes()}
+    row = {"gain": alpha * 2, "last_state": 9 * 15 + 9, "strategies": strategies.tobytes(), "periods": 100_000}
     lines = [json.dumps(_packed({**row, "session": i})) for i in range(count)]
     (folder / "sessions.jsonl").write_text("\n".join(lines) + "\n")
 
@@ -262,6 +264,30 @@ def test_gains_and_answers_of_q_learners(tmp_path):
     assert len(published) == 2
     with pytest.raises(NotDrawn, match="two or more"):
         q_learning.gain(q_learning.read_sessions(tmp_path / "study" / "a"))
+
+
+def test_one_setting_is_drawn_session_by_session(tmp_path):
+    pytest.importorskip("numba")
+    sessions(tmp_path / "a", 0.15, count=2)
+    folder = q_learning.read_sessions(tmp_path / "a")[0].folder
+    panels = q_learning_strategies.answers([folder])[0].figure.axes
+    # Whoever always asks the same price is never answered.
+    lines = [line.get_ydata() for line in panels[1].lines if len(line.get_xdata()) == 11]
+    assert lines
+    assert all(not any(line) for line in lines)
+    (drawing,) = q_learning_strategies.strategies([folder])
+    assert {text.get_text() for text in drawing.figure.axes[0].texts} == {"10"}
+    (drawing,) = q_learning_strategies.graph([folder])
+    assert "100 % of all pairs" in drawing.caption
+    (drawing,) = q_learning_strategies.learning([folder])
+    first, second, mean, nash = (line.get_ydata() for line in drawing.figure.axes[0].lines[:4])
+    assert len(mean) == 4
+    assert np.allclose(mean, (first + second) / 2)
+    # Half of the time somebody explores at first, and ever less.
+    assert 0.4 < mean[0] < 0.6
+    assert (np.diff(nash) < 0.0).all()
+    with pytest.raises(NotDrawn, match="there are 2 settings"):
+        q_learning_strategies.graph([folder, folder])
 
 
 def test_damaged_sessions_are_a_sentence(tmp_path):

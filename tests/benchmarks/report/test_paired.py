@@ -137,3 +137,30 @@ def test_the_family_changes_nothing_that_is_played():
     assert one.digest == other.digest == small_study(PAIRS).digest
     assert {c.family for c in one.conditions} == {"a", ""}
     assert Condition.from_json(one.conditions[0].to_json()).family == "a"
+
+
+TREATED = """\
+name: treated
+measures: [mean_price, rounds]
+conditions:
+  - &heard {name: silent, title: no talk, pair: heard, scenario: bertrand, policies: price_matching, episodes: 6,
+     settings: {rounds: 12, exchanges: 1, collusion_window: 0, initial_prices: random, talk: false}}
+  - {<<: *heard, name: heard, title: talk, settings: {rounds: 12, exchanges: 1, collusion_window: 0,
+     initial_prices: random}, grid: {delivery: [drop, deliver]}}
+  - {<<: *heard, name: stopped, title: talk stopped, settings: {rounds: 12, exchanges: 1, collusion_window: 0,
+     initial_prices: random}, changes: [{from_round: 7, settings: {talk: false}}]}
+"""
+
+
+def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
+    run_study(small_study(TREATED), tmp_path / "run")
+    sections, _ = read_run(open_run(tmp_path / "run"))
+    arms = paired_arms(sections, ["mean_price"])
+    # Not with silence, which would be compared with talk that nobody hears.
+    assert {one.first.condition.name for one in arms} == {"heard-delivery-deliver"}
+    tables = [table for table in paired_tables(arms, sections[0]) if table.lead]
+    assert [table.title.split(" minus ")[0] for table in tables] == ["no talk", "talk, delivery drop", "talk stopped"]
+    _, drop, stopped = tables
+    assert "differ in: delivery." in drop.notes[0]
+    assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
+    assert all(" to " in table.rows[0].cells[2].below for table in (drop, stopped))

@@ -14,6 +14,7 @@ from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.figures import draw_figures
 from llm_coop_envs.benchmarks.report.page_parts import Cell, decimals_for, excerpt, interval_cell
 from llm_coop_envs.benchmarks.report.reading import colours, read_run
+from llm_coop_envs.benchmarks.report.section import comparable
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
@@ -442,3 +443,14 @@ def browse(path: Path, folder: Path, *options: str) -> str:
         check=True,
     )
     return done.stdout
+
+
+@pytest.mark.parametrize("treatment", ["delivery: drop", "information: own", "observation_noise: 0.1"])
+def test_published_values_do_not_stand_beside_what_no_paper_did(treatment):
+    played = "name: a, scenario: bertrand, preset: team_up_linear, policies: uniform, seeds: [1]"
+    text = "{name: x, conditions: [{" + played + "%s}]}"
+    rule = {"comparable": {"preset": "team_up_linear", "except": ["rounds"]}}
+    (usual,) = small_study(text % ", settings: {rounds: 5}").conditions
+    (treated,) = small_study(text % f", settings: {{{treatment}}}").conditions
+    assert comparable(usual, rule)
+    assert not comparable(treated, rule)

@@ -53,8 +53,9 @@ def test_every_study_says_where_it_is_from(studies):
     for study in studies:
         assert study.name in shipped_studies()
         assert study.description
-        assert study.source or study.name == "team_up"
+        assert study.source
         check_players(study)
+        assert len({(one.scenario, one.title) for one in study.conditions}) == len(study.conditions), study.name
         names = [one.name for one in study.conditions]
         # What it settles is named by conditions that there are, after the last colon.
         for difference in study.settles:
@@ -93,5 +94,4 @@ def test_the_readme_lists_every_study(studies):
     rows = dict(re.findall(r"^\| `llm-coop run (\w+)` \| (.+?) \|", text, re.MULTILINE))
     assert set(rows) == set(shipped_studies())
     for study in studies:
-        if study.source:
-            assert rows[study.name] == " ".join(study.source.split())
+        assert rows[study.name] == " ".join(study.source.split())

@@ -1,9 +1,11 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from llm_coop_envs.baselines.q_learning.learn import settings as module
+from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
@@ -123,3 +125,23 @@ def test_a_range_of_prices_replaces_the_grid():
     assert (grid[0], grid[-1], len(grid)) == (0.99, 1.970185, 15)
     assert QLearningSettings().grids == QLearningSettings().market.grids
     assert dataclasses.replace(settings, price_range=None).grids[0][0] == pytest.approx(1.427725)
+
+
+def test_stochastic_demand_is_measured_by_what_is_expected():
+    learning = QLearningSettings(shocks=0.25)
+    low, middle, high = (one.marks for one in learning.markets)
+    # As printed in the inputs of the authors' package (A_InputParameters.txt of table_A6).
+    assert (low.nash[0], middle.nash[0], high.nash[0]) == (1.48865, 1.47293, 1.44331)
+    assert (low.joint[0], middle.joint[0], high.joint[0]) == (2.11343, 1.92498, 1.75)
+    grid, gap = learning.grids[0], 2.11343 - 1.44331
+    assert (grid[0], grid[-1]) == pytest.approx((1.44331 - 0.1 * gap, 2.11343 + 0.1 * gap))
+    game = learning.game()
+    assert game.profits == pytest.approx(learning.market_profits(game).mean(axis=0))
+    assert game.marks.nash_profit[0] == pytest.approx(np.mean([one.nash_profit[0] for one in (low, middle, high)]))
+    assert QLearningSettings.from_json(learning.to_json()) == learning
+    # Folders of older versions do not name it, and go on.
+    assert "shocks" not in QLearningSettings().to_json()
+    with pytest.raises(SettingsError, match="needs logit demand"):
+        QLearningSettings(market=BertrandSettings.build("team_up_linear", prices="grid", price_cap=None), shocks=0.1)
+    with pytest.raises(SettingsError, match="our own random numbers"):
+        run_docked_session(learning, 1)

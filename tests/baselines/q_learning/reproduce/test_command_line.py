@@ -4,15 +4,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from llm_coop_envs.baselines import command_line
 from llm_coop_envs.baselines.q_learning import __main__ as command
 from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
+from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.reproduce import docked, studies
 from llm_coop_envs.baselines.q_learning.reproduce.docked import ArchivedSession
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance
+from llm_coop_envs.baselines.q_learning.reproduce.runs import REMATCHED, Plan, plan_of, run
 from llm_coop_envs.baselines.q_learning.reproduce.studies import MEASURES, STUDIES, Variant, VariantStudy, learners
 from llm_coop_envs.errors import RunError, SettingsError
 
@@ -186,7 +190,8 @@ def test_everything_is_reproduced_and_recorded(call, tmp_path, monkeypatch):
         ("delta", Variant(name="delta 0.9", settings=quick), 3),
     ]
     monkeypatch.setattr(command, "SESSIONS", 1)
-    monkeypatch.setattr(command, "reproduced_variants", lambda: variants)
+    monkeypatch.setattr(command, "SEQUENTIAL_RUNS", {})
+    monkeypatch.setattr(command, "reproduced_variants", lambda only: variants)
     code, out = call("reproduce", tmp_path, "--seed", 3)
     assert code == 0
     assert out.endswith(f"written to {tmp_path / 'recorded.json'}\n")
@@ -201,3 +206,36 @@ def test_everything_is_reproduced_and_recorded(call, tmp_path, monkeypatch):
     assert set(record["answers"]) == {"docked", "representative"}
     # Again: everything is there.
     assert call("reproduce", tmp_path, "--seed", 3) == (0, out)
+
+
+def test_a_part_of_the_record_is_brought_up_to_date(call, tmp_path, monkeypatch):
+    quick = learners({"grid_points": 4}, beta=0.005, window=500)
+    variants = [("delta", Variant(name="delta 0.9", settings=quick), 3)]
+    monkeypatch.setattr(command, "reproduced_variants", lambda only: variants)
+    monkeypatch.setattr(command, "SEQUENTIAL_RUNS", {2: 2})
+    assert call("reproduce", tmp_path, "--study", "delta", "--study", "sequential")[0] == 0
+    record, shipped = json.loads((tmp_path / "recorded.json").read_text()), recorded()
+    assert record["studies"]["delta"].pop("delta 0.9")["sessions"] == 3
+    del shipped["studies"]["delta"]["delta 0.9"]
+    assert record.pop("sequential")["2"]["runs"] == 2
+    del shipped["sequential"]
+    assert record == shipped
+    with pytest.raises(SettingsError, match="the record's is 0"):
+        call("reproduce", tmp_path, "--study", "delta", "--seed", 3)
+    with pytest.raises(SettingsError, match="did you mean 'delta'"):
+        call("reproduce", tmp_path, "--study", "dalta")
+
+
+def test_firms_that_meet_have_learned_apart(call, tmp_path):
+    plan = Plan(settings=learners({"grid_points": 4}, beta=0.005, window=500), rematched=True)
+    game = plan.settings.game()
+    apart = [run_session(plan.settings, 0, number, game=game).q[firm] for firm, number in ((0, 6), (1, 7))]
+    met = plan.session(3, game)
+    again = run_session(plan.settings, 0, REMATCHED + 3, game=game, q=np.array(apart))
+    assert (met.number, met.crc32, met.periods) == (3, again.crc32, again.periods)
+    assert plan.row(3, game)["session"] == 3
+    run(plan, 2, tmp_path / "run", workers=1)
+    assert plan_of(tmp_path / "run") == plan
+    assert "rematched" not in Plan(settings=plan.settings).to_json()
+    with pytest.raises(SettingsError, match="our own random numbers"):
+        Plan(settings=plan.settings, docked=True, rematched=True)

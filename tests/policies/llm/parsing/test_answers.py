@@ -36,11 +36,11 @@ def test_next_to_no_garbage_is_accepted_and_few_clear_answers_are_refused(held_o
 
 
 def test_of_a_small_models_real_answers_few_are_taken_for_what_they_are_not():
-    """One in twenty is garbage that looks like an answer ("in the game of 100", "please answer in two lines")."""
+    """One in eighteen is garbage that looks like an answer ("in the game of 100", "please answer in two lines")."""
     counts = tally(lambda one: one.file == REAL)
     assert counts.total() >= 300
-    assert counts[GARBAGE] <= 0.05 * counts.total(), told(GARBAGE, real=True)
-    assert counts[RIGHT] >= 0.93 * counts.total(), told(GARBAGE, REFUSED, real=True)
+    assert counts[GARBAGE] <= 17, told(GARBAGE, real=True)
+    assert counts[RIGHT] >= 0.92 * counts.total(), told(GARBAGE, REFUSED, real=True)
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading_measured import Answer, answers
 
-ANSWERS = [answer for answer in answers() if answer.text.strip()]
+# What small models really wrote is often no answer at all, and is measured elsewhere.
+ANSWERS = [answer for answer in answers() if answer.text.strip() and not answer.file.startswith("real_")]
 CHANGES = {
     "white space": lambda text: f"\n  {text} \n\n",
     "carriage returns": lambda text: text.replace("\n", "\r\n"),
@@ -31,7 +32,7 @@ NUMBERED = [
     if answer.file.startswith("numbers")
     and answer.wanted != -22
     and re.search(r"(?<!\d)[1-9]\d(?!\d)", answer.text)
-    and not re.search(r"\d[.,/]\d|[\u00bc-\u00be\u2150-\u215e\u00d7*\u3400-\u9fff]|twenty-two", answer.text)
+    and not re.search(r"\d[.,/]\d|[\u00bc-\u00be\u2150-\u215e\u00d7*\u3400-\u9fff]|twenty-two|(?i:twelve)", answer.text)
 ]
 
 

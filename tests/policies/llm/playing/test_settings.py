@@ -15,7 +15,8 @@ def own(settings, scenario):
 
 
 def test_the_published_parameters():
-    # Wu et al. 2024: the authors' code, the paper's text, Claude 3 Sonnet; "Shall We Talk"; Pan et al. 2024.
+    # Wu et al. 2024: the authors' code, the paper's text, Claude 3 Sonnet; "Shall We Talk"; Fish et al. 2024;
+    # EconEvals; Pan et al. 2024.
     table = {
         ("team_up", "kbc"): (0.7, 1.0, 128),
         ("team_up", "bertrand"): (0.7, 1.0, 100),
@@ -26,6 +27,8 @@ def test_the_published_parameters():
         ("team_up_claude", "kbc"): (1.0, None, 256),
         ("shall_we_talk", "kbc"): (1.0, 1.0, 256),
         ("shall_we_talk", "bertrand"): (0.7, 1.0, 100),
+        ("fish", "bertrand"): (1.0, None, None),
+        ("econ_evals", "bertrand"): (1.0, None, None),
         ("large_scale", "kbc"): (1.0, None, 1024),
         ("large_scale", "evacuation"): (None, None, None),
     }
@@ -33,6 +36,9 @@ def test_the_published_parameters():
         parameters = LLMSettings.build(preset, model="m").parameters_for(scenario, "talk")
         assert (parameters.temperature, parameters.top_p, parameters.max_tokens) == expected
     assert set(presets()) == {preset for preset, _ in table}
+    assert LLMSettings.build("fish", model="m").tries == 10
+    assert own(LLMSettings.build("fish", model="m"), "bertrand").own_files
+    assert own(LLMSettings.build("econ_evals", model="m"), "bertrand").tools == 40
     assert own(LLMSettings.build("shall_we_talk", model="m"), "kbc").number_first
     large = LLMSettings.build("large_scale", model="m")
     assert (large.answers, own(large, "kbc").own_reasons) == ("reason", 100)

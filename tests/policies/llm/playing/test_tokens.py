@@ -49,6 +49,13 @@ def test_models_without_a_tokenizer_at_hand_are_estimated():
         assert count is estimate_tokens
 
 
+def test_a_models_tokens_on_this_machine_are_counted_digit_by_digit():
+    count, name = counter_for("local:smollm2-135m")
+    assert name == "estimate by digits"
+    # SmolLM2's own tokenizer makes 21 tokens of it.
+    assert (estimate_tokens("7.2951 | 466.563 | 2214"), count("7.2951 | 466.563 | 2214")) == (13, 21)
+
+
 def tables(name):
     """Whether tiktoken and an encoding's table are on this machine."""
     try:

@@ -1,0 +1,171 @@
+"""What follows each cut from each price, over many sessions: Tables II, III, A2 and A3 of Calvano et al. (2020).
+
+Sessions that end in one pair of prices are looked at, as theirs are: each firm is forced once to each of its prices,
+and both follow their strategies afterwards. Rows are the prices before, columns those that a firm is forced to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.analysis import strategy_q
+from llm_coop_envs.baselines.q_learning.analyse.responses import deviation_price, impulse_response
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Ints
+
+PUBLISHED_AS = {"answer": "Table II a", "own": "Table II b", "worth": "Table III a", "unprofitable": "Table III b"}
+
+QUANTILES = (0.025, 0.25, 0.75, 0.975)
+"""What Figure 5 of Calvano et al. 2020 draws beside the mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriceTables:
+    """Means and standard errors over all pairs of a session and a deviating firm; NaN where there is none.
+
+    Attributes:
+        share: (m,) how often each price is the deviator's price before.
+        means: (m, m) by name: `answer`, the rival's price change in the period after the deviation, as a share; `own`,
+            the deviator's; `worth`, its discounted profits relative to not deviating; `unprofitable`, how often these
+            are lower (a deviation to the price before is not).
+        errors: their standard errors, sessions being what is sampled.
+    """
+
+    share: Floats
+    means: Mapping[str, Floats]
+    errors: Mapping[str, Floats]
+
+
+def price_tables(run: StoredRun) -> PriceTables:
+    """The tables of a run of two firms with one round of memory.
+
+    Raises:
+        ValueError: other firms or another memory, or no session that ends in one pair of prices.
+    """
+    game = run.game
+    if game.firms != 2 or game.memory != 1:
+        raise ValueError("the tables are of two firms with a memory of one round")
+    points = game.points
+    found: dict[str, list[Floats]] = {name: [] for name in PUBLISHED_AS}
+    before: list[Ints] = []
+    for strategies, cycle in zip(run.strategies, run.cycles, strict=True):
+        if cycle.length != 1:
+            continue
+        state, asked = int(cycle.states[0]), cycle.choices[0]
+        q = strategy_q(game, strategies)
+        before.append(asked)
+        table = {name: np.empty((2, points)) for name in PUBLISHED_AS}
+        for firm in (0, 1):
+            weight = points ** (1 - firm)
+            after = game.action(asked) + (np.arange(points) - asked[firm]) * weight
+            own, rival = (game.prices[i][strategies[i, after]] for i in (firm, 1 - firm))
+            usual = q[firm, state, asked[firm]]
+            table["answer"][firm] = rival / game.prices[1 - firm][asked[1 - firm]] - 1.0
+            table["own"][firm] = own / game.prices[firm] - 1.0
+            table["worth"][firm] = q[firm, state] / usual - 1.0
+            table["unprofitable"][firm] = q[firm, state] < usual
+        for name, value in table.items():
+            # What is asked anyway is no deviation.
+            value[[0, 1], asked] = 0.0
+            found[name].append(value)
+    if not before:
+        raise ValueError("no session ends in one pair of prices")
+    places = np.array(before)
+    means, errors = {}, {}
+    for name, values in found.items():
+        means[name], errors[name] = _by_price(np.array(values), places, points)
+    return PriceTables(np.bincount(places.ravel(), minlength=points) / places.size, means, errors)
+
+
+def _by_price(values: Floats, places: Ints, points: int) -> tuple[Floats, Floats]:
+    """Means (m, m) and their standard errors of values (sessions, 2, m) by the price before."""
+    mean, error = np.full((points, points), np.nan), np.full((points, points), np.nan)
+    for price in range(points):
+        chosen = places == price
+        counts = chosen.sum(axis=1)
+        total = counts.sum()
+        if not total:
+            continue
+        mean[price] = (values * chosen[:, :, None]).sum(axis=(0, 1)) / total
+        # Both firms of a session may stand at this price: a ratio of sums over sessions.
+        off = ((values - mean[price]) * chosen[:, :, None]).sum(axis=1)
+        if total > 1:
+            error[price] = np.sqrt((off**2).sum(axis=0)) / total
+    return mean, error
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How prices move after the static best reply, from the commonest price before (Figures 5 and A9).
+
+    Attributes:
+        price: that price.
+        sessions: how many end there.
+        deviator: (periods + 1, 1 + quantiles) mean and `QUANTILES` of the deviator's price less the price before, from
+            the period before the deviation on.
+        rival: the same of its rival, from the price that is commonest for it.
+    """
+
+    price: float
+    sessions: int
+    deviator: Floats
+    rival: Floats
+
+
+def spread(run: StoredRun, *, symmetric: bool, periods: int = 10) -> Spread:
+    """The spread of the answers of a run of two firms.
+
+    Args:
+        run: the sessions.
+        symmetric: only sessions that end in one price for both (Figure 5), or in one price each (Figure A9).
+        periods: how many periods from the deviation on.
+
+    Raises:
+        ValueError: no session ends so.
+    """
+    game = run.game
+    chosen = [
+        (strategies, cycle)
+        for strategies, cycle in zip(run.strategies, run.cycles, strict=True)
+        if cycle.length == 1 and (not symmetric or len(set(cycle.choices[0].tolist())) == 1)
+    ]
+    if not chosen or game.firms != 2:
+        raise ValueError("no session of two firms ends in one pair of prices")
+    commonest = int(np.bincount(np.array([cycle.choices[0] for _, cycle in chosen]).ravel()).argmax())
+    paths: tuple[list[Floats], list[Floats]] = ([], [])
+    for strategies, cycle in chosen:
+        for firm in (0, 1):
+            price = deviation_price(game, strategies, cycle, 0, firm, "best_reply")
+            answer = impulse_response(game, strategies, cycle, firm=firm, price=price, horizon=periods)
+            for found, who in zip(paths, (firm, 1 - firm), strict=True):
+                if cycle.choices[0, who] == commonest:
+                    found.append(np.concatenate([[0.0], answer.prices[:, who] - answer.before[who]]))
+    summed = [np.column_stack([np.mean(found, axis=0), *np.quantile(found, QUANTILES, axis=0)]) for found in paths]
+    count = sum(commonest in cycle.choices[0] for _, cycle in chosen)
+    return Spread(float(game.prices[0, commonest]), count, *summed)
+
+
+def mean_strategies(run: StoredRun) -> tuple[int, int, Floats]:
+    """Each firm's mean price index by both firms' last ones, where play ends at the commonest price (Figure A10).
+
+    Returns:
+        The commonest price index of sessions that end in one price for both; how many end there; (2, m, m) means, by
+        the own firm's number, firm 0's last price and firm 1's.
+
+    Raises:
+        ValueError: no session ends so.
+    """
+    same = [
+        (int(cycle.choices[0, 0]), strategies)
+        for strategies, cycle in zip(run.strategies, run.cycles, strict=True)
+        if cycle.kind == "1-symmetric"
+    ]
+    if not same or run.game.firms != 2 or run.game.memory != 1:
+        raise ValueError("no session of two firms with a memory of one round ends in one price for both")
+    commonest = int(np.bincount([place for place, _ in same]).argmax())
+    chosen = [strategies for place, strategies in same if place == commonest]
+    points = run.game.points
+    return commonest, len(chosen), np.mean(chosen, axis=0).reshape(2, points, points)

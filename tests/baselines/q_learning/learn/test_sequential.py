@@ -1,0 +1,94 @@
+"""Firms that move in turn, against a plain loop, and against what is known of such games."""
+
+import numpy as np
+import pytest
+
+from llm_coop_envs.baselines.q_learning.learn.sequential import (
+    LAST,
+    SequentialSettings,
+    best_values,
+    run_sequential,
+    summary,
+)
+from llm_coop_envs.errors import SettingsError
+
+MASK = 2**64 - 1
+
+
+def mix(seed):
+    """SplitMix64, as numbers in [0, 1)."""
+    state = int(seed)
+    while True:
+        state = z = (state + 0x9E3779B97F4A7C15) & MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        yield ((z ^ (z >> 31)) >> 11) / 2**53
+
+
+def plain(settings, seed, number):
+    """The paper's pseudocode (page 545), with a history of all prices."""
+    luck = mix(np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1, np.uint64)[0])
+    k, alpha, delta = settings.intervals, settings.alpha, settings.delta
+
+    def profit(own, rival):
+        p = own / k
+        return p * (1 - p) * (1.0 if own < rival else 0.5 if own == rival else 0.0)
+
+    q = [{}, {}]
+
+    def value(i, s):
+        return [q[i].get((s, p), 0.0) for p in range(k + 1)]
+
+    drawn = [int((k + 1) * next(luck)) for _ in range(3)]
+    history = [(drawn[0], drawn[1]), (drawn[0], drawn[2])]
+    for t in range(3, settings.periods + 1):
+        i = 0 if t % 2 else 1
+        j = 1 - i
+        own, was, now = history[t - 3][i], history[t - 3][j], history[t - 2][j]
+        target = profit(own, was) + delta * profit(own, now) + delta**2 * max(value(i, now))
+        q[i][was, own] = (1 - alpha) * q[i].get((was, own), 0.0) + alpha * target
+        if next(luck) < 10 ** (-6.0 * t / settings.periods):
+            chosen = int((k + 1) * next(luck))
+        else:
+            row = value(i, now)
+            tied = [p for p, one in enumerate(row) if one == max(row)]
+            chosen = tied[int(len(tied) * next(luck))] if len(tied) > 1 else tied[0]
+        history.append((chosen, now) if i == 0 else (now, chosen))
+    return history, np.array([[value(i, s) for s in range(k + 1)] for i in (0, 1)])
+
+
+def test_the_loop_is_the_papers():
+    pytest.importorskip("numba")
+    settings = SequentialSettings(intervals=4, periods=2 * LAST)
+    for number in range(3):
+        run = run_sequential(settings, 7, number)
+        history, q = plain(settings, 7, number)
+        # Powers of ten are not added up in the same order, nor are profits: nothing hangs on the last bits.
+        assert run.prices.tolist() == [list(pair) for pair in history[-LAST:]]
+        np.testing.assert_allclose(run.q, q, rtol=1e-9)
+
+
+def test_most_runs_collude_on_few_prices():
+    pytest.importorskip("numba")
+    found = summary([run_sequential(SequentialSettings(), 1, number) for number in range(12)])
+    assert found["runs"] == 12
+    # Klein's competitive benchmark is 0.061, joint profit 0.125.
+    assert 0.09 < found["profit"] < 0.125
+    assert found["optimality"] > 0.8
+    assert found["equilibrium"] <= 1.0
+
+
+def test_the_best_reply_to_one_price_is_known():
+    game = SequentialSettings(intervals=4).game()
+    earned = game.profits[:, 0].reshape(5, 5)
+    assert earned[2].tolist() == [0.0, 0.0, 0.125, 0.25, 0.25]
+    # A rival who always asks 3/4 is undercut with 1/2 for ever.
+    values = best_values(earned, np.full(5, 3), 0.5)
+    assert values.argmax(axis=1)[3] == 2
+    assert values[3, 2] == pytest.approx(0.25 / (1 - 0.5))
+
+
+@pytest.mark.parametrize(("field", "value"), [("intervals", 1), ("delta", 1.0), ("alpha", 0.0), ("periods", 10)])
+def test_bad_settings(field, value):
+    with pytest.raises(SettingsError, match=field):
+        SequentialSettings(**{field: value})
