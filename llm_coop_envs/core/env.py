@@ -433,7 +433,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         turn, phase = self.turn.tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
-        common = {"phase": self.phase, "may_talk": may_talk, "message_length": self.settings.message_length}
+        common = {"phase": self.phase, "may_talk": may_talk, "notice": ""}
+        common["message_length"] = self.settings.message_length
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():
