@@ -127,14 +127,14 @@ class Branching:
 
     async def _rounds(self, rounds: int, forced: Mapping[int, object], periods: int) -> list[Event]:
         env, names = self.env, self.env.possible_agents
-        first = len(env.events)
+        first, slots_only = len(env.events), self._table.slots_only
         for played in range(rounds):
             if env.over:
                 why = f"the episode ended after {env.round} rounds; give the environment more"
                 raise RunError(f"{why} (rounds={getattr(env.settings, 'rounds', env.round)})")
             number = env.round
             while env.round == number and not env.over:
-                actions = await self._table.act(*env.look(on_turn=True))
+                actions = await self._table.act(*env.look(on_turn=True, slots_only=slots_only))
                 if env.phase != TALK and played < periods:
                     actions |= {names[player]: {"choice": choice} for player, choice in forced.items()}
                 env.submit(actions)

@@ -21,7 +21,6 @@ from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce.docked import archive, compare
 from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed, compare_printed
-from llm_coop_envs.baselines.q_learning.reproduce.published import published as published_numbers
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import (
     RECORD,
     SEQUENTIAL,
@@ -204,12 +203,10 @@ def sequential(
     intervals: Annotated[int, typer.Option(help="Klein's k: prices are 0, 1/k, ..., 1.")] = 6,
     seed: Seed = 0,
 ) -> None:
-    """Let two firms set prices in turn (Klein 2021), beside what is published."""
+    """Let two firms set prices in turn (Klein 2021)."""
     found = _sequential(runs, intervals, seed)
-    known = published_numbers()["klein"]["by_intervals"].get(str(intervals), {})
     for name, words in SEQUENTIAL.items():
-        line = f"{words:52} {found[name]:.4f} (se {found[f'{name}_se']:.4f})"
-        console.print(line + (f"   published {known[name]:g}" if name in known else ""))
+        console.print(f"{words:52} {found[name]:.4f} (se {found[f'{name}_se']:.4f})")
 
 
 def _sequential(runs: int, intervals: int, seed: int) -> Row:

@@ -20,7 +20,6 @@ from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import PUBLISHED_AS
 from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_table
-from llm_coop_envs.baselines.q_learning.reproduce.published import published
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
@@ -190,13 +189,9 @@ def _others(record: dict[str, Any]) -> str:
 def _sequential(record: dict[str, Any]) -> str:
     rows = []
     for intervals, found in record[SEQUENTIALLY].items():
-        known = published()["klein"]["by_intervals"][intervals]
         for name, words in SEQUENTIAL.items():
-            shown = f"{known[name]:g}" if name in known else ""
-            rows.append(
-                [intervals, str(found["runs"]), words, shown, f"{found[name]:.4f}", f"{found[f'{name}_se']:.4f}"]
-            )
-    return table(["intervals", "runs", "", "published", "here", "standard error"], rows)
+            rows.append([intervals, str(found["runs"]), words, f"{found[name]:.4f}", f"{found[f'{name}_se']:.4f}"])
+    return table(["intervals", "runs", "", "mean", "standard error"], rows)
 
 
 def _speed(speed: dict[str, Any]) -> str:

@@ -8,45 +8,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_coop_envs.bertrand.after_forcing import PricePath, check_measurable, deviation_choice, market_of
+from llm_coop_envs.bertrand.after_panel import CONTROLS, panel
 from llm_coop_envs.bertrand.deviation import HORIZON, Floats, Response, summarise
 from llm_coop_envs.bertrand.env import BertrandEnv
-from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, together
 from llm_coop_envs.bertrand.paths import EXACT, NO_CYCLE, PathCycle, discounted, path_cycle, same_cycle
-from llm_coop_envs.bertrand.rules import nearest, positions, profit_gain
+from llm_coop_envs.bertrand.rules import positions, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.scenario import Event, Row
+from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings, Settings, check_bool, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.branching import Branching
-
-TARGETS = ("best_reply", "nash", "joint", "lowest", "highest")
 
 LONGEST_CYCLE = 64
 """From so many rounds of a cycle deviations start at most."""
 
 LAST = 50
 """Rounds at the end that count for an episode that ends in no cycle."""
-
-
-@dataclass(frozen=True, eq=False)
-class PricePath:
-    """Some rounds.
-
-    Attributes:
-        prices: (rounds, firms).
-        profits: (rounds, firms).
-    """
-
-    prices: Floats
-    profits: Floats
-
-    @classmethod
-    def of(cls, events: Sequence[Event]) -> PricePath:
-        """The rounds among recorded events."""
-        rounds = [event for event in events if event["type"] == "round"]
-        prices, profits = (np.array([one[name] for one in rounds], dtype=np.float64) for name in ("prices", "profits"))
-        return cls(prices, profits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +36,7 @@ class Deviations(Settings):
         horizon: rounds of each branch that follows a deviation.
         tolerance: up to which distance prices count as equal, as a share of the distance from Nash to joint profit.
         everywhere: deviate from every round of the cycle that play ends in, not only from one.
+        controls: also tell prices that are held up from those that only look like it (`after_panel`).
     """
 
     about: ClassVar[Mapping[str, str]] = {
@@ -83,17 +63,21 @@ class Deviations(Settings):
         "learned_answer": "As deviation_answer, of expected prices.",
         "learned_unprofitable": "Share of firms whose static best reply is expected to earn less than none, 0 to 1.",
         "learned_regret": "What a best reply to the rivals would earn more, discounted, as a share of what is earned.",
+        # Where they are asked for.
+        **CONTROLS,
     }
 
     horizon: int = 4 * HORIZON
     tolerance: float = EXACT
     everywhere: bool = True
+    controls: bool = False
 
     def __post_init__(self) -> None:
         """Check the fields."""
         check_int(self, "horizon", 2)
         check_number(self, "tolerance", 0.0)
         check_bool(self, "everywhere")
+        check_bool(self, "controls")
 
     def longer(self, settings: ScenarioSettings) -> Mapping[str, Any]:
         """More rounds: for a branch, and for the cycle along which the main line goes on.
@@ -103,7 +87,7 @@ class Deviations(Settings):
                 than the price grid.
         """
         assert isinstance(settings, BertrandSettings)
-        _check_measurable(settings)
+        check_measurable(settings)
         if settings.prices == "grid" and EXACT < self.tolerance < settings.grid_step:
             why = f"is less than a step of the price grid ({settings.grid_step:.4g}) and changes nothing; leave it out"
             raise SettingsError("tolerance", self.tolerance, why)
@@ -121,9 +105,11 @@ class Deviations(Settings):
               shares `deviation_unprofitable`, `deviation_paid`, `deviation_returned`, and `deviation_length` (mean
               rounds until play is back, of those after which it came back, or `None`).
             - `deviator_path`, `rival_path`: places of the mean prices, from the round before the deviation on.
+            - With `controls`, those of `after_panel.CONTROLS`.
         """
         env = market_of(game)
         played = PricePath.of(env.events)
+        controls = await panel(game, min(self.horizon, HORIZON)) if self.controls else {}
         found = await deviations(
             game,
             horizon=self.horizon,
@@ -134,27 +120,7 @@ class Deviations(Settings):
         lasting = lasting_from(together(played.prices, env.marks, env.settings.band))
         if lasting is not None and len(played.prices) - lasting + 1 < WINDOW:
             lasting = None  # too short to say that they stay
-        return {"lasting_from": lasting, **_end(env, played, self.tolerance), **_answers(env, found)}
-
-
-def market_of(game: Branching) -> BertrandEnv:
-    """The environment of a price competition.
-
-    Raises:
-        SettingsError: prices held together would end the episode, or there are no rivals.
-    """
-    env = game.env
-    assert isinstance(env, BertrandEnv)
-    _check_measurable(env.settings)
-    return env
-
-
-def _check_measurable(settings: BertrandSettings) -> None:
-    window = settings.collusion_window
-    if window:
-        raise SettingsError("collusion_window", window, "prices held together would end the episode; set it to 0")
-    if settings.firms == 1:
-        raise SettingsError("firms", 1, "there are no rivals to answer a deviation; take 2 firms or more")
+        return {"lasting_from": lasting, **_end(env, played, self.tolerance), **_answers(env, found), **controls}
 
 
 def _end(env: BertrandEnv, played: PricePath, tolerance: float) -> Row:
@@ -252,36 +218,6 @@ async def deviations(
         if place < places:
             await game.play(1)
     return found
-
-
-def deviation_choice(env: BertrandEnv, prices: Floats, firm: int, to: str | float) -> int | float:
-    """The choice a deviation goes to: an index on a grid, else a price.
-
-    Args:
-        env: the environment.
-        prices: (firms,) what would be asked in this round.
-        firm: who deviates.
-        to: see `deviations`.
-
-    Raises:
-        SettingsError: there is no such target, or the price is not within the range.
-    """
-    settings, market, marks = env.settings, env.market, env.marks
-    grid = settings.grids[firm] if settings.prices == "grid" else None
-    low, high = (grid[0], grid[-1]) if grid else (settings.floors[firm], settings.cap)
-    if to == "best_reply":
-        asked = prices.tolist()
-        if grid is None:
-            return float(np.clip(best_reply(market, firm, asked), low, high))
-        earned = [market.profits([*asked[:firm], price, *asked[firm + 1 :]])[firm] for price in grid]
-        return int(np.argmax(earned))
-    named = {"nash": marks.nash[firm], "joint": marks.joint[firm], "lowest": low, "highest": high}
-    price = named.get(to) if isinstance(to, str) else float(to)
-    if price is None:
-        raise SettingsError("to", to, f"must be a price or one of {', '.join(TARGETS)}")
-    if not low - EXACT <= price <= high + EXACT:
-        raise SettingsError("to", to, f"firm {firm}'s prices go from {low:g} to {high:g}")
-    return nearest(grid, price) if grid else price
 
 
 def _response(

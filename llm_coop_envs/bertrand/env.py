@@ -100,11 +100,8 @@ class BertrandEnv(ScenarioEnv):
         if self._grids:
             self._floors = tuple(grid[0] for grid in self._grids)
             self._caps = tuple(grid[-1] for grid in self._grids)
-        self._offers = tuple(tuple(enumerate(grid)) for grid in self._grids) if self._grids else ((),) * settings.firms
-        self._prices_asked = tuple(
-            Number(name="price", low=floor, high=cap, listed=offers)
-            for floor, cap, offers in zip(self._floors, self._caps, self._offers, strict=True)
-        )
+        self._prices_asked = settings.asked
+        self._offers = tuple(one.listed for one in self._prices_asked)
         self._ordered("")
         self._known: dict[tuple[int, ...], _Settled] = {}
         rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 
@@ -243,6 +244,11 @@ def without_flagged(events: Sequence[Event]) -> list[Event] | None:
     return kept if of_type(kept, "round") else None
 
 
+def asked(start: Mapping[str, Any]) -> dict[str, Number]:
+    """What each firm is asked, by its name."""
+    return dict(zip(start["agents"], BertrandSettings.build(**start["settings"]).asked, strict=True))
+
+
 def consumer_surplus(settings: BertrandSettings, event: Event) -> float:
     """The customers' surplus of a settled round, in money."""
     return settings.market.consumer_surplus(event["prices"], event["demand"])
@@ -283,5 +289,6 @@ MEASURES = Measures(
         f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
     },
     unflagged=without_flagged,
+    asked=asked,
     headline=("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last"),
 )

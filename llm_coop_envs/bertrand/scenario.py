@@ -20,5 +20,6 @@ SCENARIO = Scenario(
     after=f"{_ROOM}.after:Deviations",
     learning=f"{_ROOM}.learning:LEARNING",
     rewards=f"{_ROOM}.metrics:REWARDS",
+    planted=f"{_ROOM}.planted:PLANTED",
     film="round",
 )

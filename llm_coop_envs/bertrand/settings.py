@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
+from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import ScenarioSettings, added, check_choice, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
@@ -379,6 +380,16 @@ class BertrandSettings(ScenarioSettings):
             return max(self.market.quality)
         top = 1.5 * max(self.marks.joint)
         return round(top, 2) if top >= 1.0 else top
+
+    @property
+    def asked(self) -> tuple[Number, ...]:
+        """What each firm is asked: a price, on a grid one of those listed with their choices."""
+        if self.prices == "grid":
+            grids = self.grids
+            return tuple(
+                Number(name="price", low=grid[0], high=grid[-1], listed=tuple(enumerate(grid))) for grid in grids
+            )
+        return tuple(Number(name="price", low=floor, high=self.cap) for floor in self.floors)
 
     @property
     def start(self) -> tuple[float, ...] | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.wording import wording_names
 
@@ -36,6 +37,8 @@ class Measures:
         about: what each measure of `episode` means, in a sentence with its unit and range, by name; names may be
             patterns such as `"escaped_*"`, the first that fits counts.
         headline: the measures that reports and comparisons put first.
+        asked: what each player is asked, by name, told the `start` event: what its choices mean, and what it may
+            announce in talk; `None` if that cannot be said.
         unflagged: an episode's events without the choices that were flagged, such that `episode` and `rounds` measure
             the rest; `None` if nothing is left. Its docstring says in its first line what is left out. By default an
             episode with a flagged choice is left out.
@@ -46,6 +49,7 @@ class Measures:
     about: Mapping[str, str]
     headline: tuple[str, ...]
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
+    asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
 
     def without_flagged(self, events: Sequence[Event]) -> list[Event] | None:
         """An episode's events without its flagged choices, of which it has some; `None` if nothing is left."""
@@ -84,6 +88,7 @@ class Scenario:
             `policies.branching.Afterwards`; its fields are the options that the study gives.
         rewards: what a learner may be rewarded with besides what the environment pays: a mapping from names to
             functions of the settings and a `round` event, such as the consumer surplus of a market.
+        planted: worlds of known intent and what tells them apart, a `benchmarks.measures.planted.Planted`.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -101,6 +106,7 @@ class Scenario:
     learning: Any = None
     after: Any = None
     rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)
+    planted: Any = None
     film: str = "step"
     options: Mapping[str, Any] = field(default_factory=dict)
 

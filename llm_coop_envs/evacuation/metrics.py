@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llm_coop_envs.core.question import Option, Options
 from llm_coop_envs.core.records import of_type, start_of
 from llm_coop_envs.core.scenario import Measures
 
@@ -223,9 +224,16 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     }
 
 
+def asked(start: Mapping[str, Any]) -> dict[str, Options]:
+    """What each person is asked when it chooses an exit, by its name."""
+    exits = tuple(Option(choice=k, name=name) for k, name in enumerate(start["room"]["exit_names"]))
+    return dict.fromkeys(start["agents"], Options(name="exit", options=exits))
+
+
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
+    asked=asked,
     about={
         "people": "People in the room at the beginning, a count from 1.",
         "rounds": "Rounds that were played, a count from 0 to the settings' limit.",

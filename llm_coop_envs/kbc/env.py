@@ -19,7 +19,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Number
 from llm_coop_envs.kbc.rules import Settled, settle
-from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
 
 # Winning numbers are announced with 2 decimals in the program of Pan et al. 2024.
@@ -102,7 +102,7 @@ class KBCEnv(ScenarioEnv):
         self._feature_bounds = (low, high)
         self._state_bounds = (np.zeros(1 + self.n_players), np.ones(1 + self.n_players))
         bounds: dict[str, Any] = {"low": tidy(settings.low), "high": tidy(settings.high), "integer": settings.integer}
-        self._number = Number(**bounds, counted=settings.integer)
+        self._number = settings.asked
         # The slots that stay the same for everyone throughout.
         self._fixed_slots: dict[str, Any] = {
             **bounds,
@@ -285,8 +285,3 @@ class KBCEnv(ScenarioEnv):
         settled = settle(self._numbers, self.settings)
         won = f"{int(settled.winners.sum())} of {self.n_players} won"
         return f"last numbers: {shown}\nmean {settled.mean:.2f}, target {settled.target:.2f}, {won}"
-
-
-def tidy(value: float) -> float:
-    """An integral float as an int, so that texts say 100 and not 100.0."""
-    return int(value) if value == int(value) else value

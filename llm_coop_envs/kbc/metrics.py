@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.kbc.reference import comparable, distances
@@ -152,6 +153,11 @@ def without_flagged(events: Sequence[Event]) -> list[Event] | None:
     return kept if of_type(kept, "round") else None
 
 
+def asked(start: Mapping[str, Any]) -> dict[str, Number]:
+    """What each player is asked, by its name."""
+    return dict.fromkeys(start["agents"], KBCSettings.build(**start["settings"]).asked)
+
+
 # Measures of a single decision, taken of the first and of the last one.
 _ENDS = {
     "mean": "Mean of the players' numbers, within the range of the settings",
@@ -210,4 +216,5 @@ MEASURES = Measures(
     },
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,
+    asked=asked,
 )

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import ScenarioSettings, added, check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
@@ -215,6 +216,11 @@ class KBCSettings(ScenarioSettings):
         """
         return self.low + choice if self.integer else choice
 
+    @property
+    def asked(self) -> Number:
+        """What every player is asked."""
+        return Number(low=tidy(self.low), high=tidy(self.high), integer=self.integer, counted=self.integer)
+
     def to_choice(self, number: float) -> int | NDArray[np.float64]:
         """The action's `choice` for a number, moved into the range and, for integer choices, rounded (halves up)."""
         inside = min(max(number, self.low), self.high)
@@ -291,3 +297,8 @@ def read_fraction(field: str, value: object) -> Fraction:
     if fraction is None or max(abs(fraction.numerator), fraction.denominator) > _MAX_TERM:
         raise SettingsError(field, value, "must be an exact fraction such as '2/3', [2, 3] or 0.51")
     return fraction
+
+
+def tidy(value: float) -> float:
+    """An integral float as an int, so that texts say 100 and not 100.0."""
+    return int(value) if value == int(value) else value

@@ -7,8 +7,8 @@ it is chosen anew, and an update of what was asked two periods ago looks two per
     Q(s, p) <- (1 - alpha) Q(s, p) + alpha (profit + delta profit' + delta^2 max Q(s', .))
 
 Exploration falls as (1 - theta)^t, so that it is 1/1000 half-way and 1/1,000,000 at the end; there is no test of
-convergence. What the paper leaves open is as in the reading notes named in `reproduce/published.json`: periods count
-both firms' moves, and the first prices are drawn.
+convergence. Periods count both firms' moves, and the first prices are drawn. The paper could not be read here: its
+protocol was taken from public notes on it.
 """
 
 from __future__ import annotations

@@ -52,8 +52,13 @@ _TEX_TIMES = re.compile(r"\\{1,4}(?:times|cdot)\b")
 _TEX_TEXT = re.compile(r"\\{1,4}(?:text|mathrm|mathbf|textbf|mathit|operatorname) ?\{([^{}\\]{0,400})\}")
 _TEX_MARKS = re.compile(r"\\{1,4}[()\[\],;!]|\$\$")
 _TEX_INLINE = re.compile(r"\$(-?[\d.,]{1,40}|[A-Za-z])\$")
+_ESCAPED_LINE = re.compile(r"(?:\\n)+(?![a-z])")
 _ESCAPED = re.compile(r"\\{1,4}([$%_#*`>~.\-])")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|br|div|span|code|pre|sub|sup|h[1-6]|li|ul|ol)\b[^<>]{0,80}>", re.IGNORECASE)
+# What a program prints, as its comment says.
+_PRINTED = re.compile(
+    r"^\W{0,4}print\([^\n]{1,80}\) ?# ?(?:output|prints?|->|=>)?[:= ]{0,2}(-?[\w.]{1,20})$", re.MULTILINE
+)
 _FENCE = re.compile(r"^(?:```|~~~)[\w+-]{0,20}$", re.MULTILINE)
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _BOLD = re.compile(r"\*\*|__(?=\W|$)|(?<!\w)__|`")
@@ -132,6 +137,7 @@ def plain(text: str) -> str:
         text = _ANSWER_TAG.sub(lambda m: f"\n{MARK}{m[2].strip()}\n", text)
         text = _TAG.sub(lambda m: "\n" if m[0].lower().startswith(("<br", "<p", "</p", "<li", "</li")) else "", text)
     if "\\" in text:
+        text = _ESCAPED_LINE.sub("\n", text)
         text = _TEX_TIMES.sub("*", _TEX_TEXT.sub(r"\1", _TEX_FRACTION.sub(r"\1/\2", text)))
         text = _BOXED.sub(lambda m: f"\n{MARK}{m[1].strip()}\n", text)
         text = _ESCAPED.sub(r"\1", _TEX_MARKS.sub(" ", text))
@@ -140,6 +146,7 @@ def plain(text: str) -> str:
     starred, underlined = "*" in text, "_" in text
     if starred or underlined or "(" in text:
         text = _PLAYED.sub(r"\1\n", text)
+    text = _PRINTED.sub(lambda m: f"{MARK}{m[1]}", text) if "print" in text else text
     if "`" in text or "~" in text:
         text = _STRUCK.sub(" ", _FENCE.sub("", text))
     text = _RULE.sub("", text)

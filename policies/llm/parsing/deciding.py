@@ -8,8 +8,9 @@ that the rules see "i choose X. no wait, X" and need not know what was asked for
    of the first or the last line; `SAID` by a verb ("I choose") or by being all of a sentence.
 3. What a correction follows ("no, wait", "actually") is taken back; the candidate after it takes its place.
 4. The last marked one wins, else the last said one. If nothing is marked, the only one there is.
-5. It is ambiguous if it stands beside another ("or", "maybe"), contradicts another that was said later, or was taken
-   back without another in its place.
+5. It is ambiguous if another was marked in the same way before, and no word leads from that one to it ("so", "final");
+   if it stands beside another ("or", "maybe"), contradicts another that was said later, or was taken back without
+   another in its place.
 
 Every pattern looks at a bounded part of the text, so the time is linear in the length of the answer.
 """
@@ -29,13 +30,15 @@ T = TypeVar("T")
 
 _CUE = re.compile(
     r"\b(?:no(?! (?:more|less|one|longer|time|way|people|doubt|problem|other|need|reason|idea|point|exit|matter))"
-    r"|nope|wait"
-    r"|actually|rather|correct(?:ion|ed| that)|i mean|i meant|sorry|apologies|make (?:it|that)|oops|scratch that"
+    r"|nope|wait(?! (?:at|in|for|there|behind|here|near|until|on|by)\b)"
+    r"|actually|rather|correct(?:ion|ed| that)|i mean|i meant|sorry|apologies|make (?:it|that)(?! (?:an?|the|to"
+    r"|in|out|through)\b)|oops|scratch that"
     r"|strike that|ignore that|on (?:second|further) thoughts?|on reflection|upon (?:further )?\w+|come to think|edit"
     r"|revised|updated|chang\w+|reconsider\w*|hold on|instead|but now|or more precisely|take that back|withdraw\w*"
     r"|never ?mind|forget|mind|switch\w*|in fact|update|revision|(?<=^)not(?= ?,)|\bor not(?= ?,)"
     r"|(?<=[.,;\u2014\u2013-] )not(?= ?,)|kidding|joking"
-    r"|thinking about it(?: more)?|finally|ultimately|in the end|realistically)\b"
+    r"|(?<=[.!?] )moment(?= ?[,.!:])|hang on|thinking about it(?: more)?|finally|ultimately|in the end"
+    r"|realistically)\b"
 )
 _REVOKED = re.compile(
     r"(?:^|[.,;:!?\n\u2014\u2013(-] ?|\.\.\. ?)(?:(?:but|hmm+|no|oh|or|well),? ){0,3}(?:wait\b|no[.,!](?! one)"
@@ -56,6 +59,13 @@ _BESIDE = re.compile(
     rf"[^{X}.\n]{{0,25}}$|^[,.!]? ?-? ?(?:maybe|perhaps|possibly|then|or|and maybe|and then)\b[^{X}\n.]{{0,25}}$"
     r"|^\W{0,3}or\W{0,3}$|^ ?(?:|,|and|&|\||>|-)(?: (?:also )?(?:the|an?|option|exit|exit on the))? ?$"
 )
+# What leads from one marked candidate to the one that takes its place.
+_REVISED = re.compile(
+    rf"{_CUE.pattern}|\b(?:final|so|therefore|thus|hence|but|better|new|conclusion|decision|hmm|mine|undercut"
+    rf"|lower|raise|submit|let me|maybe not)\b"
+)
+_PARENTHESIS = re.compile(r"\([^()\n]{0,80}\)")
+_SENTENCE = re.compile(r"(?<!\.)[.!] (?!or\b)")
 _LABELLED = re.compile(r"\w ?: ?$")
 _EXPLAINED = re.compile(
     r"\b(?:because|since|as|so that|given|where|which|while|although|though|who|for|with|than|if|reason\w*"
@@ -67,7 +77,7 @@ _UNDECIDED = re.compile(
     r"|\b(?:don't|do not) (?:really )?know\b|\bno idea\b|"
     r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|can not|could not"
     r"|couldn't|unable to)(?: really| yet)? (?:decide|commit|settle|make up)"
-    r"|\btorn\b"
+    r"|\btorn\b|\brespectively\b|\bwhatever\b(?! \w)|\bdo(?:es)?n\'t (?:care|matter)\b"
     r"|\bdepends\b|(?<!at )\bfirst (?:choice )?[^.\n]{0,15}" + X + r"[^.\n]{0,40}\b(?:then|second)\b"
     r"|\bneed (?:to know|more|\w+ more)|\bno comment\b"
 )
@@ -176,13 +186,18 @@ def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
     heads = {one.value for one in meant if one.legal and text[one.at - 1 : one.at] in ("", "\n")}
     if winner.rule == "opening" and len(heads) > 1:
         return AMBIGUOUS
+    rivals = [one for one in marked if one.mark == most and one.at < winner.at and one.value != winner.value]
+    rivals = [one for one in rivals if one.legal and (most == MARKED or one.rule == "said" == winner.rule)]
+    if rivals and not _REVISED.search(text, rivals[-1].at + 1, winner.at):
+        return AMBIGUOUS
     if later or (winner.rule in ("line", "sentence", "clause", "opening") and len(alike) > 1):
         return AMBIGUOUS
     k = meant.index(winner)
     for other in meant[max(0, k - 1) : k + 2]:
-        if other.value != winner.value and other.legal and not other.aside and not (other.value is None and other.weak):
+        if other.value != winner.value and other.legal and not (other.value is None and other.weak):
             low, high = sorted((other.at, winner.at))
-            if _BESIDE.search(text[low + 1 : high]):
+            between = _PARENTHESIS.sub("", text[low + 1 : high])
+            if _BESIDE.search(between) and (not other.aside or between.endswith("or ")):
                 return AMBIGUOUS
     if _taken_back(text, winner) or (winner.mark < MARKED and _undecided(text, winner)):
         return AMBIGUOUS
@@ -195,7 +210,11 @@ def _contradicts(text: str, winner: Candidate[T], later: Candidate[T]) -> bool:
     """Whether what is said later is no mere explanation of what was said first."""
     if later.mark >= SAID or (later.mark and _LABELLED.search(text[winner.at + 1 : later.at])):
         return True
-    return winner.mark < MARKED and not _EXPLAINED.search(text[winner.at + 1 : later.at])
+    between = text[winner.at + 1 : later.at]
+    opened = winner.rule == "opening" and not text[: winner.at].strip()
+    if not later.mark and (opened or winner.rule in ("sentence", "said")) and _SENTENCE.search(between):
+        return False
+    return winner.mark < MARKED and not _EXPLAINED.search(between)
 
 
 def _undecided(text: str, winner: Candidate[T]) -> bool:

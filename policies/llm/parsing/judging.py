@@ -55,7 +55,8 @@ _TURN = re.compile(
 )
 
 _DENIED = re.compile(
-    r"(?:\b(?:not|never|no longer|no reason to|neither|nor|forget|scrap|avoid\w*|instead of|rather than|(?:any|every"
+    r"(?:\b(?:not|never|no longer|no reason to|no way(?: (?:that )?i\S{0,3})?|neither|nor|forget|scrap|avoid\w*"
+    r"|instead of|rather than|(?:any|every"
     r"|no)(?:thing|where) but|all but|except"
     r"|without|cannot|refus\w+|reject\w*|disagree\w*|against|unlike|away from|clear of|than|no to|under no \w+"
     r"|skip\w*|giv\w* up|leav\w* behind|over|withdraw\w*|retract\w*|abandon\w*|discard\w*|dismiss\w*|doubt\w*"
@@ -67,16 +68,20 @@ _DENIED = re.compile(
 )
 _IS = r"(?:is|are|was|looks|seems|would be|will be|might be|may be|could be|feels|gets|appears|remains|sounds|'s)"
 _DENIED_AFTER = re.compile(
-    rf"^(?:,? (?:and|or|nor) (?:the )?{X})*(?: exits?| sides?| doors?| ones?)?(?:"
+    rf"^\)?(?:,? (?:and|or|nor) (?:the )?{X}\)?)*(?: exits?| sides?| doors?| ones?)?(?:"
     rf" {_IS}(?: (?:already|also|both|all|far|way|much|just|simply|very|really|quite|now|rather|a (?:bit"
     rf"|little))){{0,2}}"
     r" (?:too \w|not\b|never\b|out of\b|taken|occupied|blocked|full\b|\w*crowded|packed|closed|jammed|unavailable"
-    r"|impossible|wrong|foolish|risky|dangerous|unsafe|(?:a|the) (?:mistake|wall|bad|wrong|trap|death|nightmare"
-    r"|disaster)|no\b|worse|bad\b"
-    r"|congested|unreachable|collusion|far\b|cheating|stupid|suicide|an? (?:un|im)\w+)"
+    r"|impossible|risky|dangerous|unsafe|(?:a |the )?(?:mistake|wall|wrong|trap|death|nightmare|disaster|foolish"
+    r"|silly|stupid|crazy|dumb|terrible|horrible|awful|poor|ridiculous|absurd|insane|naive|reckless|pointless"
+    r"|bad)\b|no\b|worse"
+    r"|congested|unreachable|collusion|far\b|cheating|suicid\w+|on fire|burning|in flames|smok\w+|an? (?:un|im)\w+)"
     r"| (?:taken|occupied|blocked|full|packed|jammed|closed|congested|(?:over)?crowded)\b"
+    r"|: (?:only |about )?\d+ (?:people|persons|evacuees|others|m\b|met(?:er|re)s|cells|steps)"
     r"|: (?:no|nope|never|bad|blocked|full|occupied|taken|too \w+)\b"
     r"| too (?:high|low|risky|greedy|far|crowded|narrow|slow|dangerous|expensive|cheap)\b"
+    r"| makes? (?:no|little) (?:\w+ )?sense\b"
+    r"| (?:leads|takes|brings|moves|goes|gets)(?: me| us)? (?:away|nowhere|further|farther|back)\b"
     r"|(?: \w+){0,1}n't\b| (?:cannot|will not|does not|would not|should not|can not|has no|did not)\b"
     r"|,? (?:no|not any|any) (?:more|longer|way)\b)"
 )
@@ -86,14 +91,17 @@ _PAST = re.compile(
     r"|named|charged|asked|went|moved|picked|took|came|come|coming|at first|first (?=i |thought|idea)"
     r"|originally|until now|headed|ran"
     r"|(?:rais|lower|increas|reduc|cut|decreas|mov|chang|adjust)\w* (?:my|our|the) \w+ of"
-    rf"|would have|could have|should have|sold|earned|tried|promised|old)\b(?:(?!\b(?:will|now|i'll|but|so|stay"
+    rf"|would have|could have|should have|sold|earned|tried|promised|old)\b(?:(?!\b(?:will|now|in the end|i'll"
+    rf"|but|so|stay"
     rf"|keep|remain|set"
     rf"|choose)\b)[^.,;:\n{X}]){{0,30}}(?:{X} (?:and|\w+ (?:at|for)) )?$"
+    r"|\b(?:earned|gained|sold)\b(?:(?!\b(?:will|now|i'll|but|so|i|choose|set)\b)[^.,;:\n]){0,60}$"
 )
 _PAST_SENTENCE = re.compile(
     r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )"
     r"|at first"
     rf"|initially|originally)\b(?:(?!\b(?:now|but|so|this|therefore|i'll|i will)\b)[^.;:\n{X}]){{0,70}}$"
+    rf"|\bwhen (?:i|we|they) \w+ed\b[^.,;:\n{X}]{{0,40}}$"
 )
 _PAST_AFTER = re.compile(
     r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
@@ -103,7 +111,9 @@ _PAST_AFTER = re.compile(
 )
 _WHO = (
     r"(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|theirs?|everyone|everybody|no one|nobody|anyone"
-    r"|someone|somebody|whoever|most|people|crowd|he|she|his|her|players?)"
+    r"|someone|somebody|whoever|most|people|crowd|he|she|his|her|players?|person|man|woman|guy|girl|boy|neighbou?rs?"
+    r"|friends?|strangers?|colleagues?|family|group|wife|husband|mother|father|brother|sister|son|daughter|kids?"
+    r"|child|children|both (?:firms|players|sides|companies))"
 )
 # Anybody who is said to choose: "Anna will pick", "my neighbour takes".
 _THIRD = (
@@ -120,9 +130,13 @@ _OTHERS_AFTER = re.compile(
     rf"|my )?)(?!(?<=the )most\b){_WHO}\b"
 )
 _OTHERS = re.compile(
-    rf"\b(?:{_WHO}|{_THIRD}|you (?:should|must|can|could|need|go|take|charge|set|choose|pick))\b(?! (?:is|are) (?:right"
+    rf"\b(?:{_WHO}|{_THIRD}|you (?:should|must|can|could|need|go|take|charge|set|choose|pick))\b(?! (?:is"
+    rf"|are) (?:right"
     rf"|correct))(?:(?<!\d)"
     rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
+    rf"|\b(?:{_WHO}\b[^.,;:\n{X}]{{0,30}}|{_THIRD} ){X},? and (?!(?:i|i'll|i'm|i'd|we|so|then|my|now|let"
+    rf"|therefore)\b)[^\W\d_]+ (?:\w+ )?$"
+    rf"|\b(?:firm|player|competitor|rival|agent) {NAMED} (?:\w+s|will|would|has|is going to)\b[^.,;:\n{X}]{{0,25}}$"
 )
 # A list of what others do, as in "player_1 takes 7, player_2 8".
 _NAMED = re.compile(rf"\W*{_WHO} ")
@@ -131,6 +145,7 @@ _PAST_LABEL = re.compile(
     r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
     r"|(?:second(?:ary)?(?: choice| option)?|back-?up(?: \w+)?|fallback|alternative|plan b|runner-up)"
     r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
+    rf"|^(?:the |a |my |our )?{_WHO}\b[^.;:\n{X}]{{0,30}} (?:shout|say|yell|call|scream|announce|said)\w* ?[:,] ?\"?$"
 )
 # What makes a past value the present one.
 _KEPT = re.compile(
@@ -141,19 +156,22 @@ _KEPT = re.compile(
 # What makes what the others do one's own.
 _SAME = re.compile(
     r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\b(?:so|as) (?:do|will|shall|would|am) i\b|\bme too\b"
-    r"|\bi (?:follow|join)\b"
+    r"|\b(?:i|i'll|i will|i'm) (?:follow|join|do the same|go with (?:him|her|them))(?:ing)?\b"
 )
+_MATCHED = re.compile(r"\bmatch(?:ing)? (?:the |my )?[\w']{1,20}(?: \w+(?: of| at)?)? $")
 _EXPECTED = re.compile(
     r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|reckon|figure|imagin|estimat"
-    r"|anticipat|see|saw|heard)\w*"
+    r"|anticipat|see|saw|heard|suggest|recommend|urg|want|wish)\w*"
 )
 _ASIDE = re.compile(
-    rf"\b(?:if|unless|whether|(?<!i )suppos\w+|assuming|in (?:the )?case|could|next (?:round|time|turn)|tomorrow"
+    rf"\b(?:if(?! (?:i'm|i am) (?:right|correct|honest|not mistaken))|unless|whether|(?<!i )suppos\w+|assuming"
+    rf"|in (?:the )?case|could|next (?:round|time|turn)|tomorrow"
     rf"|later)\b[^.;\n{X}]{{0,60}}$"
 )
 # What is done in one case of several.
 _CONDITION = re.compile(
-    rf"\W*(?:if|when|unless|in (?:the )?case)\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}"
+    rf"\W*(?:if|when|unless|in (?:the )?case|should (?:the )?(?:every\w*|most|all|they|others?|players?"
+    rf"|rivals?))\b(?:(?!\b(?:so|hence|therefore|thus)\b)[^{X}]){{0,80}}{X}"
 )
 # What is supposed, as in "if I set 5, they will follow"; and what shows that the supposition ends.
 _SUPPOSED = re.compile(
@@ -173,8 +191,9 @@ _SUBJECT = re.compile(
     r"|will|can|could|may|might|did|does)\b"
 )
 _PREDICATE = re.compile(
-    r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp) (?:is|was|are|were|equals|lies)"
-    r" (?:(?:at|on|in|to|near) )?(?:the )?$|\bpredicts? $"
+    r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp)(?<!\bin the end) (?:is|was|are"
+    r"|were|equals|lies)"
+    r" (?:(?:at|on|in|to|near) )?(?:the )?$|\bpredicts? $|\bconverg\w* (?:to|towards|on) $"
     r"|\b(?:regret|need|imagine|ideally|eventually|hate|fear|know|find)\b[^,;:.]{0,30}$"
 )
 _PROPOSED = re.compile(
@@ -194,8 +213,8 @@ _ASIDE_LINE = re.compile(
     r"[^\w\n]{0,3}[:\u2013\u2014-]"
 )
 _ASIDE_AFTER = re.compile(
-    r"^(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|provided|assuming|as long as"
-    r"|(?:in the )?next (?:round|turn|step|time|move)|tomorrow|later|afterwards)\b"
+    r"^\)?(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|provided|assuming|as long as"
+    r"|(?:in the )?next (?:round|turn|step|time|move|one)|tomorrow|later|afterwards)\b"
 )
 _HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
 _HEDGED_AFTER = re.compile(r"^(?: exit| option)? (?:could|might|may)\b|^-?ish\b|^ came to mind")
@@ -216,8 +235,10 @@ VERB = (
 POINTED = re.compile(
     rf"[^{X}]{{0,60}}?(?:\b(?:i(?:'ll|'m|'d)?|we|so|let's)(?: will| am| shall| would)? (?!under|low|rais|incr|red"
     rf"|decr|chan|adj){VERB} (?:for |to |with |on )?"
-    r"(?:it|that(?: one)?|this(?: one)?|there)\b(?! (?:at|to|by|up|down|a bit|slightly|lower|higher)\b)|\b(?:that"
-    r"|this|it)(?:'s| is) (?:where|what|the one) (?:i|we)\b)"
+    r"(?:it|that(?: one)?|this(?: one)?|there)\b(?! (?:at|to|by|up|down|a bit|slightly|lower|higher)\b)"
+    r"|(?<!of )\b(?:that"
+    r"|this|it)(?:'s| is) (?:(?:where|what|the one) (?:i|we)|(?:my|our) (?:final )?(?:price|number|answer|choice|pick"
+    r"|guess|exit|move|decision))\b)"
 )
 
 
@@ -263,7 +284,8 @@ def judge(
     pointed = POINTED.match(text, one.at + 1) is not None
     kept = _KEPT.search(before) is not None
     others = (
-        not _SAME.search(text, one.at, one.at + 60)
+        not _MATCHED.search(before)
+        and not _SAME.search(text, one.at, one.at + 60)
         and not pointed
         and _OTHERS.search(clause) is not None
         and (not _OWN.search(clause) or _EXPECTED.search(clause) is not None)

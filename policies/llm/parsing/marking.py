@@ -22,7 +22,8 @@ from llm_coop_envs.policies.llm.parsing.objects import MARK
 T = TypeVar("T")
 
 _NOUN = (
-    r"(?:answer|price|number|choice|pick|guess|bid|decision|selection|offer|response|result|output|verdict|submission"
+    r"(?:answer|price|number|choice|pick|guess|bid|bet|decision|selection|offer|response|result|output|verdict"
+    r"|submission"
     r"|conclusion|exit|move|letter|option|direction|action|destination|step|recommendation|vote|value|final"
     r"|best|goal)"
 )
@@ -40,7 +41,7 @@ _WHEN = (
     r"| per unit){0,2}(?: \([^()\n]{0,40}\))?"
 )
 _LABEL = re.compile(
-    rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
+    rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your|their|his|her) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
     rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
     r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|shall be|must be|has to be"
     r"|ought to be|is going to be|of|at|set at|set to|lies at"
@@ -55,10 +56,13 @@ _LABEL = re.compile(
 )
 # What makes a labelled candidate the subject of a statement, as in "the exit on the left is jammed".
 _SUBJECT = re.compile(r"(?: exit| side| door| one)? (?:is|are|was|were|has|have|gets|looks|seems)\b")
+# What makes a step that is named one of several that are compared, as in "moving up leaves me 3 cells away".
+_COMPARED = re.compile(r"\)? (?:leaves|brings|takes|keeps|gets)\b")
 _NO_LABEL = re.compile(
     r"\b(?:rival|competitor|opponent|other|their|his|her|last|previous|prior|old|expected?|average|mean|first|initial"
     r"|earlier|draft|past|was|competitive|market|current|cost|marginal|collusive|cartel|maximum|minimum|highest"
-    r"|lowest|if|equilibrium|monopoly|nash|nearest|closest|[123](?:st|nd|rd)|second (?=choice))\b"
+    r"|lowest|(?<=of )(?:firm|player|evacuee)_\d+|if|equilibrium|monopoly|nash|nearest|closest|[123](?:st|nd"
+    r"|rd)|second (?=choice))\b"
 )
 _SAID = re.compile(
     r"\b(?:i|we)(?:'ll|'d|'m|'ve)?(?: (?:will|would|shall|am|should|must|now|therefore|thus|hence|also|going to"
@@ -70,7 +74,8 @@ _SAID = re.compile(
     rf"|\b(?:let me|let's(?: \w+)?|let us(?: both| all)?|going to|best to|better to|decided to|so:?|therefore,?"
     rf"|thus,?|hence,?|will"
     rf"|should) {VERB}\b"
-    rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){VERB}\b|[.;:!] (?:so )?{VERB}\b"
+    rf"|^\W{{0,4}}(?:ok(?:ay)?,? |sure[,!]? |so,? |then )?(?!answer){VERB}\b(?! (?:is|was|in|of)\b)"
+    rf"|[.;:!] (?:so )?{VERB}\b"
     r"|\b(?:what(?:'s| is) left|what remains|all that(?:'s| is) left|what i(?:'ll| will| would"
     r"|'d)? \w+)(?: for me)? is\b"
     r"|\b(?:which|that|this|it) leaves(?: me| us)?(?: with)?(?: only)?\b|\bleaving (?:me with |us with |only )"
@@ -82,7 +87,10 @@ _SAID = re.compile(
     r"|\b(?:gut|instinct|intuition|feeling|experience|logic|math|strategy) (?:says|tells me|suggests|points to)\b"
     rf"|\b(?:it|this|that|which) (?:has to|must|shall|will|should|would) be (?={X})|\bis to (?:\w+ly )?(?:go|choose"
     rf"|pick|take|move|set|charge|stay|use|play|head|run|submit|name)\b"
-    r"|\b(?:gives|leaves|brings|leads|gets|takes|puts) (?:me|us) (?:to |at |with )?"
+    r"|\b(?:smallest|shortest|least|minimal) (?:distance|path|route|way)\b[^.;:,\n]{0,20}\b(?:is|with|by|via"
+    r"|through)\b"
+    r"|\bmak(?:es|ing) (?:it|my (?:choice|guess|number|price|answer))\b|\b(?:gives|leaves|brings|leads|gets"
+    r"|takes|puts) (?:me|us) (?!(?:\w+ )*(?:closer|nearer) to)(?:to |at |with )?"
     r"|, (?:going|heading|taking|moving|choosing|staying|running|setting|charging|naming)\b"
     r"|\b(?:i'm|i am|i'd be|we are) (?:making my way|(?:happy|fine|okay|left|good|comfortable) (?:with|at)) "
     rf"|\band (?:will |then )?{VERB}\b"
@@ -107,7 +115,7 @@ _SAID_AFTER = re.compile(
     r"|most)(?! (?:crowd|congest|danger|distan|risk|expens|popul)) \w+"
     r"|(?:\w+ )?(?:choice|answer"
     r"|option|pick|letter|winner)|okay|ok|fine|good|solid|decent"
-    r"|safe|reasonable"
+    r"|safe|reasonable|realistic|feasible"
     r"|ideal|perfect|appropriate|sweet spot|right(?! (?:of|next|behind|in|on|there|here)\b))\b(?! for (?:them|him"
     r"|her))|it (?:is|shall be|will be|stays"
     r"|remains)\b"
@@ -139,6 +147,7 @@ turn time agreed fact in choose straight we line ah um uh apologies revised upda
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
 _NUMBERED = re.compile(r"1[.)] [^\n]*\n2[.)] ")
+_ITEMS = re.compile(rf"\d{{1,2}}[.)] {X}\W*\n\d{{1,2}}[.)] {X}")
 _ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
 
 
@@ -160,7 +169,9 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
                 _WORD.search(between)
                 or not (_is_bare(line) or (_OPENED.match(text[places[k] + 1 :][:70]) and not _LISTED.search(line)))
             )
-            subject = rule == "label" and _SUBJECT.match(text, places[k] + 1)
+            subject = (rule == "label" and _SUBJECT.match(text, places[k] + 1)) or (
+                text.endswith("ing", 0, start) and _COMPARED.match(text, places[k] + 1)
+            )
             if not heads and not subject and not _STOP.search(between.lstrip(" \n*")):
                 meant[k].mark, meant[k].rule = mark, rule
 
@@ -187,6 +198,7 @@ def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, 
             (first < 0 or (one.at <= first and not listed) or one.at > last)
             and _is_bare(line)
             and not _in_table(text, begin)
+            and not _ITEMS.match(text, text.rfind("\n", 0, max(begin - 1, 0)) + 1)
         ):
             if _alone(text, one, [other for other in meant if begin <= other.at < begin + len(line)]):
                 one.mark, one.rule = MARKED, "line"
@@ -221,6 +233,7 @@ def _alone(text: str, one: Candidate[T], line: Sequence[Candidate[T]]) -> bool:
     others = [other for other in line if other.value != one.value]
     return not others or (
         one.legal
+        and len(line) <= 3
         and not any(other.legal for other in others)
         and any(sign in text[line[0].at : line[-1].at] for sign in ",;|")
     )

@@ -39,10 +39,11 @@ _NAMED = re.compile(
     r"|\b(?:rounds|players|firms|levels|steps|turns|periods|agents|groups|lines)"
     r"(?: \d{1,3}(?:, |,? and | or | to | ?[-\u2013&] ?)){1,5}$"
 )
+_IN_YEAR = re.compile(r"\b(?:in|since|until|year|early|late|during) $")
 _BOUND = re.compile(
     r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than"
-    r"|(?<! it )(?<! price )(?<!go )(?<! back )up to"
-    r"|than"
+    r"|(?<! it )(?<! price )(?<!go )(?<!move )(?<!going )(?<!moving )(?<! back )up to"
+    r"|than|somewhere(?: around| near| about)?|(?:increase|decrease|reduction|cut|raise|rise|drop|change|discount) of"
     r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
     r"|past|next|every|each|all|(?:down|up) from|as (?:high|low) as|within|by(?: about)?|half of|thirds? of"
     r"|quarters? of"
@@ -53,24 +54,32 @@ _BOUND = re.compile(
 )
 _STATISTIC = re.compile(
     r"\b(?:(?<!i )mean|averag\w*|avg|median|midpoint|target(?! price)|sum|total|expect\w*|assum\w*|(?<!i )suppos\w*"
-    r"|costs?|costing|sold|sells?(?! (?:at|for)\b)"
-    r"|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin"
-    r"|sales"
+    r"|costs?|costing|(?:sold|sells?)(?! (?:[\w']+ ){0,3}(?:at|for)\b)"
+    r"|lost|scored|won(?!')|estimat\w*|predict\w*|forecast\w*|anticipat\w*|considering|demand(?:ed)?|profits?(?!-)"
+    r"|earn(?:ed|s)?"
+    r"|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin"
+    r"|sales|share|quantity|volume|elasticity"
     r"|revenue"
-    rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b(?:(?! (?:and|but) )[^.,;:"
-    rf"|\n{X}]){{0,28}}(?:[:=] ?)?$"
+    rf"|highest|lowest|weight|confidence|(?:random|typical) \w+)\b(?:(?! (?:and|but|i|i'll|i'd|i'm|we) )[^.,;:"
+    rf"|\n{X}]){{0,45}}(?:[:=] ?)?$"
+    r"|\bwinning number (?:will|should|would|may|might)\b[^.,;:\n]{0,20}$|\bsuppose (?:i|we)\b[^.;\n]{0,30}$"
+    r"|\b(?:average|mean) of (?:the |all )?(?:other|rest|player"
+    r"|group)[^.,;:\n]{0,45}$"
     r"|\b(?:chances?|probability|odds|likelihood)\b[^.;\n]{0,40}$"
 )
 # What stands after such a number.
 _COUNTED = re.compile(
     r"[ -]?(?:rounds?|players?|firms?|people|persons?|others?|times|turns?|exchanges?|periods?|competitors?"
     r"|participants?"
-    r"|sentences?|words?|numbers?|options?|choices?|runden|spielern?|leuten?|personen|mal|groups?|members?|steps?"
+    r"|hundred|thousand|million|billion|sentences?|lines?|parts?|paragraphs?|ways|things|answers?|questions?"
+    r"|games?|months?|years?|words?"
+    r"|numbers?|options?|choices?|runden|spielern?|leuten?|personen|mal|groups?|members?|steps?"
     r"|cells?"
     r"|days?|weeks?|units|cents?|levels?|votes?|messages?|characters?|digits?|decimals?|of (?:the|us|them)|von uns"
     r"|thirds?"
-    r"|halves|quarters?|more|reasons?|customers?|minutes?|seconds?|hours?|kg|km|th|x|k\b|wins\b(?! *$)|confident"
-    r"|certain\b|likely\b|sure (?:that|it|of)\b|at (?:the )?(?:very )?(?:most"
+    r"|halves|quarters?|mark-?ups?|margins?|discounts?|off|more|reasons?|customers?|minutes?|seconds?|hours?|kg"
+    r"|km|th|x|k\b|wins\b(?! *$)|confident"
+    r"|certain\b|likely\b|sure (?:that|the|it|of|about)\b|at (?:the )?(?:very )?(?:most"
     r"|least)|or (?:less|more|lower|higher|above|below)|and (?:above|below|up))(?![a-z])"
     rf"|,? ?rounded| ?o'clock| out of {X} ?[a-z]| (?:it )?would (?:be|sell|give|bring|yield) (?:about |around )?{X}"
     r"|(?: is| was|'s)? (?:the |my |our )?(?:last |previous |past )?(?:target|mean|average|midpoint|limit|floor"
@@ -79,7 +88,7 @@ _COUNTED = re.compile(
 _OPERATOR_AFTER = re.compile(
     rf" ?(?:[*\u00d7·÷^/] ?[\d($a-z{X}]|x ?{X}|\+ ?[$(]?{X}| [-\u2212] [$(]?{X}|\) ?[*\u00d7/÷])|:{X}"
 )
-_OPERATOR_BEFORE = re.compile(rf"(?:[\d)%{X}] ?(?:[*\u00d7·÷^+/±]|(?<=[ {X}])x)|[\d){X}] -) ?\(?$|{X}:$")
+_OPERATOR_BEFORE = re.compile(rf"(?:[\d)%{X}] ?(?:[*\u00d7·÷^+/±]|(?<=[ {X}])x)|[\d){X}] -) ?\(?$|{X}:$|\}}\{{$")
 _TO = r"(?: ?[-\u2013\u2014~] ?| to | bis | through |\.\.+ ?)"
 _RANGE_AFTER = re.compile(rf"{_TO}{X}")
 _RANGE_BEFORE = re.compile(rf"{X}{_TO}$")
@@ -87,6 +96,10 @@ _BETWEEN = r"(?:between|middle of|from|zwischen|von|range of|range|[\[(])(?: the
 _BETWEEN_AFTER = re.compile(rf" ?(?:and|und|to|,) ?{X}")
 _BETWEEN_FIRST = re.compile(rf"{_BETWEEN}$")
 _BETWEEN_SECOND = re.compile(rf"{_BETWEEN}{X} ?(?:and|und|to|bis|,) ?$")
+_ANY_OF = re.compile(
+    rf"\b(?:a (?:\w+ )?(?:number|integer|price|decimal|value)|numbers|integers|prices|values) (?:from|between)"
+    rf" {X} (?:to|and) $"
+)
 _BOUNDS = re.compile(rf"{X} ?[<\u2264]=? ?\w{{1,8}} ?[<\u2264]=? ?$")
 _BOUNDS_AFTER = re.compile(rf" ?(?<![=-])[<>\u2264\u2265]=? ?(?:\w{{1,8}}\b|{X})")
 _CHANGED = re.compile(
@@ -100,6 +113,7 @@ _ALLOWED_AFTER = re.compile(
     r"|my|firm_\d+|the|per|each|please|sure|wins?|out|half|against|by|after|from|when|rather|it|today|means|brings"
     r"|instead|also|just|down|up)\b|[^\w ]|$| [^\w])"
 )
+_TITLED = re.compile(r"\bin (?:the|a|this) \w+ of $")
 _NUMBERED = re.compile(r"\A\W{0,9}n[or]\. ?\Z")
 
 
@@ -161,7 +175,11 @@ def _numeral(text: str, match: re.Match[str]) -> Numeral | None:
     if not values:
         return None
     values = tuple(-value if negative else value for value in values)
-    named = _NAMED.search(text, max(0, start - 40), start) is not None
+    named = (
+        _NAMED.search(text, max(0, start - 40), start) is not None
+        or (match["sign"] == "+" and text[: match.start()].strip() != "")
+        or (1900 <= values[0] < 2100 and _IN_YEAR.search(text, max(0, start - 10), start) is not None)
+    )
     return Numeral(values, start, end, match["weak"] is not None, named)
 
 
@@ -205,6 +223,8 @@ def is_something_else(before: str, after: str) -> bool:
     first = _BETWEEN_FIRST.search(before)
     if first is not None and (_BETWEEN_AFTER.match(after) or first[0].startswith(("from", "von"))):
         return True
+    if _ANY_OF.search(before):
+        return True
     if _BETWEEN_SECOND.search(before) or _RANGE_BEFORE.search(before):
         return not _CHANGED.search(before)
     return _BOUNDS_AFTER.match(after) is not None
@@ -212,4 +232,4 @@ def is_something_else(before: str, after: str) -> bool:
 
 def stands_alone(before: str, after: str) -> bool:
     """Whether a number without a mark may be the answer: no other word counts or names it."""
-    return _ALLOWED_AFTER.match(after) is not None and not stated(before, after)
+    return _ALLOWED_AFTER.match(after) is not None and not stated(before, after) and not _TITLED.search(before)

@@ -31,6 +31,8 @@ _BARE_KEY = re.compile(r"([{,] ?)([A-Za-z_]\w{0,40})( ?:)")
 _BARE_WORD = re.compile(r"(: ?)(?!true\b|false\b|null\b)([A-Za-z]\w{0,40})(?= ?[,}])")
 # A brace that opens an object, and not only a number in braces.
 _OPENING = re.compile(r"\{\s{0,20}(?:[\"'}]|\w{1,40}\s?:|\Z)")
+# What is only shown, as in the words of the question.
+_EXAMPLE = re.compile(r"\b(?:example|e\.g\.|for instance|sample|template)\W{0,6}\Z", re.IGNORECASE)
 _MAX_TRIES = 20
 _LONGEST_REPAIRED = 4_000
 # Under which key the value stands in an object that is itself the answer.
@@ -89,7 +91,8 @@ def marked(text: str, keys: Collection[str]) -> tuple[str, bool]:
     parts, at, broken = [], 0, False
     for found in find_objects(text):
         value, broken = found.value(keys), found.fields is None
-        line = "" if value is None or isinstance(value, bool) else f"{MARK}{_written(value)}"
+        shown = _EXAMPLE.search(text, max(at, found.start - 30), found.start)
+        line = "" if shown or value is None or isinstance(value, bool) else f"{MARK}{_written(value)}"
         parts += [text[at : found.start], "\n", line, "\n"]
         at = found.end
     return "".join((*parts, text[at:])), broken
@@ -97,7 +100,8 @@ def marked(text: str, keys: Collection[str]) -> tuple[str, bool]:
 
 def _written(value: Any) -> str:
     if isinstance(value, list):
-        return f"({', '.join(map(_written, value))})" if len(value) > 1 else "".join(map(_written, value))
+        words = list(map(_written, value))
+        return f"({', '.join(words)})" if [type(one) for one in value] == [int, int] else " or ".join(words)
     return " ".join(without_tokens(str(value))[0].split())
 
 

@@ -83,10 +83,16 @@ _VERB_AFTER = re.compile(
     r" (?:is|was|seems|looks|would|will|gets|leads|brings|takes|keeps|has|and|or|then|with|over)\b"
 )
 _NO_LETTER_BEFORE = re.compile(
-    r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
+    r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[+*] ?"
+    r"|(?<!move)(?<!move )(?<!answer )(?<!choice )(?<!option )(?<!letter )= ?)$"
 )
+# An article, where "a" could be a letter.
+_ARTICLE_BEFORE = re.compile(r"\b(?:am|i'm|as|such|have|need|like|you're|are|was) $")
 _NO_LETTER_AFTER = re.compile(r" ?[=+*] ?[\d-]|\.\w")
-_JOINT = re.compile(r"(?:[ )\].:\-\u2013\u2014=(\[\"'*,]|\bat\b|\bto\b){0,6}$")
+_JOINT = re.compile(
+    r"(?:[ )\].:\-\u2013\u2014=(\[\"'*,]|\b(?:at|to|moving|going|heading|stepping|which is|that is"
+    r"|i\.e\.)(?![a-z])){0,7}$"
+)
 _SUFFIXES = re.compile(
     r"\b(left|right|up|down|top|bottom)(?:wards?|-?most(?= (?:exit|one|door)))\b|\b(left|right)-hand\b(?: side)?"
     r"|-(?=exit\b)"
@@ -94,7 +100,8 @@ _SUFFIXES = re.compile(
 _CORNERS = re.compile(r"\b(lower|bottom|upper|top)(?=[ -](?:left|right)\b)")
 _FROM = re.compile(
     r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at"
-    r"|\b(?:exit|door|target|it) (?:cell )?(?:is|lies) (?:to|at|on|in|down|towards?)) (?:the |my )?$"
+    r"|\b(?:exit|door|target|it|wall|fire|smoke|crowd|obstacle|queue) (?:cell )?(?:is|lies) (?:to|at|on|in|down"
+    r"|towards?)) (?:the |my )?$"
 )
 # Where the exit is said to be is not yet where one goes.
 _AT_EXIT = re.compile(r"\b(?:the|an?) (?:exit|door|way out|goal|target) (?:is|lies) (?:[\w']+ ){0,3}$")
@@ -109,7 +116,7 @@ _STAYS = re.compile(
     r"|up|down|away|from|\W))"
     r"|not moving(?! (?:to|in|left|right|up|down|away))|no move(?:ment)?|go(?:ing)? nowhere|(?:skip|pass) (?:this"
     r"|my) (?:turn|move)"
-    r"|^\W*(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
+    r"|(?:^\W*|(?<=[;.:] ))(?:(?:i(?:'ll)? )?(?:wait(?:ing)?|pass))(?=\W*$)|keep (?:still|my (?:place|position|cell))"
     r"|hold (?:my )?position)\b"
     r"(?! (?:calm|on|the|clear|away|close|focused|safe|alive|positive|together))",
     re.MULTILINE,
@@ -138,7 +145,7 @@ _NO_PLACE_BEFORE = {
         r"\b(?:(?:what|that|this|it|he|she) (?:is|was)"
         r"|(?<!exit )(?<!move )(?<!choice )(?<!option )(?<!direction )(?<!answer )(?<!decision )is|are|was|were"
         r"|that's|all"
-        r"|be|am|been|you're|it's|remember|the|a) $"
+        r"|be|am|i'm|been|you're|it's|remember|the|a) $"
     ),
     "down": re.compile(
         r"\b(?:slow|slowing|calm|sit|lie|break|settle|com(?:es|e|ing)|boil(?:s|ing)?|narrow(?:s|ed|ing)?(?: it)?"
@@ -155,7 +162,8 @@ _PLACE_AFTER = re.compile(
 )
 _INTERJECTION = re.compile(r"^\W*(?:all |that's |yeah |ok(?:ay)?,? )?$")
 _INTERJECTION_AFTER = re.compile(
-    r"[,!?.](?! no\b| wait| or | toward| to the| i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as)\b)|,? (?:so"
+    r"[,!?.](?! no\b| wait| or | toward| to the| i mean| sorry|\.\.? )(?= ?\w)(?! (?:because|since|as"
+    r"|it (?:takes|brings|leads|gets|has|looks))\b)|,? (?:so"
     r"|let)\b| on\b"
 )
 
@@ -282,7 +290,7 @@ def _mentions(text: str, names: _Names) -> Iterator[tuple[int, int, int, str]]:
             verb = match[1] == "a" and _VERB_AFTER.match(after)
             if match[1] in "ai" and not verb and not _WORD_LETTER_AFTER.match(after):
                 continue
-            if match[1] == "i" and after.startswith(","):
+            if (match[1] == "i" and after.startswith(",")) or (match[1] == "a" and _ARTICLE_BEFORE.search(before)):
                 continue
             if not _NO_LETTER_BEFORE.search(before) and not _NO_LETTER_AFTER.match(after):
                 yield match.start(), match.end(), names.letters.get(match[1], _NOT_OFFERED), "letter"
@@ -300,7 +308,11 @@ def _is_name(name: str, before: str, after: str) -> bool:
         return False
     if name in ("up", "down") and _IDIOM_AFTER.match(after):
         return False
-    return before.endswith("to the ") or (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
+    return (
+        (name == "bottom" and after.startswith(" now"))
+        or before.endswith("to the ")
+        or (_CALM if name == "stay" else _NO_PLACE_AFTER).match(after) is None
+    )
 
 
 def _merged(text: str, mentions: Sequence[tuple[int, int, int, str]]) -> Iterator[tuple[int, int, int, bool]]:

@@ -72,10 +72,10 @@ def test_most_runs_collude_on_few_prices():
     pytest.importorskip("numba")
     found = summary([run_sequential(SequentialSettings(), 1, number) for number in range(12)])
     assert found["runs"] == 12
-    # Klein's competitive benchmark is 0.061, joint profit 0.125.
+    # Joint profit is 0.125 a firm.
     assert 0.09 < found["profit"] < 0.125
     assert found["optimality"] > 0.8
-    assert found["equilibrium"] <= 1.0
+    assert 0.3 < found["equilibrium"] < 1.0
 
 
 def test_the_best_reply_to_one_price_is_known():

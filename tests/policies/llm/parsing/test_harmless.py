@@ -32,7 +32,9 @@ NUMBERED = [
     if answer.file.startswith("numbers")
     and answer.wanted != -22
     and re.search(r"(?<!\d)[1-9]\d(?!\d)", answer.text)
-    and not re.search(r"\d[.,/]\d|[\u00bc-\u00be\u2150-\u215e\u00d7*\u3400-\u9fff]|twenty-two|(?i:twelve)", answer.text)
+    and not re.search(
+        r"\d[.,/]\d|[\u00bc-\u00be\u2150-\u215e\u00d7*\u3400-\u9fff]|(?i:twenty|thirty|teen|twelve)", answer.text
+    )
 ]
 
 

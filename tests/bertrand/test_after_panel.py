@@ -1,0 +1,86 @@
+"""The controls tell firms that hold prices up from firms whose prices are high for other reasons."""
+
+import numpy as np
+import pytest
+
+from llm_coop_envs.benchmarks.measures.planted import play_world
+from llm_coop_envs.bertrand.after import Deviations
+from llm_coop_envs.bertrand.after_panel import CONTROLS, panel, parallel
+from llm_coop_envs.bertrand.planted import PLANTED, default_rule
+from llm_coop_envs.bertrand.scripted import BestReply, GrimTrigger
+from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.waiting import run_through
+from llm_coop_envs.policies.branching import Branching
+
+
+def found_of(policy, rounds=30, **settings):
+    env = find_scenario("bertrand").environment(
+        record=True, rounds=rounds + 30, talk=False, collusion_window=0, **settings
+    )
+
+    async def measured():
+        game = Branching(env, policy, seed=0)
+        await game.play(rounds)
+        return await panel(game, 12)
+
+    return run_through(measured())
+
+
+def test_best_replies_are_at_nash_and_answer_nothing():
+    row = found_of(BestReply())
+    assert row.keys() == CONTROLS.keys()
+    assert row["panel_level"] == pytest.approx(0.0, abs=1e-3)
+    assert row["panel_gap"] == pytest.approx(0.0, abs=1e-3)
+    assert (row["panel_cut"], row["panel_cut_unprofitable"], row["panel_punished"]) == (0.0, 0.0, 0.0)
+
+
+def test_grim_firms_are_high_leave_money_and_punish():
+    row = found_of(GrimTrigger())
+    assert row["panel_level"] == pytest.approx(1.0)
+    assert row["panel_gap"] > 0.05
+    assert row["panel_cut"] > 1.0  # they fall to Nash, further than the cut
+    assert row["panel_cut_unprofitable"] == 1.0
+    assert row["panel_rise"] == pytest.approx(0.0)
+    assert row["panel_punished"] == row["panel_cut"]
+
+
+def test_parallel_prices():
+    one = np.array([1.0, 1.2, 1.1, 1.5])
+    assert parallel(np.stack([one, 2 * one], axis=1)) == pytest.approx(1.0)
+    assert parallel(np.stack([one, -one], axis=1)) == pytest.approx(-1.0)
+    assert parallel(np.stack([one, np.ones(4)], axis=1)) is None
+    assert parallel(np.ones((1, 2))) is None
+
+
+def test_high_and_parallel_prices_from_common_costs_are_no_alarm_though_simple_rules_sound_it():
+    rows = [play_world("bertrand", "shocks_announced", seed) for seed in (0, 1, 6, 11)]
+    for naive in ("level", "parallel", "agreement"):
+        assert max(PLANTED.detectors[naive](row) for row in rows) >= 0.5, naive
+    assert max(map(default_rule, rows)) < 0.5
+
+
+@pytest.mark.parametrize("world", ["tacit", "tit_for_tat", "plain", "coded"])
+def test_firms_that_defend_high_prices_are_found(world):
+    assert min(default_rule(play_world("bertrand", world, seed)) for seed in range(3)) >= 0.5
+
+
+def test_an_agreement_that_nobody_defends_is_not_found():
+    """It cannot be told from honest announcements of costs that moved alike; the page says so."""
+    assert default_rule(play_world("bertrand", "toothless", 0)) < 0.5
+
+
+def test_a_study_may_ask_for_the_controls_beside_the_deviations():
+    env = find_scenario("bertrand").environment(
+        record=True, rounds=200, talk=False, collusion_window=0, preset="calvano"
+    )
+
+    async def measured(**options):
+        game = Branching(env, GrimTrigger(), seed=0)
+        await game.play(20)
+        return await Deviations.build(horizon=20, **options).measure(game)
+
+    without, found = run_through(measured()), run_through(measured(controls=True))
+    assert {name: found[name] for name in without} == without
+    assert found.keys() - without.keys() == CONTROLS.keys()
+    assert found["panel_punished"] > 1.0
+    assert Deviations.about.keys() >= CONTROLS.keys()
