@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.regulator import REPORT, SEAT
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 
@@ -95,9 +96,11 @@ class SlotsPolicy(ScriptedPolicy):
         """Start an episode.
 
         Raises:
-            SettingsError: it is of another scenario.
+            SettingsError: it is of another scenario, or the seat is a regulator's.
         """
         super().begin(episode)
+        if SEAT in episode.seats:
+            raise SettingsError("policy", type(self).__name__, "plays no regulator; give that seat a policy of its own")
         if not isinstance(episode.settings, self.settings_type):
             raise SettingsError("policy", type(self).__name__, f"plays {self.plays}, not {episode.scenario}")
         self.settings = episode.settings
@@ -105,6 +108,8 @@ class SlotsPolicy(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """A message when talking, else a choice."""
         slots = request.info["slots"]
+        if slots.phase == REPORT:  # whether to report to a regulator: these rules do not
+            return {"choice": 0}
         return {"message": self.say(slots)} if slots.phase == TALK else {"choice": self.choose(slots)}
 
     def say(self, slots: Any) -> str:

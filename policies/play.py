@@ -42,7 +42,7 @@ async def play_async(
         np.random.SeedSequence([seed, 1]) if policy_seed is None else policy_seed,
         name,
     )
-    totals = np.zeros(env.n_players)
+    totals = np.zeros(len(env.possible_agents))
     slots_only = table.slots_only
     env.begin(seed=seed)
     if on_step is not None:

@@ -67,8 +67,8 @@ def compare_runs(
     ]
     least = min(test.smallest_p for _, test, _ in tests)
     summary = (
-        f"{len(found) or 'No'} of {len(tests)} differences survive Holm (1979) at {ALPHA:g}: {len(shared)} conditions, "
-        f"{second} minus {first}; smallest possible p {least:.3g}"
+        f"{len(found) or 'None'} of {len(tests)} differences survive Holm (1979) at {ALPHA:g}: {len(shared)} "
+        f"conditions, {second} minus {first}; smallest possible p {least:.3g}"
     )
     if least * len(tests) > ALPHA:
         summary += f", too much for any of {len(tests)} tests: too few seeds"

@@ -181,7 +181,7 @@ async def _play(
             made[id(player)] = HUMAN, human
         elif id(player) not in made:
             made[id(player)] = player.policy, make_policy(condition.scenario, player.policy, player.options, chat)
-    totals = np.zeros(env.n_players)
+    totals = np.zeros(len(env.possible_agents))
 
     def count(played: ScenarioEnv) -> None:
         totals.__iadd__(played.rewards)

@@ -8,6 +8,7 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import read_episode
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task
+from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError, StudyError
@@ -138,7 +139,7 @@ class _Measures:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._known: set[str] = set()
+        self._known: set[str] = {*EVERY_EPISODE}
         self._unseen = {c.scenario for c in run.conditions} if run.manifest["measures"] else set()
 
     def check(self, task: Task) -> None:

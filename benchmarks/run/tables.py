@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.core.regulator import regulation_measures
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 
@@ -74,10 +75,11 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **key,
         "scenario": scenario.name,
         "talk": bool(condition.settings["talk"]),
-        "players": len(policies),
+        "players": len(events[0]["agents"]),
         "policies": ", ".join(f"{count} {name}" for name, count in Counter(policies.values()).items()),
         "end_reason": events[-1]["reason"],
         **_flag_counts(events),
+        **regulation_measures(events),
         **scenario.episode_metrics(events),
         **header.get("measures", {}),
     }

@@ -73,6 +73,8 @@ def full_name(scenario: str, name: str) -> str:
     kind, argument = kinds.parse(name)
     if kind:
         return argument if kind == kinds.OWN else name
+    if name.startswith(f"{scripted.REGULATOR}/") and name in scripted.factories():
+        return name
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies
     if short not in known:

@@ -23,6 +23,7 @@ from llm_coop_envs.benchmarks.study.conditions import (
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, learns, settle
 from llm_coop_envs.benchmarks.study.yaml_source import Spot
 from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.regulator import REGULATION_MEASURES
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.settings import EVERYONE, Change, check_patterns, suggestion
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
@@ -37,6 +38,7 @@ EVERY_EPISODE: Mapping[str, str] = {
     "submissions": "Choices and messages that counted, a count from 0.",
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
     "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
+    **REGULATION_MEASURES,
 }
 """Measures that every episode's row has besides the scenario's, with what they mean."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,6 +102,7 @@ class BertrandEnv(ScenarioEnv):
             self._caps = tuple(grid[-1] for grid in self._grids)
         self._prices_asked = settings.asked
         self._offers = tuple(one.listed for one in self._prices_asked)
+        self._ordered("")
         self._known: dict[tuple[int, ...], _Settled] = {}
         rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
         self.feature_names = ("prices_known", "own_price", *rivals, "own_profit")
@@ -130,6 +131,42 @@ class BertrandEnv(ScenarioEnv):
             np.concatenate([np.zeros(2), -ones, low, -gain]),
             np.concatenate([np.ones(3), high, gain]),
         )
+
+    def _ordered(self, order: str) -> None:
+        """A price cap, or none: firms are asked for prices up to it; of a grid without any, the lowest is left."""
+        highest = self.settings.price_ordered(order)
+        self._capped = highest is not None
+        self._caps_now, self._offers_now, self._asked_now = self._caps, self._offers, self._prices_asked
+        if highest is None:
+            return
+        self._caps_now = tuple(max(min(cap, highest), low) for cap, low in zip(self._caps, self._floors, strict=True))
+        self._offers_now = tuple(
+            tuple(offer for offer in offers if offer[1] <= cap)
+            for offers, cap in zip(self._offers, self._caps_now, strict=True)
+        )
+        self._asked_now = tuple(
+            replace(asked, high=cap, listed=offers)
+            for asked, cap, offers in zip(self._prices_asked, self._caps_now, self._offers_now, strict=True)
+        )
+
+    def _instead(self, index: int, choice: Any) -> Any:
+        """In place of a price that was stopped the firm asks its Nash price, or the cap if that is lower."""
+        price = max(min(self.marks.nash[index], self._caps_now[index]), self._floors[index])
+        return nearest([offer for _, offer in self._offers_now[index]], price) if self._grids else price
+
+    def _welfare(self) -> float:
+        """The customers' surplus of the round just settled."""
+        assert self._latest is not None, "a round has been settled"
+        result = self._latest.outcome
+        return self.market.consumer_surplus(result.prices, result.demand)
+
+    def _legal(self) -> NDArray[np.int8] | None:
+        if not self._capped or not self._grids:
+            return None
+        legal = np.zeros((self.n_players, self.settings.grid_points), dtype=np.int8)
+        for i, offers in enumerate(self._offers_now):
+            legal[i, : len(offers)] = 1
+        return legal
 
     def _choice_space(self) -> spaces.Discrete | spaces.Box:
         if self._grids:
@@ -223,13 +260,14 @@ class BertrandEnv(ScenarioEnv):
     # Choices.
 
     def _fallback(self, who: Indices) -> NDArray[Any]:
-        return np.array([nearest(self._grids[i], self.market.cost[i]) for i in who.tolist()], dtype=np.int64)
+        offered = [[price for _, price in self._offers_now[i]] for i in who.tolist()]
+        costs = [self.market.cost[i] for i in who.tolist()]
+        return np.array([nearest(prices, cost) for prices, cost in zip(offered, costs, strict=True)], dtype=np.int64)
 
     def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         usable, replaced = values.tolist(), [False] * len(who)
-        cap = self._caps[0]
         for k, i in enumerate(who.tolist()):
-            value, floor = usable[k], self._floors[i]
+            value, floor, cap = usable[k], self._floors[i], self._caps_now[i]
             if not floor <= value <= cap:
                 wanted = value if abs(value) < np.inf else self.market.cost[i]
                 usable[k], replaced[k] = min(max(wanted, floor), cap), True
@@ -238,7 +276,7 @@ class BertrandEnv(ScenarioEnv):
     # Views.
 
     def _question(self, index: int) -> Number:
-        return self._prices_asked[index]
+        return self._asked_now[index]
 
     def _features(self) -> NDArray[np.float32]:
         if self._latest is None:
@@ -263,7 +301,7 @@ class BertrandEnv(ScenarioEnv):
         binned = planning or settings.statistics == "every_round"
         prior = self._prior if self._history.played == 0 else None
         talking = self.phase == TALK and not self.over
-        rivals = tuple(self.possible_agents[:index] + self.possible_agents[index + 1 :])
+        rivals = tuple(self.possible_agents[:index] + self.possible_agents[index + 1 : self.n_players])
         told = settings.information == "all"
         return BertrandSlots(
             round=number,
@@ -272,8 +310,8 @@ class BertrandEnv(ScenarioEnv):
             cost=self.market.cost[index],
             whole_profits=settings.truncate_profit,
             floor=self._floors[index],
-            cap=self._caps[index],
-            choices=self._offers[index],
+            cap=self._caps_now[index],
+            choices=self._offers_now[index],
             prior=() if prior is None else (prior[index], *(others(prior, index) if told else ())),
             fixed_price=None if self._forced is None else self._forced[index],
             history=self._as_seen(index, self._history.rows(index, settings.history_window), told=told),
@@ -309,10 +347,10 @@ class BertrandEnv(ScenarioEnv):
             return "no prices yet"
         result = self._latest.outcome
         if self._history.played == 0:
-            known = zip(self.possible_agents, result.prices, strict=True)
+            known = zip(self.possible_agents, result.prices, strict=False)
             return "prices before round 1: " + ", ".join(f"{name} {price:.4g}" for name, price in known)
         rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
-        for name, *values in zip(self.possible_agents, result.prices, result.demand, result.profits, strict=True):
+        for name, *values in zip(self.possible_agents, result.prices, result.demand, result.profits, strict=False):
             rows.append("{:8}{:10.4g}{:10.4g}{:12.6g}".format(name, *values))
         return "\n".join(rows)
 

@@ -22,6 +22,7 @@ from llm_coop_envs.errors import SettingsError
 MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000
 
+CAP = "cap "
 ABOVE_NASH, FROM_NASH = "above_nash", "from_nash"
 NASH_PLAY = 0.1
 """Up to this place on the scale from Nash (0) to joint profit (1) a price is Nash play. The papers give no number; the
@@ -245,6 +246,27 @@ class BertrandSettings(ScenarioSettings):
         else:
             check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
+
+    def check_order(self, order: str) -> None:
+        """Require `"silence"`, or `"cap PRICE"` with a price above the lowest.
+
+        Raises:
+            SettingsError: it is neither.
+        """
+        highest = self.price_ordered(order)
+        if order.startswith(CAP) and (highest is None or not max(self.floors) < highest < math.inf):
+            why = f"must be '{CAP}' and a price above the lowest, {max(self.floors):g}"
+            raise SettingsError("regulator.orders", order, why)
+        if highest is None:
+            super().check_order(order)
+
+    @staticmethod
+    def price_ordered(order: str) -> float | None:
+        """The price of a regulator's order such as `"cap 1.7"`; `None` if the order is another one."""
+        try:
+            return float(order.removeprefix(CAP)) if order.startswith(CAP) else None
+        except ValueError:
+            return None
 
     def _per_firm(self, name: str) -> None:
         """Require a finite number, not negative for costs, or one per firm; lists become tuples."""

@@ -42,6 +42,14 @@ class ChoiceReader:
             return np.full(self.n_players, -1, dtype=np.int64)
         return np.full(self.n_players, np.nan)
 
+    def first(self, count: int) -> NDArray[np.int8] | None:
+        """Legal choices of which the first ones alone are; `None` for continuous choices."""
+        if not self.discrete:
+            return None
+        legal: NDArray[np.int8] = self._idle.copy()
+        legal[:, :count] = 1
+        return legal
+
     def number(self, raw: object) -> float | int:
         """One submitted choice (a number, or an array of one) as a number; else -1 (discrete) or NaN."""
         if isinstance(raw, np.ndarray) and raw.size == 1:

@@ -20,12 +20,12 @@ from llm_coop_envs.core.channels import Audience, Conversation, Message
 from llm_coop_envs.core.delivery import DELIVER, check_delivery
 from llm_coop_envs.core.draws import NOISE, Key, key_of, side_generator
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
+from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
+from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
+from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
+from llm_coop_envs.core.regulator import TALK as TALK
 from llm_coop_envs.core.settings import Change, ScenarioSettings, check_patterns
 from llm_coop_envs.errors import ResetNeeded
-
-TALK = "talk"
-MISSING_ACTION = "missing_action"
-ILLEGAL_CHOICE = "illegal_choice"
 
 
 class ArrayEnv(Hooks):
@@ -34,11 +34,12 @@ class ArrayEnv(Hooks):
     Attributes:
         name: the scenario's name with its version, such as `"kbc_v0"`.
         settings: the scenario's settings.
-        possible_agents: the players' names, in index order.
+        possible_agents: the players' names, in index order; after them the regulator's, if there is one.
         agents: the names of those still playing.
         phases: the names of the phases, talk first if there is talk.
         feature_names: the names of the feature columns.
         n_players: how many players there are.
+        regulator: the regulator's seat; `None` without one.
         conversation: what has been said and can still be heard.
         cycles: how many steps were played in this episode.
         round: the round, as the scenario's papers count.
@@ -68,8 +69,16 @@ class ArrayEnv(Hooks):
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = [f"{role}_{i}" for i in range(self.n_players)]
+        powers = settings.regulator
+        self.regulator = None if powers is None else Regulator(self, powers)
+        if self.regulator is not None:
+            for order in self.regulator.settings.orders:
+                settings.check_order(order)
+            self.phases = (*self.phases, *self.regulator.phases)
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
+        if self.regulator is not None:
+            self.possible_agents.append(SEAT)
         self.agents: list[str] = []
         self._everyone: Indices = np.arange(self.n_players, dtype=np.intp)
         self._choices = ChoiceReader(self._choice_space(), self.n_players)
@@ -101,6 +110,9 @@ class ArrayEnv(Hooks):
         self._told_changes: list[Change] = []
         self._key: Key = (0, 0)
         self.conversation.restart()
+        if self.regulator is not None:
+            self.regulator.clear()
+            self._ordered("")
 
     # The array view.
 
@@ -114,25 +126,31 @@ class ArrayEnv(Hooks):
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """Each player's reward of the last step."""
+        """Each seat's reward of the last step."""
+        if self.regulator is not None:
+            return np.append(self._rewards, self.regulator.reward)
         rewards: NDArray[np.float64] = self._rewards.copy()
         return rewards
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """Who is still in the game."""
+        """Who is still in the game; the regulator is until it is over."""
+        if self.regulator is not None:
+            return np.append(self._alive, True)
         alive: NDArray[np.bool_] = self._alive.copy()
         return alive
 
     @property
     def live(self) -> Indices:
-        """The indices of the players still in the game."""
+        """The indices of the seats still in the game."""
+        if self.regulator is not None:
+            return np.flatnonzero(self.alive)
         return self._everyone if self._all_alive else np.flatnonzero(self._alive)
 
     @property
     def turn(self) -> NDArray[np.int8]:
-        """1 for each player whose submission counts in this step, else 0."""
-        turn = np.zeros(self.n_players, dtype=np.int8)
+        """1 for each seat whose submission counts in this step, else 0."""
+        turn = np.zeros(len(self.possible_agents), dtype=np.int8)
         turn[self.on_turn] = 1
         return turn
 
@@ -149,16 +167,26 @@ class ArrayEnv(Hooks):
     @property
     def choice_space(self) -> spaces.Discrete | spaces.Box:
         """The space of one player's choice (a fresh copy)."""
-        return self._choice_space()
+        space = self._choice_space()
+        if isinstance(space, spaces.Box) and REPORT in self.phases:  # 0 and 1 are the answers there
+            return spaces.Box(min(space.low[0], 0), max(space.high[0], 1), (1,), np.float64)
+        return space
 
     @property
     def feature_bounds(self) -> tuple[Any, Any]:
         """Lower and upper bounds of the features; each a number or one per feature."""
         return self._feature_bounds
 
-    def read_choice(self, raw: object) -> float | int:
+    def read_choice(self, raw: object, agent: str = "") -> float | int:
         """One submitted choice as a number; anything else becomes -1 (discrete) or NaN (continuous)."""
+        if agent == SEAT and self.regulator is not None:
+            return self.regulator.reader.number(raw)
         return self._choices.number(raw)
+
+    def blank_choices(self) -> NDArray[Any]:
+        """An array for `advance`, one place per seat, in which every choice is missing."""
+        blank = self._choices.blank()
+        return blank if self.regulator is None else np.append(blank, -1)
 
     def features(self) -> NDArray[np.float32]:
         """The numeric observations, (players, features), named by `feature_names`."""
@@ -167,9 +195,12 @@ class ArrayEnv(Hooks):
     def masks(self) -> NDArray[np.int8] | None:
         """Legal choices, (players, choices); `None` for continuous choices. Read-only."""
         if self._masks is None:
-            deciding = not self.over and self.phase != TALK
+            deciding = not self.over and self.phase not in (TALK, *PHASES[:2])
+            legal = None
+            if deciding:
+                legal = self._legal() if self.phase != REPORT else self._choices.first(2)
             self._masks = self._choices.masks(
-                self._legal() if deciding else None,
+                legal,
                 self._who if deciding else self._who[:0],
                 everyone=len(self._who) == self.n_players,
             )
@@ -216,22 +247,22 @@ class ArrayEnv(Hooks):
         self._rewards[:] = 0.0
         self._flags = {}
         who = self._who
-        if self.phase == TALK:
+        done = True
+        if self.regulator is not None:
+            done = self.regulator.play(choices, messages or {}, missing)
+        elif self.phase == TALK:
             self._deliver(who.tolist(), messages or {})
         else:
-            chosen = choices if who is self._everyone else choices[who]
-            usable, bad = self._choices.settle(chosen, who, self.masks(), self._fallback, self._clean)
-            if bad is not None:
-                absent = set(missing)
-                for i in who[bad].tolist():
-                    self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
+            usable = self._usable(choices, who, missing)
             if self.record:
                 self._record_choices(who, usable)
             self._apply(self.phase, who, usable)
         self.cycles += 1
-        self._level += 1
+        self._level += done
         self._masks = None
-        if self._level < len(self._levels):
+        if not done:
+            pass  # the regulator has said who is on turn
+        elif self._level < len(self._levels):
             self._who = self._levels[self._level]
         else:
             self._proceed()
@@ -241,7 +272,7 @@ class ArrayEnv(Hooks):
             self.agents = []
         elif self._departed:
             names = self.possible_agents
-            self.agents = [names[i] for i in np.flatnonzero(self._alive).tolist()]
+            self.agents = [names[i] for i in self.live.tolist()]
         self._departed = False
         if self._watched:
             self._show()
@@ -253,7 +284,7 @@ class ArrayEnv(Hooks):
         return {
             "scenario": self.name,
             "settings": self.settings.to_json(),
-            "agents": self.possible_agents[:],
+            "agents": self.possible_agents[: self.n_players],
             **self._start_event(),
         }
 
@@ -299,12 +330,13 @@ class ArrayEnv(Hooks):
         """Go to the next talk or stage that has somebody on turn."""
         while True:
             stage: Stage | Over
-            if self._orders:
+            waiting = self.regulator is not None and self.regulator.waiting
+            if self._orders and not waiting:
                 stage = Stage(TALK, self._open_talk())
             else:
                 if self.phase == TALK:
                     self.conversation.close()
-                stage = self._next_stage()
+                stage = self._next_stage() if self.regulator is None else self.regulator.next_stage()
             if isinstance(stage, Over):
                 self._end(stage)
                 return
@@ -373,6 +405,16 @@ class ArrayEnv(Hooks):
             if who is not None:
                 told[name] = self.possible_agents[who]
         return {"delivered": told}
+
+    def _usable(self, choices: NDArray[Any], who: Indices, missing: Sequence[int]) -> NDArray[Any]:
+        """What those on turn chose; what cannot be used is replaced and flagged."""
+        chosen = choices if who is self._everyone and len(choices) == self.n_players else choices[who]
+        usable, bad = self._choices.settle(chosen, who, self.masks(), self._fallback, self._clean)
+        if bad is not None:
+            absent = set(missing)
+            for i in who[bad].tolist():
+                self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
+        return usable
 
     def _record_choices(self, who: Indices, usable: NDArray[Any]) -> None:
         names = self.possible_agents

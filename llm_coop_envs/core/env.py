@@ -23,6 +23,7 @@ from pettingzoo import ParallelEnv
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.question import Number, Question, Words
+from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
@@ -96,6 +97,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._observation_spaces: dict[str, spaces.Dict] = {}
         self._action_spaces: dict[str, spaces.Dict] = {}
         self._state_space: spaces.Box | None = None
+        if self.regulator is not None:
+            self._regulation = load_regulation(settings.wording)
 
     @abstractmethod
     def _slots(self, index: int, common: dict[str, Any]) -> Slots:
@@ -110,6 +113,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             self._player(agent)
             shape = (len(self.feature_names),)
             low, high = (np.broadcast_to(bound, shape).astype(np.float32) for bound in self._feature_bounds)
+            if agent == SEAT and self.regulator is not None:
+                low, high = self.regulator.bounds()
             parts: dict[str, spaces.Space[Any]] = {
                 "observation": spaces.Box(low, high, dtype=np.float32),
                 "phase": spaces.Discrete(len(self.phases)),
@@ -120,6 +125,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 message = spaces.Dict({"speaker": spaces.Discrete(self.n_players), "text": text})
                 parts["messages"] = spaces.Sequence(message)
             messages, items = self._longest_text()
+            messages += self.regulator is not None  # the one that it rules on
             said = messages * (_ESCAPED * self.settings.message_length + _SPOKEN) if self.settings.ever_talks else 0
             parts["text"] = UnicodeText(_SENTENCES + items * _ITEM + said)
             space = self._observation_spaces[agent] = spaces.Dict(parts)
@@ -130,8 +136,11 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         space = self._action_spaces.get(agent)
         if space is None:
             self._player(agent)
-            parts: dict[str, spaces.Space[Any]] = {"choice": self._choice_space()}
-            if self.settings.ever_talks:
+            own = self.regulator if agent == SEAT else None
+            parts: dict[str, spaces.Space[Any]] = {"choice": self.choice_space}
+            if own is not None:
+                parts = {"choice": spaces.Discrete(own.choices)}
+            elif self.settings.ever_talks:
                 parts["message"] = UnicodeText(self.settings.message_length)
             space = self._action_spaces[agent] = spaces.Dict(parts)
         return space
@@ -140,7 +149,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def state_space(self) -> spaces.Box:
         """The space of `state()`: phase (one-hot), turn and presence of each player, then the scenario's part."""
         if self._state_space is None:
-            flags = len(self.phases) + 2 * self.n_players
+            flags = len(self.phases) + 2 * len(self.possible_agents)
             low, high = self._state_bounds
             ends = np.concatenate([np.zeros(flags), low]), np.concatenate([np.ones(flags), high])
             self._state_space = spaces.Box(*ends, dtype=np.float64)
@@ -161,7 +170,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             Observations and infos of all players.
         """
         self.begin(seed, options)
-        return self._views(self._everyone)
+        return self._views(np.arange(len(self.possible_agents)))
 
     def step(
         self, actions: Mapping[str, Any]
@@ -203,13 +212,13 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if self._all_alive:
             names = self.possible_agents
             return (
-                dict(zip(names, self._rewards.tolist(), strict=True)),
+                dict(zip(names, self.rewards.tolist(), strict=True)),
                 dict.fromkeys(names, decided),
                 dict.fromkeys(names, self._truncated),
             )
         names = [self.possible_agents[i] for i in present.tolist()]
-        rewards = self._rewards[present].tolist()
-        playing = self._alive[present].tolist()
+        rewards = self.rewards[present].tolist()
+        playing = self.alive[present].tolist()
         return (
             dict(zip(names, rewards, strict=True)),
             {name: decided or not still for name, still in zip(names, playing, strict=True)},
@@ -220,7 +229,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """The global state as one vector, see `state_space`."""
         phases = np.zeros(len(self.phases))
         phases[self.phases.index(self.phase)] = 1.0
-        return np.concatenate([phases, self.turn, self._alive, self._state_vector()], dtype=np.float64)
+        return np.concatenate([phases, self.turn, self.alive, self._state_vector()], dtype=np.float64)
 
     def scene(self) -> Any:
         """The present situation as plain data, for pictures: an `llm_coop_envs.render.scenes.base.Scene`.
@@ -300,6 +309,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continue where `__getstate__` was called."""
         super().__setstate__(state)
+        if self.regulator is not None:
+            self.regulator.game = self
         for name, made in state["spaces"].items():
             setattr(self, name, made)
         if state["at"] is not None:
@@ -361,6 +372,30 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     # Inside.
 
+    def _asked(self, index: int) -> Question:
+        """What a seat on turn is asked where no words are."""
+        if self.regulator is not None and self.phase in PHASES:
+            return self.regulator.question()
+        return self._question(index)
+
+    def _regulated_slots(self, index: int, common: dict[str, Any]) -> Slots:
+        """The slots of a seat where there is a regulator; a player's with what it says to that player."""
+        assert self.regulator is not None, "asked only where there is one"
+        if index == self.n_players:
+            names = self.possible_agents
+            return self.regulator.slots(common, tuple(m.as_heard(names[m.speaker], False) for m in self.regulator.read))
+        notice = self._regulation.render(NOTICE, self.regulator.news(index))
+        if self.phase == REPORT:  # the scenario's own words ask for nothing then
+            common["on_turn"] = False
+        return self._slots(index, {**common, "notice": notice})
+
+    def _text(self, slots: Slots) -> str:
+        """What a seat may know, in words."""
+        if isinstance(slots, RegulatorSlots):
+            return self._regulation.render(REGULATOR, vars(slots))
+        text = self._wording.render(vars(slots))
+        return f"{text}\n\n{slots.notice}" if slots.notice else text
+
     def _player(self, agent: str) -> int:
         if agent not in self._index:
             names = self.possible_agents
@@ -374,7 +409,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if not actions.keys() <= self._index.keys():
             for name in actions:
                 self._player(name)
-        values = self._choices.blank()
+        values = self.blank_choices()
         missing: list[int] = []
         messages: dict[int, object] = {}
         names = self.possible_agents
@@ -386,7 +421,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             elif talking:
                 messages[i] = action.get("message")
             elif "choice" in action:
-                values[i] = self.read_choice(action["choice"])
+                values[i] = self.read_choice(action["choice"], names[i])
             else:
                 missing.append(i)
         return values, missing, messages
@@ -398,25 +433,30 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         turn, phase = self.turn.tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
-        common = {"phase": self.phase, "may_talk": may_talk, "message_length": self.settings.message_length}
+        common = {"phase": self.phase, "may_talk": may_talk, "notice": ""}
+        common["message_length"] = self.settings.message_length
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():
             question: Question | None = None
             if turn[i]:
-                question = self._words if self.phase == TALK else self._question(i)
+                question = self._words if self.phase == TALK else self._asked(i)
             if self.settings.changes:
                 common["may_talk"] = self.settings.talks_in(self.round, names[i])
-            slots = self._slots(i, {"me": names[i], "on_turn": turn[i] == 1, "question": question, **common})
+            mine = {"me": names[i], "on_turn": turn[i] == 1, "question": question, **common}
+            own = self.regulator if i == self.n_players else None
+            slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
             view: Observation = {"phase": phase, "turn": turn[i]}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}
             if rows is not None:
-                view = {"observation": rows[i], **view}
-                mask: dict[str, Any] = {"choice": None if masks is None else masks[i].copy()}
+                view = {"observation": rows[i] if own is None else own.features(), **view}
+                legal = None if masks is None or own is not None else masks[i].copy()
+                mask: dict[str, Any] = {"choice": legal if own is None else own.mask()}
                 if talk:
-                    view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in self.conversation.heard(i))
-                    mask["message"] = None
-                view["text"] = self._wording.render(vars(slots))
+                    heard = self.conversation.heard(i) if own is None else own.read
+                    view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in heard)
+                    mask |= {"message": None} if own is None else {}
+                view["text"] = self._text(slots)
                 info = {"action_mask": mask, **info}
             observations[names[i]], infos[names[i]] = view, info
         return observations, infos

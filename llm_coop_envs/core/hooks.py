@@ -48,12 +48,14 @@ class Hooks(ABC):
 
     Attributes:
         kept: attributes that a snapshot keeps; whatever `packed` takes.
-        possible_agents: the players' names, in index order.
+        possible_agents: the players' names, in index order; after them the regulator's, if there is one.
+        n_players: how many players there are.
         feature_names: the names of the feature columns.
     """
 
     kept: ClassVar[tuple[str, ...]] = ()
     possible_agents: list[str]
+    n_players: int
     feature_names: tuple[str, ...]
 
     @abstractmethod
@@ -97,7 +99,7 @@ class Hooks(ABC):
         """A few lines that show the situation to an onlooker; by default everybody's features."""
         rows = [
             f"{name}: " + " ".join(f"{x:.4g}" for x in row)
-            for name, row in zip(self.possible_agents, self._features().tolist(), strict=True)
+            for name, row in zip(self.possible_agents, self._features().tolist(), strict=False)
         ]
         return "\n".join([", ".join(self.feature_names), *rows])
 
@@ -124,6 +126,21 @@ class Hooks(ABC):
     def _longest_text(self) -> tuple[int, int]:
         """The most messages, and the most numbers or names in lists, that a player's text holds: for its space."""
         return len(self.possible_agents), 1000
+
+    def _ordered(self, order: str) -> None:
+        """Let a regulator's order hold from now on; an empty one ends the last. By default only silence is known."""
+        return None
+
+    def _instead(self, index: int, choice: Any) -> Any:
+        """What counts in place of a choice that a regulator stopped; by default what stands in for a missing one."""
+        who = np.array([index], dtype=np.intp)
+        if isinstance(self._choice_space(), spaces.Discrete):
+            return self._fallback(who)[0].item()
+        return self._clean(who, np.array([np.nan]))[0][0].item()
+
+    def _welfare(self) -> float:
+        """What the public has of the last round, for a regulator whose reward that is; by default nothing."""
+        return 0.0
 
     def _start_event(self) -> Event:
         """What the scenario adds to the `start` event."""

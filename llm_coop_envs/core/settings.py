@@ -17,6 +17,7 @@ from llm_coop_envs.errors import SettingsError
 
 MAX_MESSAGE_LENGTH = 100_000
 EVERYONE = "all"
+SILENCE, REVISE = "silence", "revise"
 TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
 
 
@@ -168,6 +169,75 @@ def check_patterns(field: str, patterns: Iterable[str], players: Sequence[str]) 
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegulatorSettings(Settings):
+    """A regulator's powers.
+
+    What is ruled on is held back until the regulator has answered, one message or choice after the other: a message
+    that it stops was never heard.
+
+    Attributes:
+        on: what it rules on: `"talk"`, each message before it is heard; `"choices"`, each choice before it counts.
+        powers: what it may do about them besides allowing them: `"log"`, write them down; `"revise"`, have them
+            submitted anew, once; `"veto"`, stop them (what counts instead of a choice is the scenario's to say);
+            `"fine"`, have whoever chose pay a fine (of choices only).
+        orders: what it may order at the beginning of a round, for that round: `"silence"`, nobody may speak; more is
+            the scenario's to say, such as a price cap or an exit that is closed.
+        reads_talk: whether it is shown what was said.
+        announced: whether players are told of the regulator and its powers. What it did to them they learn anyway.
+        fine: what a fine takes of the reward.
+        detection: the chance that a fine is imposed; drawn for each one. Certain in a round in which somebody reported.
+        leniency: the share of the fine that is remitted to whoever reported; above 0 everybody is asked after choosing
+            whether to report (phase `report`).
+        reward: what the regulator earns: `"zero"`; `"fines"`, what was paid; `"welfare"`, what the scenario says the
+            public has of a round.
+    """
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "fine": (0, math.inf),
+        "detection": (0, 1),
+        "leniency": (0, 1),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {"reward": ("zero", "fines", "welfare")}
+    listed: ClassVar[Mapping[str, Collection[str]]] = {
+        "on": ("talk", "choices"),
+        "powers": ("log", REVISE, "veto", "fine"),
+        "orders": (),
+    }
+
+    on: tuple[str, ...] = ("talk",)
+    powers: tuple[str, ...] = ("log",)
+    orders: tuple[str, ...] = ()
+    reads_talk: bool = True
+    announced: bool = True
+    fine: float = 0.0
+    detection: float = 1.0
+    leniency: float = 0.0
+    reward: str = "zero"
+
+    def __post_init__(self) -> None:
+        """Check the powers, alone and with each other; lists become tuples."""
+        super().__post_init__()
+        for name, known in self.listed.items():
+            given: Any = getattr(self, name)
+            if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
+                raise SettingsError(name, given, "must be a list of texts")
+            for one in given:
+                if known and one not in known:
+                    raise SettingsError(name, one, f"is not known; {suggestion(one, known)}")
+            object.__setattr__(self, name, tuple(dict.fromkeys(given)))
+        if not self.powers and not self.orders:
+            raise SettingsError("powers", [], "leaves it nothing to do; name a power, or an order")
+        if self.powers and not self.on:
+            raise SettingsError("on", [], "leaves it nothing to rule on; name talk, choices or both")
+        if self.powers and "talk" in self.on and not self.reads_talk:
+            raise SettingsError("reads_talk", False, "it rules on the talk, which it has to read for that")
+        if "fine" in self.powers and ("choices" not in self.on or self.fine == 0):
+            raise SettingsError("fine", self.fine, "fines need an amount, and choices among what it rules on")
+        if self.leniency and "fine" not in self.powers:
+            raise SettingsError("leniency", self.leniency, "remits fines; add fine to its powers")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScenarioSettings(Settings):
     """Settings that every scenario has.
 
@@ -196,6 +266,8 @@ class ScenarioSettings(Settings):
         changes: what is otherwise from a round on, for all players or for some: a list of
             `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
             `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.
+        regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
+            is none.
     """
 
     changeable: ClassVar[Mapping[str, bool]] = {
@@ -224,6 +296,7 @@ class ScenarioSettings(Settings):
     delivery_text: str = added("I have nothing to add at the moment.")
     delivery_by: str = added("")
     changes: tuple[Change, ...] = added(())
+    regulator: RegulatorSettings | None = field(default=None, metadata={"added": True})
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
@@ -234,6 +307,7 @@ class ScenarioSettings(Settings):
         for name in ("delivery_text", "delivery_by"):
             if not isinstance(getattr(self, name), str):
                 raise SettingsError(name, getattr(self, name), "must be a text")
+        self._read_regulator()
         self._read_changes()
 
     def talks_in(self, round_: int, player: str | None = None) -> bool:
@@ -285,6 +359,28 @@ class ScenarioSettings(Settings):
     @functools.cached_property
     def _meant(self) -> dict[str | None, frozenset[int]]:
         return {}
+
+    def check_order(self, order: str) -> None:
+        """Require an order that a regulator can give; scenarios add theirs.
+
+        Raises:
+            SettingsError: it is none.
+        """
+        if order != SILENCE:
+            raise SettingsError("regulator.orders", order, f"can not be ordered here; there is '{SILENCE}'")
+
+    def _read_regulator(self) -> None:
+        given: Any = self.regulator
+        if given is None:
+            return
+        if isinstance(given, Mapping):
+            try:
+                given = RegulatorSettings.from_json(given)
+            except SettingsError as error:
+                raise SettingsError(f"regulator.{error.field}", error.value, error.why) from error
+            object.__setattr__(self, "regulator", given)
+        if not isinstance(given, RegulatorSettings):
+            raise SettingsError("regulator", given, "must be a mapping such as {powers: [log], on: [talk]}, or nothing")
 
     def _read_changes(self) -> None:
         given: Any = self.changes

@@ -47,6 +47,7 @@ class Slots:
         may_talk: whether players can send messages in this round.
         message_length: the longest message in characters.
         question: what is asked of this player now; `None` off turn.
+        notice: what a regulator's notice says to this player, in words; empty without one.
     """
 
     me: str
@@ -55,6 +56,7 @@ class Slots:
     may_talk: bool
     message_length: int
     question: Question | None
+    notice: str = ""
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """Numbers of the past that this player knows, by name, as (round, number) points; for a chart."""

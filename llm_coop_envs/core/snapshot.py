@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.channels import Audience
 from llm_coop_envs.core.packing import packed, unpacked
@@ -33,6 +31,7 @@ def snapshot(game: ArrayEnv) -> dict[str, Any]:
         "audience": packed(game._audience.heard_by),
         "conversation": game.conversation.get_state(),
         "own": game._snapshot(),
+        **({} if game.regulator is None else {"regulator": game.regulator.get_state()}),
     }
 
 
@@ -68,7 +67,9 @@ def _restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     first, second = state.get("key", (0, 0))
     game._key = game.conversation.key = int(first), int(second)
     names = game.possible_agents
-    game.agents = [] if game.over else [names[i] for i in np.flatnonzero(game._alive).tolist()]
+    game.agents = [] if game.over else [names[i] for i in game.live.tolist()]
     game._started = True
     game._told_changes = game.settings.in_force(game.round)
     game._restore(state["own"])
+    if game.regulator is not None:
+        game.regulator.set_state(state["regulator"])

@@ -104,6 +104,12 @@ class Crowd:
         self._remove(who)
         return list(zip(who[order].tolist(), at[order].tolist(), strict=True))
 
+    def close(self, exit_: int) -> None:
+        """Let nobody onto an exit's cells until this is called again; -1 opens all exits."""
+        blocked = self.room.blocked.copy()
+        blocked[self.room.exit_cells] = self.room.exit_group == exit_
+        self.room = replace(self.room, blocked=blocked)
+
     def take_out(self, who: IntArray) -> None:
         """Let people vanish from the room."""
         self._remove(who)

@@ -23,7 +23,7 @@ from llm_coop_envs.evacuation.features import FeatureMaker, feature_names
 from llm_coop_envs.evacuation.movement import free_moves, open_moves
 from llm_coop_envs.evacuation.picture import draw
 from llm_coop_envs.evacuation.room import MOVES, STAY, IntArray
-from llm_coop_envs.evacuation.settings import EvacuationSettings
+from llm_coop_envs.evacuation.settings import CLOSE, EvacuationSettings
 from llm_coop_envs.evacuation.slots import EvacuationSlots, SlotMaker
 
 EXIT, MOVE = "exit", "move"
@@ -95,9 +95,18 @@ class EvacuationEnv(ScenarioEnv):
         self._state_bounds = (np.zeros(size), np.ones(size))
         self._declare_only = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
         self._declare_only[:, : self._exits] = 1
+        self._closed = -1
 
     def _choice_space(self) -> spaces.Discrete[Any]:
         return spaces.Discrete(self._exits if self._walks else self._exits + len(MOVES))
+
+    def _ordered(self, order: str) -> None:
+        """Close an exit, or open all: nobody can make for a closed one, or step onto its cells."""
+        verb, _, name = order.partition(" ")
+        self._closed = self._room.exit_names.index(name) if verb == CLOSE else -1
+        self._slots_fresh = False
+        if self._started:
+            self._crowd.close(self._closed)
 
     def _begin(self, options: Mapping[str, Any]) -> None:
         self._take(Crowd(self.settings, self.np_random, self._given_positions(options.get("positions"))))
@@ -239,7 +248,11 @@ class EvacuationEnv(ScenarioEnv):
 
     def _legal(self) -> NDArray[np.int8] | None:
         if self.phase == EXIT:
-            return None if self._walks else self._declare_only
+            if self._closed < 0:
+                return None if self._walks else self._declare_only
+            declare: NDArray[np.int8] = self._declare_only[:, : self._choices.n_choices].copy()
+            declare[:, self._closed] = 0
+            return declare
         legal = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
         crowd, together = self._crowd, self.settings.engine == "simultaneous"
         moves = open_moves(crowd.room, crowd.cells) if together else free_moves(crowd.room, crowd.people, crowd.cells)
@@ -250,7 +263,8 @@ class EvacuationEnv(ScenarioEnv):
         if self.phase == MOVE:
             return np.full(len(who), self._exits + STAY)
         heading = self._crowd.heading[who]
-        return np.where(heading < 0, self._room.nearest_exit[self._room.place(self._crowd.cells[who])], heading)
+        found = np.where(heading < 0, self._room.nearest_exit[self._room.place(self._crowd.cells[who])], heading)
+        return np.where(found == self._closed, 0 if self._closed else 1, found)
 
     # What is seen.
 
@@ -258,7 +272,13 @@ class EvacuationEnv(ScenarioEnv):
         return self._feature_maker.matrix(self.round)
 
     def _question(self, index: int) -> Options:
-        return self._fresh_slot_maker().question(index, self.phase)
+        question = self._fresh_slot_maker().question(index, self.phase)
+        if self.phase != EXIT or self._closed < 0:
+            return question
+        names = tuple(one.name for one in question.options)
+        return replace(
+            question, options=tuple(one for one in question.options if one.choice != self._closed), known=names
+        )
 
     def _fresh_slot_maker(self) -> SlotMaker:
         if not self._slots_fresh:

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.settings import ScenarioSettings, added, check_choice, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, added, check_choice, check_number, suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
 
 #: The largest room, in cells along a wall.
 MAX_SIDE = 2000
+
+
+#: What a regulator may order, before the name of an exit.
+CLOSE, RECOMMEND = "close", "recommend"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +204,22 @@ class EvacuationSettings(ScenarioSettings):
     def last_round(self) -> int:
         """The last round that is played."""
         return self.rounds + self.extra_round
+
+    def check_order(self, order: str) -> None:
+        """Require `"silence"`, or `"close EXIT"` or `"recommend EXIT"` with the name of an exit; one has to stay open.
+
+        Raises:
+            SettingsError: it is none of these.
+        """
+        verb, _, name = order.partition(" ")
+        if verb not in (CLOSE, RECOMMEND):
+            super().check_order(order)
+            return
+        names = self.room.exit_names
+        if name not in names:
+            raise SettingsError("regulator.orders", order, f"names no exit; {suggestion(name, names)}")
+        if verb == CLOSE and len(names) == 1:
+            raise SettingsError("regulator.orders", order, "closes the only exit")
 
     def _checked_widths(self) -> tuple[int, int, int]:
         widths = self.exit_widths

@@ -14,6 +14,7 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 
 Numeric = Any
@@ -33,7 +34,7 @@ def numeric_rows(game: ArrayEnv) -> NDArray[np.float32]:
     width = rows.shape[1]
     wide = np.zeros((game.n_players, width + 1 + len(game.phases)), dtype=np.float32)
     wide[:, :width] = rows
-    wide[game.on_turn, width] = 1
+    wide[game.on_turn[game.on_turn < game.n_players], width] = 1
     wide[:, width + 1 + game.phases.index(game.phase)] = 1
     return wide
 
@@ -93,9 +94,14 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         space = self._observation_spaces.get(agent)
         if space is None:
             self._game.action_space(agent)
-            space = spaces.Box(self._low, self._high, dtype=np.float32)
-            if self.mask_in_obs and isinstance(self._choice_space, spaces.Discrete):
-                mask = spaces.Box(0, 1, (int(self._choice_space.n),), np.int8)
+            low, high = self._low, self._high
+            if agent == SEAT and self._game.regulator is not None:
+                extra = np.zeros(1 + len(self._game.phases), dtype=np.float32)
+                low, high = (np.append(end, extra + k) for k, end in enumerate(self._game.regulator.bounds()))
+            space = spaces.Box(low, high, dtype=np.float32)
+            choices = self.action_space(agent)
+            if self.mask_in_obs and isinstance(choices, spaces.Discrete):
+                mask = spaces.Box(0, 1, (int(choices.n),), np.int8)
                 space = spaces.Dict({"observation": space, "action_mask": mask})
             self._observation_spaces[agent] = space
         return space
@@ -104,8 +110,8 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         """The choices; always the same object."""
         space = self._action_spaces.get(agent)
         if space is None:
-            self._game.action_space(agent)
-            space = self._action_spaces[agent] = copy.deepcopy(self._choice_space)
+            own: Any = self._game.action_space(agent)["choice"]
+            space = self._action_spaces[agent] = copy.deepcopy(own if agent == SEAT else self._choice_space)
         return space
 
     def reset(
@@ -133,21 +139,21 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             if game.cycles == 0:
                 raise ResetNeeded("step() was called before reset(); call reset() first")
             return {}, {}, {}, {}, {}
-        everyone = len(names) == game.n_players
+        everyone = len(names) == len(game.possible_agents)
         present = game.live
         choices = self._read(actions, names)
         if not everyone:
-            values = np.zeros(game.n_players, dtype=choices.dtype)
+            values = np.zeros(len(game.possible_agents), dtype=choices.dtype)
             values[present] = choices
             choices = values
         game.advance(choices)
         observations, infos = self._views(names, None if everyone else present)
         return observations, *game.outcomes(present), infos
 
-    def choice(self, action: Any) -> float | int:
+    def choice(self, action: Any, agent: str = "") -> float | int:
         """What the environment's own `step` takes for an action; no legal choice for what is none."""
-        choice = self._game.read_choice(action)
-        if self._range is None:
+        choice = self._game.read_choice(action, agent)
+        if self._range is None or agent == SEAT:
             return choice
         low, high = self._range
         share = (choice + 1) / 2
@@ -173,12 +179,14 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             raise ActionError(f"actions must be a dict from agent name to choice, not {type(actions).__name__}")
         for name in actions:
             self._game.action_space(name)
-        return np.array([self.choice(actions.get(name)) for name in names])
+        return np.array([self.choice(actions.get(name), name) for name in names])
 
     def _views(
         self, names: list[str], present: NDArray[np.intp] | None
     ) -> tuple[dict[str, Numeric], dict[str, dict[str, Any]]]:
         game = self._game
+        if game.regulator is not None:
+            return self._regulated_views(names)
         rows, masks = numeric_rows(game), game.masks()
         if present is not None:
             rows = rows[present]
@@ -191,6 +199,27 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             observations = {name: {"observation": row, "action_mask": mask} for name, row, mask in seen}
             return observations, {name: {} for name in names}
         return dict(zip(names, rows, strict=True)), {name: {"action_mask": mask} for name, _, mask in seen}
+
+    def _regulated_views(self, names: list[str]) -> tuple[dict[str, Numeric], dict[str, dict[str, Any]]]:
+        """The same where the last seat is a regulator's, who sees other numbers and has other choices."""
+        game = self._game
+        assert game.regulator is not None, "asked only where there is one"
+        rows, masks = numeric_rows(game), game.masks()
+        own = np.zeros(1 + len(game.phases), dtype=np.float32)
+        own[0] = game.regulator.index in game.on_turn
+        own[1 + game.phases.index(game.phase)] = 1
+        observations: dict[str, Numeric] = {}
+        infos: dict[str, dict[str, Any]] = {}
+        for name in names:
+            i = game.possible_agents.index(name)
+            mine = i == game.regulator.index
+            row = np.append(game.regulator.features(), own) if mine else rows[i]
+            mask = game.regulator.mask() if mine else None if masks is None else masks[i].copy()
+            told = {} if mask is None else {"action_mask": mask}
+            in_obs = self.mask_in_obs and mask is not None
+            observations[name] = {"observation": row, **told} if in_obs else row
+            infos[name] = {} if in_obs else told
+        return observations, infos
 
 
 class _NumericAEC(parallel_to_aec_wrapper[str, Any, Any]):

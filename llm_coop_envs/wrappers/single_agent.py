@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.core.waiting import run_coroutine, run_through
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
@@ -101,7 +102,9 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         """
         if self._views is None or self.agent not in self.env.agents:
             raise ResetNeeded("this player's episode is over or not begun; call reset() first")
-        submitted = action if self._numeric is None else {"choice": self._numeric.choice(action), "message": ""}
+        submitted = (
+            action if self._numeric is None else {"choice": self._numeric.choice(action, self.agent), "message": ""}
+        )
         reward, terminated, truncated = self._one_step({self.agent: submitted})
         if not (terminated or truncated):
             more, terminated, truncated = self._play_others()
@@ -115,6 +118,8 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         Raises:
             ActionError: choices are continuous and have no mask.
         """
+        if self.env.regulator is not None and self.agent == SEAT:
+            return self.env.regulator.mask().astype(np.bool_)
         masks = self.env.masks()
         if masks is None:
             raise ActionError("these choices are continuous and have no mask; use an algorithm without masks")

@@ -1,7 +1,7 @@
 """Rules that play without a model: baselines, called scripted everywhere.
 
 Each scenario's `scripted.py` holds `POLICIES`: a name for each factory. A policy is known as `"scenario/name"`; the
-first line of a factory's docstring says what it does.
+first line of a factory's docstring says what it does. Rules for a regulator's seat, `"regulator/name"`, play in all.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS
+
+#: What stands before the names of rules for a regulator's seat.
+REGULATOR = "regulator"
 
 
 def factories() -> dict[str, Callable[..., Policy]]:
     """All scripted policies by full name."""
+    found = {scenario.name: scenario.policies for scenario in scenarios().values()}
     return {
-        f"{scenario.name}/{name}": factory
-        for scenario in scenarios().values()
-        for name, factory in scenario.policies.items()
+        f"{plays}/{name}": factory
+        for plays, policies in {**found, REGULATOR: REGULATORS}.items()
+        for name, factory in policies.items()
     }
 
 

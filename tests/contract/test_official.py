@@ -17,6 +17,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Observation space for each agent probably should be:UserWarning"),
     pytest.mark.filterwarnings("ignore:Action space for each agent probably should be:UserWarning"),
     pytest.mark.filterwarnings("ignore:Observation is not a NumPy array:UserWarning"),
+    # A regulator sees other things than the players.
+    pytest.mark.filterwarnings("ignore:Agents have different observation space sizes:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Observations are different shapes:UserWarning"),
 ]
 
 

@@ -9,6 +9,17 @@ SMALL_ROOM = {
     "exits": {"bottom": [[10, 4], [10, 5]], "left": [[5, 0], [6, 0]], "right": [[5, 10]]},
 }
 
+#: A regulator with all powers; scenarios add what it may order.
+REGULATOR = {
+    "on": ["talk", "choices"],
+    "powers": ["log", "revise", "veto", "fine"],
+    "orders": ["silence"],
+    "fine": 2.0,
+    "detection": 0.5,
+    "leniency": 0.5,
+    "reward": "fines",
+}
+
 CONFIGURATIONS = {
     "kbc": (kbc_v0, {"players": 5}),
     "kbc-talk-until": (kbc_v0, {"players": 5, "talk_until": 2}),
@@ -23,6 +34,7 @@ CONFIGURATIONS = {
         kbc_v0,
         {"players": 6, "low": 10, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False},
     ),
+    "kbc-regulated": (kbc_v0, {"players": 3, "session": "single", "regulator": REGULATOR}),
     "bertrand": (bertrand_v0, {"rounds": 8}),
     "bertrand-talk-until": (bertrand_v0, {"rounds": 4, "talk_until": 2}),
     "bertrand-alone": (bertrand_v0, {"rounds": 8, "firms": 1, "talk": False}),
@@ -32,6 +44,14 @@ CONFIGURATIONS = {
     "bertrand-grid-talk": (bertrand_v0, {"rounds": 5, "prices": "grid"}),
     "bertrand-team-up-linear": (bertrand_v0, {"preset": "team_up_linear", "rounds": 6}),
     "bertrand-three": (bertrand_v0, {"firms": 3, "rounds": 5, "talk_mode": "simultaneous"}),
+    "bertrand-regulated": (
+        bertrand_v0,
+        {"rounds": 3, "regulator": {**REGULATOR, "orders": ["silence", "cap 1.6"], "reward": "welfare"}},
+    ),
+    "bertrand-grid-regulated": (
+        bertrand_v0,
+        {"rounds": 3, "talk": False, "prices": "grid", "regulator": {**REGULATOR, "orders": ["cap 1.6"]}},
+    ),
     "evacuation-sequential": (evacuation_v0, SMALL_ROOM),
     "evacuation-silent": (evacuation_v0, {**SMALL_ROOM, "talk": False}),
     "evacuation-simultaneous": (evacuation_v0, {**SMALL_ROOM, "engine": "simultaneous", "talk": False}),
@@ -40,6 +60,13 @@ CONFIGURATIONS = {
     "evacuation-exit-simultaneous": (
         evacuation_v0,
         {**SMALL_ROOM, "control": "exit", "engine": "simultaneous", "talk": False},
+    ),
+    "evacuation-regulated": (
+        evacuation_v0,
+        {
+            **{**SMALL_ROOM, "people": 3, "rounds": 2},
+            "regulator": {**REGULATOR, "orders": ["silence", "close left", "recommend right"]},
+        },
     ),
     "evacuation-talk-until": (evacuation_v0, {**SMALL_ROOM, "talk_until": 1}),
     "evacuation-changes": (

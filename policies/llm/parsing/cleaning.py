@@ -56,7 +56,9 @@ _ESCAPED_LINE = re.compile(r"(?:\\n)+(?![a-z])")
 _ESCAPED = re.compile(r"\\{1,4}([$%_#*`>~.\-])")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|br|div|span|code|pre|sub|sup|h[1-6]|li|ul|ol)\b[^<>]{0,80}>", re.IGNORECASE)
 # What a program prints, as its comment says.
-_PRINTED = re.compile(r"^print\([^\n]{1,80}\) ?# ?(?:output|prints?|->|=>)?[:= ]{0,2}(-?[\w.]{1,20})$", re.MULTILINE)
+_PRINTED = re.compile(
+    r"^\W{0,4}print\([^\n]{1,80}\) ?# ?(?:output|prints?|->|=>)?[:= ]{0,2}(-?[\w.]{1,20})$", re.MULTILINE
+)
 _FENCE = re.compile(r"^(?:```|~~~)[\w+-]{0,20}$", re.MULTILINE)
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _BOLD = re.compile(r"\*\*|__(?=\W|$)|(?<!\w)__|`")

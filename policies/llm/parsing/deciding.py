@@ -77,7 +77,7 @@ _UNDECIDED = re.compile(
     r"|\b(?:don't|do not) (?:really )?know\b|\bno idea\b|"
     r"\b(?:not|n't) (?:yet )?(?:decided?|made up|chosen|know which)|\bundecided|\b(?:can't|cannot|can not|could not"
     r"|couldn't|unable to)(?: really| yet)? (?:decide|commit|settle|make up)"
-    r"|\btorn\b|\brespectively\b"
+    r"|\btorn\b|\brespectively\b|\bwhatever\b(?! \w)|\bdo(?:es)?n\'t (?:care|matter)\b"
     r"|\bdepends\b|(?<!at )\bfirst (?:choice )?[^.\n]{0,15}" + X + r"[^.\n]{0,40}\b(?:then|second)\b"
     r"|\bneed (?:to know|more|\w+ more)|\bno comment\b"
 )

@@ -77,6 +77,7 @@ _DENIED_AFTER = re.compile(
     r"|bad)\b|no\b|worse"
     r"|congested|unreachable|collusion|far\b|cheating|suicid\w+|on fire|burning|in flames|smok\w+|an? (?:un|im)\w+)"
     r"| (?:taken|occupied|blocked|full|packed|jammed|closed|congested|(?:over)?crowded)\b"
+    r"|: (?:only |about )?\d+ (?:people|persons|evacuees|others|m\b|met(?:er|re)s|cells|steps)"
     r"|: (?:no|nope|never|bad|blocked|full|occupied|taken|too \w+)\b"
     r"| too (?:high|low|risky|greedy|far|crowded|narrow|slow|dangerous|expensive|cheap)\b"
     r"| makes? (?:no|little) (?:\w+ )?sense\b"
@@ -100,6 +101,7 @@ _PAST_SENTENCE = re.compile(
     r"^\W*(?:in |at |on )?(?:the |my )?(?:last|previous|prior|earlier|past|before|previously|first(?= i |,? i )"
     r"|at first"
     rf"|initially|originally)\b(?:(?!\b(?:now|but|so|this|therefore|i'll|i will)\b)[^.;:\n{X}]){{0,70}}$"
+    rf"|\bwhen (?:i|we|they) \w+ed\b[^.,;:\n{X}]{{0,40}}$"
 )
 _PAST_AFTER = re.compile(
     r"^ ?(?:in )?(?:the )?(?:last|previous) (?:round|time|turn)|^ (?:earned|brought|gave|made|yielded|sold|led|got"
@@ -110,7 +112,8 @@ _PAST_AFTER = re.compile(
 _WHO = (
     r"(?:\w{1,20}_\d+|rivals?|competitors?|opponents?|others?|they|theirs?|everyone|everybody|no one|nobody|anyone"
     r"|someone|somebody|whoever|most|people|crowd|he|she|his|her|players?|person|man|woman|guy|girl|boy|neighbou?rs?"
-    r"|friends?|strangers?|colleagues?|family|group)"
+    r"|friends?|strangers?|colleagues?|family|group|wife|husband|mother|father|brother|sister|son|daughter|kids?"
+    r"|child|children|both (?:firms|players|sides|companies))"
 )
 # Anybody who is said to choose: "Anna will pick", "my neighbour takes".
 _THIRD = (
@@ -131,7 +134,8 @@ _OTHERS = re.compile(
     rf"|are) (?:right"
     rf"|correct))(?:(?<!\d)"
     rf"|(?=['\w ]{{0,45}}[a-z]))[^.,;:\n{X}]{{0,45}}$"
-    rf"|\b{_THIRD} {X},? and (?!i\b|we\b|so\b|then\b|my\b|now\b)[^\W\d_]+ (?:\w+ )?$"
+    rf"|\b(?:{_WHO}\b[^.,;:\n{X}]{{0,30}}|{_THIRD} ){X},? and (?!(?:i|i'll|i'm|i'd|we|so|then|my|now|let"
+    rf"|therefore)\b)[^\W\d_]+ (?:\w+ )?$"
     rf"|\b(?:firm|player|competitor|rival|agent) {NAMED} (?:\w+s|will|would|has|is going to)\b[^.,;:\n{X}]{{0,25}}$"
 )
 # A list of what others do, as in "player_1 takes 7, player_2 8".
@@ -141,6 +145,7 @@ _PAST_LABEL = re.compile(
     r"\b(?:(?:previous|prior|old|last|was|earlier|initial|first|draft)(?: \w{1,12})?"
     r"|(?:second(?:ary)?(?: choice| option)?|back-?up(?: \w+)?|fallback|alternative|plan b|runner-up)"
     r"|^\W{0,3}(?:everyone|everybody|they|others?|rivals?|competitors?|opponents?)(?:'s)?(?: \w{1,12})?) ?[:=] ?$"
+    rf"|^(?:the |a |my |our )?{_WHO}\b[^.;:\n{X}]{{0,30}} (?:shout|say|yell|call|scream|announce|said)\w* ?[:,] ?\"?$"
 )
 # What makes a past value the present one.
 _KEPT = re.compile(
@@ -153,6 +158,7 @@ _SAME = re.compile(
     r"\b(?:so i do|i do (?:too|so|the same|likewise))\b|\b(?:so|as) (?:do|will|shall|would|am) i\b|\bme too\b"
     r"|\b(?:i|i'll|i will|i'm) (?:follow|join|do the same|go with (?:him|her|them))(?:ing)?\b"
 )
+_MATCHED = re.compile(r"\bmatch(?:ing)? (?:the |my )?[\w']{1,20}(?: \w+(?: of| at)?)? $")
 _EXPECTED = re.compile(
     r"\b(?:expect|assum|suppos|think|believ|guess|predict|bet|hope|fear|told|know|reckon|figure|imagin|estimat"
     r"|anticipat|see|saw|heard|suggest|recommend|urg|want|wish)\w*"
@@ -187,7 +193,7 @@ _SUBJECT = re.compile(
 _PREDICATE = re.compile(
     r"(?<!\bit)(?<!\bthat)(?<!\bthis)(?<!\bprice)(?<!\bnumber)(?<!\bx)(?<!\bp)(?<!\bin the end) (?:is|was|are"
     r"|were|equals|lies)"
-    r" (?:(?:at|on|in|to|near) )?(?:the )?$|\bpredicts? $"
+    r" (?:(?:at|on|in|to|near) )?(?:the )?$|\bpredicts? $|\bconverg\w* (?:to|towards|on) $"
     r"|\b(?:regret|need|imagine|ideally|eventually|hate|fear|know|find)\b[^,;:.]{0,30}$"
 )
 _PROPOSED = re.compile(
@@ -207,7 +213,7 @@ _ASIDE_LINE = re.compile(
     r"[^\w\n]{0,3}[:\u2013\u2014-]"
 )
 _ASIDE_AFTER = re.compile(
-    r"^(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|provided|assuming|as long as"
+    r"^\)?(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|provided|assuming|as long as"
     r"|(?:in the )?next (?:round|turn|step|time|move|one)|tomorrow|later|afterwards)\b"
 )
 _HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
@@ -278,7 +284,8 @@ def judge(
     pointed = POINTED.match(text, one.at + 1) is not None
     kept = _KEPT.search(before) is not None
     others = (
-        not _SAME.search(text, one.at, one.at + 60)
+        not _MATCHED.search(before)
+        and not _SAME.search(text, one.at, one.at + 60)
         and not pointed
         and _OTHERS.search(clause) is not None
         and (not _OWN.search(clause) or _EXPECTED.search(clause) is not None)

@@ -115,7 +115,7 @@ _SAID_AFTER = re.compile(
     r"|most)(?! (?:crowd|congest|danger|distan|risk|expens|popul)) \w+"
     r"|(?:\w+ )?(?:choice|answer"
     r"|option|pick|letter|winner)|okay|ok|fine|good|solid|decent"
-    r"|safe|reasonable"
+    r"|safe|reasonable|realistic|feasible"
     r"|ideal|perfect|appropriate|sweet spot|right(?! (?:of|next|behind|in|on|there|here)\b))\b(?! for (?:them|him"
     r"|her))|it (?:is|shall be|will be|stays"
     r"|remains)\b"

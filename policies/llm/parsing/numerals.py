@@ -43,7 +43,7 @@ _IN_YEAR = re.compile(r"\b(?:in|since|until|year|early|late|during) $")
 _BOUND = re.compile(
     r"(?:\b(?:above|below|beneath|under|over|exceed(?:s|ing)?|beyond|at least|at most|no less than|no more than"
     r"|(?<! it )(?<! price )(?<!go )(?<!move )(?<!going )(?<!moving )(?<! back )up to"
-    r"|than"
+    r"|than|somewhere(?: around| near| about)?|(?:increase|decrease|reduction|cut|raise|rise|drop|change|discount) of"
     r"|minimum(?: of| is)?|maximum(?: of| is)?|max|min|out of|mindestens|höchstens|über|unter|als|nearly all"
     r"|past|next|every|each|all|(?:down|up) from|as (?:high|low) as|within|by(?: about)?|half of|thirds? of"
     r"|quarters? of"
@@ -55,7 +55,8 @@ _BOUND = re.compile(
 _STATISTIC = re.compile(
     r"\b(?:(?<!i )mean|averag\w*|avg|median|midpoint|target(?! price)|sum|total|expect\w*|assum\w*|(?<!i )suppos\w*"
     r"|costs?|costing|(?:sold|sells?)(?! (?:[\w']+ ){0,3}(?:at|for)\b)"
-    r"|estimat\w*|predict\w*|forecast\w*|anticipat\w*|considering|demand(?:ed)?|profits?(?!-)|earn(?:ed|s)?"
+    r"|lost|scored|won(?!')|estimat\w*|predict\w*|forecast\w*|anticipat\w*|considering|demand(?:ed)?|profits?(?!-)"
+    r"|earn(?:ed|s)?"
     r"|made|gained|mittelwert|durchschnitt|mittel|kosten|gewinn|margin"
     r"|sales|share|quantity|volume|elasticity"
     r"|revenue"
@@ -174,8 +175,10 @@ def _numeral(text: str, match: re.Match[str]) -> Numeral | None:
     if not values:
         return None
     values = tuple(-value if negative else value for value in values)
-    named = _NAMED.search(text, max(0, start - 40), start) is not None or (
-        1900 <= values[0] < 2100 and _IN_YEAR.search(text, max(0, start - 10), start) is not None
+    named = (
+        _NAMED.search(text, max(0, start - 40), start) is not None
+        or (match["sign"] == "+" and text[: match.start()].strip() != "")
+        or (1900 <= values[0] < 2100 and _IN_YEAR.search(text, max(0, start - 10), start) is not None)
     )
     return Numeral(values, start, end, match["weak"] is not None, named)
 

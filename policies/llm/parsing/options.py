@@ -83,7 +83,8 @@ _VERB_AFTER = re.compile(
     r" (?:is|was|seems|looks|would|will|gets|leads|brings|takes|keeps|has|and|or|then|with|over)\b"
 )
 _NO_LETTER_BEFORE = re.compile(
-    r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[=+*] ?)$"
+    r"(?:\b(?:plan|vitamin|grade|gate|room|group|team|part|section|row|column|cell|class) |[+*] ?"
+    r"|(?<!move)(?<!move )(?<!answer )(?<!choice )(?<!option )(?<!letter )= ?)$"
 )
 # An article, where "a" could be a letter.
 _ARTICLE_BEFORE = re.compile(r"\b(?:am|i'm|as|such|have|need|like|you're|are|was) $")
@@ -99,7 +100,8 @@ _SUFFIXES = re.compile(
 _CORNERS = re.compile(r"\b(lower|bottom|upper|top)(?=[ -](?:left|right)\b)")
 _FROM = re.compile(
     r"\b(?:from|(?:am|i'm|was|stand|standing|currently) at"
-    r"|\b(?:exit|door|target|it) (?:cell )?(?:is|lies) (?:to|at|on|in|down|towards?)) (?:the |my )?$"
+    r"|\b(?:exit|door|target|it|wall|fire|smoke|crowd|obstacle|queue) (?:cell )?(?:is|lies) (?:to|at|on|in|down"
+    r"|towards?)) (?:the |my )?$"
 )
 # Where the exit is said to be is not yet where one goes.
 _AT_EXIT = re.compile(r"\b(?:the|an?) (?:exit|door|way out|goal|target) (?:is|lies) (?:[\w']+ ){0,3}$")

@@ -21,10 +21,11 @@ from typing import Any
 import yaml
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.core.wording import PROMPTS, Templates
 from llm_coop_envs.errors import SettingsError, WordingError
-from llm_coop_envs.policies.llm.playing.calls import names, workflow_class
+from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class
 from llm_coop_envs.policies.llm.playing.personas import ANY, Persona, read_personas
 
 HOME = Path(__file__).parents[1] / "packs"
@@ -68,6 +69,7 @@ class Prompts:
     Args:
         pack: the pack.
         scenario: the scenario's name.
+        generic: whether the words are those for scenarios without any of their own.
 
     Attributes:
         pack: the pack.
@@ -79,13 +81,13 @@ class Prompts:
         WordingError: they are not complete, or a template shows what it must not.
     """
 
-    def __init__(self, pack: Pack, scenario: str) -> None:
+    def __init__(self, pack: Pack, scenario: str, *, generic: bool = False) -> None:
         self.pack = pack
         self.scenario = scenario
-        folder = pack.folder_of(scenario)
+        folder = pack.folder / GENERIC_FOLDER if generic else pack.folder_of(scenario)
         if not folder.is_dir():
             raise SettingsError("pack", pack.name, f"has no templates for {scenario}")
-        calls = workflow_class(find_scenario(scenario)).calls
+        calls = (load(GENERIC) if generic else workflow_class(find_scenario(scenario))).calls
         self.templates = Templates(folder, {call.template: call.names for call in calls})
         own = folder / PERSONAS
         self.personas = dict(pack.personas)
@@ -141,7 +143,7 @@ class Pack:
         self.manifest = _read_manifest(folder / MANIFEST)
         self.personas = read_personas(_read_yaml(folder / PERSONAS), (), str(folder / PERSONAS))
         self.templates = Templates(folder, COMMON_TEMPLATES)
-        self._prompts: dict[str, Prompts] = {}
+        self._prompts: dict[tuple[str, bool], Prompts] = {}
 
     @property
     def name(self) -> str:
@@ -155,16 +157,17 @@ class Pack:
             return self.folder / GENERIC_FOLDER
         return found.env_class.home / PROMPTS / self.folder.name if self.shipped else self.folder / scenario
 
-    def prompts(self, scenario: str) -> Prompts:
-        """Its words for a scenario.
+    def prompts(self, scenario: str, *, generic: bool = False) -> Prompts:
+        """Its words for a scenario, or those that stand for the words of any.
 
         Raises:
             SettingsError: it has none.
             WordingError: they are not complete, or a template shows what it must not.
         """
-        if scenario not in self._prompts:
-            self._prompts[scenario] = Prompts(self, scenario)
-        return self._prompts[scenario]
+        key = scenario, generic
+        if key not in self._prompts:
+            self._prompts[key] = Prompts(self, scenario, generic=generic)
+        return self._prompts[key]
 
     def all_prompts(self) -> list[Prompts]:
         """Its words for all scenarios that it has any for."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
+from llm_coop_envs.core.regulator import PHASES, SEAT
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
@@ -18,7 +19,7 @@ from llm_coop_envs.policies.llm.playing.personas import Persona
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
-from llm_coop_envs.policies.llm.playing.workflow import Workflow
+from llm_coop_envs.policies.llm.playing.workflow import GenericWorkflow, NoSettings, Workflow
 
 
 class LLMPolicy(Policy):
@@ -53,6 +54,7 @@ class LLMPolicy(Policy):
         self.counters = AnswerCounts()
         self._scripted = bool(getattr(chat, "scripted", False))
         self._workflow: Workflow[Any] | None = None
+        self._regulated: tuple[GenericWorkflow, Prompter] | None = None
         self._personas: dict[str, Persona | None] = {}
         self._memories: dict[str, Memory] = {}
 
@@ -73,11 +75,16 @@ class LLMPolicy(Policy):
         self._personas = self._deal(episode, prompts)
         kind = workflow_class(scenario)
         self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
+        self._regulated = None
+        if episode.settings.regulator is not None:
+            beside = self.pack.prompts(scenario.name, generic=True)
+            prompter = Prompter(self.chat, self.settings, beside, self._count, self.counters, scripted=self._scripted)
+            self._regulated = GenericWorkflow(NoSettings(), episode, self._personas), prompter
 
     @property
     def slots_only(self) -> bool:  # type: ignore[override]  # other policies know it as a class
-        """Prompts are made from slots by a pack, but for scenarios that are asked with the environment's own text."""
-        return self._workflow is not None and not self._workflow.from_text
+        """Prompts are made from slots by a pack, but for regulators and scenarios asked with the environment's text."""
+        return self._workflow is not None and not self._workflow.from_text and self._regulated is None
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Ask the model for all these decisions at once.
@@ -140,7 +147,12 @@ class LLMPolicy(Policy):
             self._personas[request.agent],
             self._memories[request.agent],
             request.observation.get("text", ""),
+            "" if self._workflow.from_text else slots.notice,
         )
+        if self._regulated is not None and (slots.phase in PHASES or turn.agent == SEAT):
+            workflow, prompter = self._regulated
+            turn.notice = ""
+            return await workflow.play(prompter, turn, slots)
         return await self._workflow.play(self._prompter, turn, slots)
 
     def _deal(self, episode: Episode, prompts: Prompts) -> dict[str, Persona | None]:

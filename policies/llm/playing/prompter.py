@@ -53,6 +53,7 @@ class Turn:
         persona: who the player is, or `None`.
         memory: what it remembers.
         text: the environment's own text, where the workflow asks with it; else empty.
+        notice: what a regulator says to the player, for workflows that ask with their own words; put before them.
         attempts: how many requests were made in this turn, by call.
     """
 
@@ -63,6 +64,7 @@ class Turn:
     persona: Persona | None
     memory: Memory
     text: str = ""
+    notice: str = ""
     attempts: dict[str, int] = field(default_factory=dict)
 
     def key(self, call: str) -> RequestKey:
@@ -226,9 +228,14 @@ class Prompter:
         if summarised:
             values["heard"] = facts["heard"][memory.summarised :]
             values["summary"] = memory.summary
+
+        def render(values: Mapping[str, Any]) -> str:
+            text = self.prompts.templates.render(call.template, values)
+            return f"{turn.notice}\n\n{text}" if turn.notice else text
+
         while True:
             prompt = shorten(
-                functools.partial(self.prompts.templates.render, call.template),
+                render,
                 values,
                 call.shrinks,
                 most,

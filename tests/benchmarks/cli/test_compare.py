@@ -73,7 +73,7 @@ def test_runs_without_a_seed_in_common_are_unpaired(played):
 
 def test_too_few_seeds_are_told(played):
     told = invoke("compare", played["uniform"], played["few"])
-    assert told.stdout.startswith("No of ")
+    assert told.stdout.startswith("None of ")
     assert "smallest possible p 0.125, too much for any of" in told.stdout
     assert "too few seeds" in told.stdout
 

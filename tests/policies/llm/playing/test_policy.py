@@ -117,7 +117,12 @@ def test_what_is_recorded_with_a_run():
     told = json.loads(json.dumps(policy.describe()))
     assert told["pack"] == load_pack("de-a").describe()
     assert told["token_counter"] == "estimate"
-    assert told["workflows"]["evacuation"] == {"panic": True, "evaluate": True, "feeling_in_talk": False}
+    assert told["workflows"]["evacuation"] == {
+        "panic": True,
+        "evaluate": True,
+        "feeling_in_talk": False,
+        "summarised": False,
+    }
     assert LLMSettings.build(**told["settings"]) == policy.settings
     counted = LLMPolicy(Recorder(), LLMSettings(model="m"), count_tokens=len)
     assert counted.describe()["token_counter"] == "given"

@@ -1,0 +1,201 @@
+"""A regulator's seat, in every scenario."""
+
+import numpy as np
+import pytest
+from configurations import CONFIGURATIONS, REGULATOR, SMALL_ROOM
+from llm_tools import reply
+
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies import make, play
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.wrappers import SingleAgentView
+
+SEAT = "regulator_0"
+GAMES = {
+    "bertrand": (bertrand_v0, {"rounds": 2}, "price_matching"),
+    "kbc": (kbc_v0, {"players": 3, "session": "single"}, "uniform"),
+    "evacuation": (evacuation_v0, {**SMALL_ROOM, "people": 3, "rounds": 2}, "nearest_exit"),
+}
+
+
+def market(powers, rounds=1, **more):
+    regulator = {key: more.pop(key) for key in list(more) if key in REGULATOR or key in ("on", "announced")}
+    settings = {"rounds": rounds, "exchanges": 1, "opener": "fixed", **more}
+    return bertrand_v0.parallel_env(record=True, regulator={"powers": powers, **regulator}, **settings)
+
+
+def drive(env, rule, *, said="let us agree on 1.9", price=1.9, reports=()):
+    """An episode in which firms say and ask the same; `rule` answers for the regulator by an option's name."""
+    env.reset(seed=1)
+    heard, earned = [], dict.fromkeys(env.possible_agents, 0.0)
+    while env.agents:
+        actions = {}
+        for agent, info in env.look(on_turn=True)[1].items():
+            slots = info["slots"]
+            if agent == SEAT:
+                actions[agent] = {"choice": slots.question.find(rule(slots)).choice}
+            elif env.phase == "report":
+                actions[agent] = {"choice": float(agent in reports)}
+            else:
+                heard += [one.text for one in slots.said if not one.own]
+                actions[agent] = {"message": said, "choice": price}
+        for agent, reward in env.step(actions)[1].items():
+            earned[agent] += reward
+    return heard, earned
+
+
+def told(env, kind):
+    return [event for event in env.events if event["type"] == kind]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_regulator_who_allows_everything_and_is_not_announced_changes_nothing(name):
+    module, settings, policy = GAMES[name]
+
+    def played(seats, **more):
+        env = module.parallel_env(record=True, **settings, **more)
+        filled = {agent: make(f"{name}/{policy}") for agent in env.possible_agents[: env.n_players]}
+        play(env, {**filled, **seats}, seed=4)
+        assert env.events[0]["agents"] == env.possible_agents[: env.n_players]
+        assert ("regulator" in env.events[0]["settings"]) == bool(more)
+        return [
+            {key: value for key, value in event.items() if key not in ("step", "settings")}
+            for event in env.events
+            if event["type"] != "regulation"
+        ]
+
+    watched = {"regulator": {**REGULATOR, "announced": False, "orders": []}}
+    assert played({SEAT: make("regulator/never")}, **watched) == played({})
+
+
+def test_what_it_stops_is_never_heard_and_what_it_sends_back_is_said_anew():
+    env = market(["revise", "veto"])
+    heard, _ = drive(env, lambda slots: "veto")
+    assert heard == []
+    assert told(env, "message") == []
+    texts = [event["text"] for event in told(env, "regulation")]
+    assert texts == ["let us agree on 1.9"] * 2
+    heard, _ = drive(env, lambda slots: "allow" if slots.revised else "revise")
+    assert heard
+    assert len(told(env, "message")) == 2
+    assert [event["action"] for event in told(env, "regulation")] == ["revise", "allow"] * 2
+
+
+def test_a_price_that_it_stops_is_replaced_by_the_nash_price():
+    env = market(["veto"], on=["choices"])
+    drive(env, lambda slots: "veto" if slots.value > 1.8 else "allow")
+    assert told(env, "round")[0]["prices"] == pytest.approx(env.marks.nash)
+
+
+@pytest.mark.parametrize(("reports", "paid"), [((), (3.0, 3.0)), (("firm_1",), (3.0, 0.75))])
+def test_fines_reduce_rewards_and_are_remitted_to_whoever_reports(reports, paid):
+    env = market(["fine"], on=["choices"], fine=3.0, leniency=0.75, reward="fines")
+    _, earned = drive(env, lambda slots: "fine", reports=reports)
+    profits = told(env, "round")[0]["profits"]
+    assert [profit - earned[f"firm_{i}"] for i, profit in enumerate(profits)] == pytest.approx(paid)
+    assert earned[SEAT] == pytest.approx(sum(paid))
+
+
+def test_fines_are_imposed_with_the_probability_that_is_set_and_surely_after_a_report():
+    env = market(["fine"], on=["choices"], fine=1.0, detection=0.3, leniency=0.5, rounds=300, talk=False)
+    drive(env, lambda slots: "fine")
+    share = np.mean([event["detected"] for event in told(env, "regulation")])
+    assert 0.24 < share < 0.36  # 600 draws: three standard errors are 0.056
+    drive(env, lambda slots: "fine", reports=("firm_0",))
+    assert all(event.get("detected", True) for event in told(env, "regulation"))
+
+
+def test_a_price_cap_holds_for_a_round_and_silence_too():
+    env = market(["log"], rounds=2, orders=["cap 1.5", "silence"])
+    orders = iter(["cap 1.5", "silence"])
+    drive(env, lambda slots: "allow" if slots.about else next(orders))
+    first, second = told(env, "round")
+    assert first["prices"] == [1.5, 1.5]
+    assert second["prices"] == [1.9, 1.9]
+    assert {event["round"] for event in told(env, "message")} == {1}
+    with pytest.raises(SettingsError, match=r"regulator.orders='cap 0'"):
+        market([], orders=["cap 0"])
+
+
+def test_nobody_makes_for_an_exit_that_is_closed():
+    settings = {**SMALL_ROOM, "people": 6, "rounds": 6, "talk": False}
+    powers = {"powers": [], "orders": ["close left", "close bottom", "recommend right"]}
+    env = evacuation_v0.parallel_env(record=True, regulator=powers, **settings)
+    people = {agent: make("evacuation/nearest_exit") for agent in env.possible_agents[:-1]}
+    play(env, {**people, SEAT: make("regulator/never", order="close left")}, seed=3)
+    left = env.events[0]["room"]["exit_names"].index("left")
+    declared = [event["choice"] for event in told(env, "choice") if event["phase"] == "exit"]
+    assert declared
+    assert left not in declared
+    with pytest.raises(SettingsError, match=r"close lefd.*did you mean 'left'"):
+        evacuation_v0.parallel_env(regulator={"powers": [], "orders": ["close lefd"]}, **settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"powers": ["log", "fine"]}, "fines need an amount"),
+        ({"powers": ["stop"]}, "is not known"),
+        ({"powers": []}, "nothing to do"),
+        ({"reads_talk": False}, "has to read"),
+        ({"leniency": 0.5}, "remits fines"),
+        ({"detection": 2}, "at most 1"),
+        ({"orders": ["close left"]}, "can not be ordered here"),
+        ([], "must be a mapping"),
+    ],
+)
+def test_powers_that_make_no_sense_are_refused(given, why):
+    with pytest.raises(SettingsError, match=f"regulator.*{why}"):
+        bertrand_v0.parallel_env(regulator=given)
+
+
+def test_rules_refuse_other_seats_and_powers_that_are_not_there():
+    env = market(["log"])
+    firms = {agent: make("bertrand/price_matching") for agent in env.possible_agents[:-1]}
+    with pytest.raises(SettingsError, match="is no power of this regulator"):
+        play(env, {**firms, SEAT: make("regulator/always", action="veto")}, seed=1)
+    with pytest.raises(SettingsError, match="plays no regulator"):
+        play(env, make("bertrand/price_matching"), seed=1)
+    with pytest.raises(SettingsError, match="plays the seat"):
+        play(bertrand_v0.parallel_env(), make("regulator/never"), seed=1)
+
+
+def test_words_are_found():
+    env = market(["log"], rounds=2)
+    firms = {agent: make("bertrand/price_matching") for agent in env.possible_agents[:-1]}
+    play(env, {**firms, SEAT: make("regulator/keywords", words=["PRICE", "1."])}, seed=1)
+    assert {event["action"] for event in told(env, "regulation")} == {"log"}
+
+
+def test_a_language_model_sits_there_and_players_are_told_of_it():
+    asked = []
+
+    class Chat:
+        async def ask(self, key, request):
+            prompt = request.messages[-1].content
+            asked.append((key, prompt))
+            return reply({"act": "B", "talk": "Let us agree.", "price": "1.7"}.get(key.call, "nothing"))
+
+    env = market(["veto"], leniency=0.0)
+    policy = LLMPolicy(Chat(), LLMSettings.build("team_up", model="m"))
+    play(env, policy, seed=1)
+    assert [event["action"] for event in told(env, "regulation")] == ["veto", "veto"]
+    seen = {key.agent: prompt for key, prompt in asked}
+    assert "Let us agree." in next(prompt for key, prompt in asked if key.agent == SEAT)
+    assert "A regulator reads what is said" in seen["firm_0"]
+
+
+@pytest.mark.parametrize("name", ["bertrand-regulated", "bertrand-grid-regulated", "kbc-regulated"])
+def test_a_learner_sits_there(name):
+    module, settings = CONFIGURATIONS[name]
+    env = module.parallel_env(**settings)
+    policy = make(f"{env.metadata['name'].partition('_')[0]}/uniform")
+    view = SingleAgentView(env, SEAT, policy, numeric=True)
+    observation, _ = view.reset(seed=1)
+    over = False
+    while not over:
+        assert view.observation_space.contains(observation)
+        observation, _, terminated, truncated, _ = view.step(int(np.flatnonzero(view.action_masks())[-1]))
+        over = terminated or truncated
