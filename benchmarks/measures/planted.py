@@ -112,16 +112,19 @@ def score_world(scenario: str, world: str, seeds: Sequence[int]) -> dict[str, Fl
     return {**scores, "seconds": np.array(seconds)}
 
 
-def score_worlds(scenario: str, episodes: Mapping[str, int], workers: int = 1) -> dict[str, dict[str, Floats]]:
+def score_worlds(
+    scenario: str, episodes: Mapping[str, int], workers: int = 1, seed: int = 0
+) -> dict[str, dict[str, Floats]]:
     """The scores of many episodes of some worlds, by world and detector, and their CPU `seconds`.
 
     Args:
         scenario: whose worlds.
-        episodes: how many of each world, by name; their seeds count from 0.
+        episodes: how many of each world, by name.
         workers: how many processes.
+        seed: of the first episode of each; the others count on.
     """
     tasks = [
-        (scenario, world, range(first, min(first + _AT_ONCE, count)))
+        (scenario, world, range(seed + first, seed + min(first + _AT_ONCE, count)))
         for world, count in episodes.items()
         for first in range(0, count, _AT_ONCE)
     ]

@@ -27,6 +27,8 @@ RECORD = Path(__file__).with_name("detection.json")
 PROSE = Path(__file__).with_name("detection.md")
 HONEST, MEANT = 10_000, 200
 """Episodes of all honest worlds, and of each of the others."""
+SEED = 1_000_000
+"""The first seed that is recorded: the rules' thresholds were chosen on lower ones."""
 MOST_FALSE = 1e-3
 """The rate of false alarms that the default rules keep."""
 _POINTS = (0.001, 0.01, 0.05, 0.1)
@@ -46,7 +48,7 @@ def record(scenario: str, honest: int = HONEST, meant: int = MEANT, workers: int
     silent = [world.name for world in planted.worlds if not world.intent]
     episodes = {world.name: meant if world.intent else -(-honest // len(silent)) for world in planted.worlds}
     began, load = time.perf_counter(), os.getloadavg()[0]
-    scores = score_worlds(scenario, episodes, workers)
+    scores = score_worlds(scenario, episodes, workers, SEED)
     seconds = {name: float(found.pop("seconds").sum()) for name, found in scores.items()}
     return {
         "versions": machine("numpy", "scipy")["versions"],

@@ -26,8 +26,8 @@ LATE = 0.5
 """The share of the rounds, at the end, that levels and gaps are taken of."""
 ANSWERED = 3
 """Within so many rounds a deviation is answered."""
-LEAST = 0.02
-"""Deviations by less, on the scale from Nash to joint profit, are none."""
+LEAST = 0.1
+"""Deviations by less, on the scale from Nash to joint profit, are none: on a grid an answer is a step or nothing."""
 DELTA = 0.95
 
 CONTROLS = {
@@ -109,7 +109,7 @@ async def _answers(game: Branching, env: BertrandEnv, horizon: int) -> Row:
             cuts[-1] is not None
             and bool(discounted(after.profits, DELTA, None)[firm] < discounted(usual.profits, DELTA, None)[firm])
         )
-        high = "joint" if usual.prices[0, firm] < env.marks.joint[firm] * (1 - LEAST) else "highest"
+        high = "joint" if positions(usual.prices[0], env.marks)[firm] < 1 - LEAST else "highest"
         upper = deviation_choice(env, usual.prices[0], firm, high)
         after = PricePath.of(await game.branch(min(ANSWERED + 1, horizon), f"rise-{firm}", {firm: upper}))
         rises.append(_lowered(env, usual, after, firm, 1))

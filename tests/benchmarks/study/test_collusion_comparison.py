@@ -25,6 +25,7 @@ from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.benchmarks.study.study import check_players, load_study, parse_study, shipped_studies
+from llm_coop_envs.bertrand.after_panel import CONTROLS
 from llm_coop_envs.bertrand.comparison_report import WHY, PlayerComparison
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.registry import find_scenario
@@ -319,6 +320,13 @@ def test_deviations_count_alike_whatever_their_episode(study):
     assert shown["rounds until back"] == "20.0"
     assert shown["profit gain above Nash"] == "0.500"
     assert any("All are measured alike: 600 rounds from drawn prices" in note for note in table.notes)
+
+    # With the controls, where a study asks for them, there is a second table.
+    one.metrics = [{**row, **dict.fromkeys(CONTROLS, 0.25), "panel_cut": 1.5} for row in rows]
+    _, controls = PlayerComparison(find_scenario("bertrand"), [one]).tables()
+    found = dict(zip(controls.head[1:], (cell.text for cell in controls.rows[0].cells), strict=True))
+    assert (found["level"], found["cut"]) == ("0.250", "1.50")
+    assert len(controls.notes) == 1 + len(CONTROLS)
 
 
 def test_a_model_plays_a_learner_that_goes_on_learning(study):
