@@ -70,13 +70,15 @@ class SharedRows:
         decides: (rows,) for which it matters what they choose now.
 
     Raises:
-        SettingsError: `copies` or `seed` is not possible.
+        SettingsError: `copies` or `seed` is not possible, or the game has a regulator.
     """
 
     def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int, points: int = POINTS) -> None:
         require_int("copies", copies, 1)
         self.games = [make() for _ in range(copies)]
         first = self.games[0]
+        if first.regulator is not None:
+            raise SettingsError("regulator", "on", "all rows choose alike; train without a regulator")
         self.names = numeric_names(first)
         self.choices = Choices(first, points)
         self.players = first.n_players

@@ -16,6 +16,7 @@ def list_command() -> None:
     from llm_coop_envs.benchmarks.study.study import read_description, shipped_studies
     from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
     from llm_coop_envs.policies.llm.playing.presets import presets
+    from llm_coop_envs.policies.scripted import REGULATOR, describe
 
     console = Console()
     for scenario in all_scenarios():
@@ -29,6 +30,12 @@ def list_command() -> None:
             table.add_row(f"  {name}", escape(about))
         console.print("  policies (scripted)", highlight=False)
         console.print(table)
+    console.print("\n[bold]Rules for a regulator's seat[/]  (scripted, in any scenario)")
+    table = two_columns()
+    for name, about in describe().items():
+        if name.startswith(f"{REGULATOR}/"):
+            table.add_row(f"  {name}", escape(about))
+    console.print(table)
     console.print("\n[bold]Trained networks[/]  (for any seat)")
     table = two_columns()
     for name, about in trained_lines().items():

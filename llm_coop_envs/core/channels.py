@@ -341,7 +341,7 @@ class Conversation:
         """Continue from what `get_state` gave."""
         self.messages = list(map(_unpacked, state["messages"]))
         self._late = list(map(_unpacked, state.get("late", ())))
-        self._treated = any(m.delivered is not None for m in (*self.messages, *self._late))
+        self._treated = "late" in state
         self._inboxes = None
         self._audience = Audience(unpacked(state["audience"]))
         self._position = self._last_order = unpacked(state["order"])

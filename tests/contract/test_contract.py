@@ -50,7 +50,7 @@ def test_no_text_is_longer_than_its_space_says(make):
             longest = max(longest, len(observation["text"]))
         env.submit(dict.fromkeys(env.agents, said))
     most = env.observation_space(env.possible_agents[0])["text"].max_length
-    assert longest <= most <= 70_000 + (3000 * 5 * env.n_players if env.settings.talk else 0)
+    assert longest <= most <= 70_000 + (3000 * 5 * env.n_players if env.settings.ever_talks else 0)
 
 
 def test_every_observation_can_be_flattened_and_sampled(make):
@@ -394,7 +394,7 @@ def test_recorded_events_tell_the_episode(make):
     assert "round" in kinds
     assert kinds.count("choice") == decided or env.regulator is not None
     assert [event["agent"] for event in events if event["type"] == "regulation"].count("regulator_0") == ruled
-    assert ("message" in kinds) == env.settings.talk or env.regulator is not None
+    assert ("message" in kinds) == env.settings.ever_talks or env.regulator is not None
     assert [event["step"] for event in events] == sorted(event["step"] for event in events)
     assert events[0]["agents"] == env.possible_agents[: env.n_players]
     assert events[0]["seed"] == 8

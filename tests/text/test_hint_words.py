@@ -90,7 +90,8 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(factories()))
+# Those of a regulator rule on what others say, and say nothing.
+@pytest.mark.parametrize("name", [name for name in sorted(factories()) if name.split("/")[0] in QUICK])
 def test_messages_of_scripted_policies(name):
     scenario = name.split("/")[0]
     module, settings = CONFIGURATIONS[QUICK[scenario][0]]

@@ -67,6 +67,7 @@ _REVISED = re.compile(
 _PARENTHESIS = re.compile(r"\([^()\n]{0,80}\)")
 _SENTENCE = re.compile(r"(?<!\.)[.!] (?!or\b)")
 _LABELLED = re.compile(r"\w ?: ?$")
+_FIRST_PERSON = re.compile(r"\b(?:i|we)(?:'\w+)? [^.\n]{0,30}$")
 _EXPLAINED = re.compile(
     r"\b(?:because|since|as|so that|given|where|which|while|although|though|who|for|with|than|if|reason\w*"
     r"|explanation|why)\b"
@@ -170,6 +171,16 @@ def _correct(text: str, meant: Sequence[Candidate[T]]) -> None:
                 earlier.meant = False
 
 
+def _named(text: str, one: Candidate[T]) -> bool:
+    """Whether a label with a colon stands right before a candidate."""
+    return _LABELLED.search(text, max(0, one.at - 20), one.at) is not None
+
+
+def _own(text: str, one: Candidate[T]) -> bool:
+    """Whether a candidate is an object's, or what the answer's "I" or "we" does."""
+    return one.rule == "object" or _FIRST_PERSON.search(text, max(0, one.at - 40), one.at) is not None
+
+
 def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
     """The marked candidate that wins; or a status; empty if nothing is marked."""
     marked = [one for one in meant if one.mark]
@@ -188,6 +199,8 @@ def _winner(text: str, meant: Sequence[Candidate[T]]) -> Candidate[T] | str:
         return AMBIGUOUS
     rivals = [one for one in marked if one.mark == most and one.at < winner.at and one.value != winner.value]
     rivals = [one for one in rivals if one.legal and (most == MARKED or one.rule == "said" == winner.rule)]
+    if _named(text, winner) and not any(_named(text, one) or _own(text, one) for one in rivals):
+        rivals = []  # "the price of X went well" before "price: X" is no second answer
     if rivals and not _REVISED.search(text, rivals[-1].at + 1, winner.at):
         return AMBIGUOUS
     if later or (winner.rule in ("line", "sentence", "clause", "opening") and len(alike) > 1):

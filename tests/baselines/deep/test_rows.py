@@ -15,7 +15,7 @@ from llm_coop_envs.wrappers import NumericView
 DISCRETE = {
     name: (module, settings)
     for name, (module, settings) in CONFIGURATIONS.items()
-    if name.startswith(("kbc", "evacuation", "bertrand-grid")) and "real" not in name
+    if name.startswith(("kbc", "evacuation", "bertrand-grid")) and "real" not in name and "regulated" not in name
 }
 
 
@@ -113,6 +113,12 @@ def compare(make, *, steps, copies=2, seed=5, illegal=False):
         vacant += int(step.vacant.sum())
         cut += int(step.truncated.sum())
     return ended, vacant, cut
+
+
+def test_a_regulator_is_refused():
+    module, settings = CONFIGURATIONS["kbc-regulated"]
+    with pytest.raises(SettingsError, match="train without a regulator"):
+        SharedRows(lambda: module.parallel_env(**settings), copies=1, seed=0)
 
 
 @pytest.mark.parametrize("name", DISCRETE)
