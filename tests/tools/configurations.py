@@ -20,6 +20,9 @@ REGULATOR = {
     "reward": "fines",
 }
 
+# For single switches: what they change shows with few people, and random steps take long.
+FEW = {**SMALL_ROOM, "people": 6, "rounds": 5}
+
 CONFIGURATIONS = {
     "kbc": (kbc_v0, {"players": 5}),
     "kbc-talk-until": (kbc_v0, {"players": 5, "talk_until": 2}),
@@ -68,11 +71,11 @@ CONFIGURATIONS = {
             "regulator": {**REGULATOR, "orders": ["silence", "close left", "recommend right"]},
         },
     ),
-    "evacuation-talk-until": (evacuation_v0, {**SMALL_ROOM, "talk_until": 1}),
+    "evacuation-talk-until": (evacuation_v0, {**FEW, "talk_until": 1}),
     "evacuation-changes": (
         evacuation_v0,
         {
-            **SMALL_ROOM,
+            **FEW,
             "talk": False,
             "changes": [
                 {"from_round": 2, "settings": {"talk": True, "delivery": "swap"}},
@@ -80,8 +83,8 @@ CONFIGURATIONS = {
             ],
         },
     ),
-    "evacuation-no-diagonals": (evacuation_v0, {**SMALL_ROOM, "diagonals": False}),
-    "evacuation-disabled-block": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "disabled_block": True}),
+    "evacuation-no-diagonals": (evacuation_v0, {**FEW, "diagonals": False}),
+    "evacuation-disabled-block": (evacuation_v0, {**FEW, "injury": "active", "disabled_block": True}),
     "evacuation-injury": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "talk": False}),
 }
 
