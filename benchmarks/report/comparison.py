@@ -236,12 +236,16 @@ def _drawn(episodes: int) -> int:
     return DRAWN if episodes <= _MANY else DRAWN_OF_MANY
 
 
+# Both are rounded: rearrangements that differ only in how floating-point sums fell out are ties.
+
+
 def _mean(differences: Any, axis: int) -> Any:
-    return differences.mean(axis=axis)
+    return np.round(differences.mean(axis=axis) / (np.abs(differences).max() or 1.0), 12)
 
 
 def _welch(first: Any, second: Any, axis: int) -> Any:
     # What does not vary within the arms gets a large number, not an infinite one, whose ties could not be told.
     largest = max(np.abs(first).max(), np.abs(second).max())
     error = sum(x.var(axis=axis, ddof=1) / x.shape[axis] for x in (first, second))
-    return (second.mean(axis=axis) - first.mean(axis=axis)) / np.sqrt(error + (1e-9 * largest) ** 2 + 1e-300)
+    apart = second.mean(axis=axis) - first.mean(axis=axis)
+    return np.round(apart / np.sqrt(error + (1e-9 * largest) ** 2 + 1e-300), 9)

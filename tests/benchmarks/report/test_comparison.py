@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -65,6 +65,7 @@ def ways(n):
     return itertools.product((-1, 1), repeat=n)
 
 
+@example(first=[0.0, 0.0, 0.0, 85.0], second=[0.0, 0.0, 0.0, 86.0], paired=False, scale=3.0, shift=1.7042843251370812)
 @given(samples, samples, st.booleans(), st.floats(0.1, 50), st.floats(-50, 50))
 @settings(deadline=None, max_examples=60)
 def test_units_and_order_do_not_matter(first, second, paired, scale, shift):
