@@ -27,7 +27,7 @@ class Policy(ABC):
             `SingleAgentView` need no event loop.
     """
 
-    slots_only: ClassVar[bool] = False
+    slots_only: bool = False
     waits: bool = True
 
     def begin(self, episode: Episode) -> None:

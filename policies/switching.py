@@ -47,11 +47,6 @@ class Switching(Policy):
         self.policies = (first, *(one.policy for one in successors))
         self.waits = any(map(waits, self.policies))
 
-    @property
-    def slots_only(self) -> bool:  # type: ignore[override]
-        """Whether all of them decide from slots alone."""
-        return all(policy.slots_only for policy in self.policies)
-
     def begin(self, episode: Episode) -> None:
         """A new episode starts for all of them."""
         super().begin(episode)
@@ -64,6 +59,7 @@ class Switching(Policy):
             seats = tuple(seat for seat in episode.seats if one.change.means(seat))
             stream = np.random.PCG64(np.random.SeedSequence(seeds.entropy, spawn_key=key))
             one.policy.begin(replace(episode, seats=seats, rng=np.random.Generator(stream)))
+        self.slots_only = all(policy.slots_only for policy in self.policies)
         self._share()
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:

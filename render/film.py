@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.settings import check_choice, check_int, check_number
+from llm_coop_envs.core.checks import check_choice, check_int, check_number
 from llm_coop_envs.errors import MissingExtra, SceneError, SettingsError
 
 Pixels = NDArray[np.uint8]

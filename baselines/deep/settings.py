@@ -21,9 +21,10 @@ from llm_coop_envs.baselines.learning import (
     learning_of,
     scenario_name,
 )
+from llm_coop_envs.core.checks import check_choice, check_int, check_number, require_int, suggestion
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.settings import Settings, check_choice, check_int, check_number, require_int, suggestion
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 
 ALGORITHMS = (PPO, DQN, MASKABLE_PPO)

@@ -43,7 +43,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.report import (
 )
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal, run
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.files import write_whole
 

@@ -254,7 +254,7 @@ class RunOptions:
             return {name: one.plain() for name, one in spot.mapping().items()}
         if self.temperature is None:
             return None
-        from llm_coop_envs.core.settings import suggestion
+        from llm_coop_envs.core.checks import suggestion
         from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
         from llm_coop_envs.policies.llm.playing.presets import presets
         from llm_coop_envs.policies.llm.playing.settings import with_temperature

@@ -37,7 +37,7 @@ def transcript_command(
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
     from llm_coop_envs.benchmarks.run.folder import open_run
-    from llm_coop_envs.core.settings import suggestion
+    from llm_coop_envs.core.checks import suggestion
     from llm_coop_envs.policies.llm.transcript import list_episodes, read_episode
     from llm_coop_envs.storage.folder import MANIFEST
 
@@ -64,7 +64,7 @@ def transcript_command(
 
 def _list(run: Path, condition: str | None, episodes: Mapping[str, int]) -> None:
     """Print the episodes, each as the command that shows it."""
-    from llm_coop_envs.core.settings import suggestion
+    from llm_coop_envs.core.checks import suggestion
 
     chosen = [name for name in episodes if condition is None or name.rpartition("/")[0] == condition]
     if condition is not None and not chosen:

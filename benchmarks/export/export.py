@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.scenario import load
-from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.files import TEMPORARY, cannot_write
 

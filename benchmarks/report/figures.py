@@ -14,8 +14,8 @@ from llm_coop_envs.benchmarks.report.embedding import Embed
 from llm_coop_envs.benchmarks.report.reading import new_section, read_run
 from llm_coop_envs.benchmarks.report.section import FigureKind, NotDrawn, ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import scenarios
-from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.render.charts.style import FORMATS, need_matplotlib, picture
 from llm_coop_envs.storage.files import write_whole

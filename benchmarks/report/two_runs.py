@@ -11,7 +11,8 @@ from llm_coop_envs.benchmarks.report.paired import Arms, adjust, differences, me
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
-from llm_coop_envs.core.settings import plain, suggestion
+from llm_coop_envs.core.checks import suggestion
+from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 
 

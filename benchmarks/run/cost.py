@@ -14,7 +14,7 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.study.study import Condition, Study
-from llm_coop_envs.core.settings import check_int, check_number
+from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study.study import Study
-from llm_coop_envs.core.settings import check_int, plain
+from llm_coop_envs.core.checks import check_int
+from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import RunError, SettingsError
 

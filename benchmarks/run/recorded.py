@@ -7,8 +7,8 @@ from pathlib import Path
 
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.benchmarks.run.remaining import count_of
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError
 
 

@@ -9,8 +9,8 @@ from llm_coop_envs.benchmarks.run.tables import read_episode
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task
 from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import RunError, StudyError
 
 SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.values import Loader
 from llm_coop_envs.errors import StudyError
 

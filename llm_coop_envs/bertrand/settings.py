@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
+from llm_coop_envs.core.checks import check_choice, check_int, check_number
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import ScenarioSettings, added, check_choice, check_int, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 1000

@@ -13,8 +13,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import StudyError
 
 GROUP = "llm_coop_envs.scenarios"

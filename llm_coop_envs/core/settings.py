@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import functools
 import math
@@ -13,6 +12,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
+from llm_coop_envs.core.checks import check_bool, check_choice, check_int, check_number, nearest, suggestion
 from llm_coop_envs.errors import SettingsError
 
 MAX_MESSAGE_LENGTH = 100_000
@@ -96,7 +96,7 @@ class Settings:
         for f in fields(self):
             if f.metadata.get("added") and told[f.name] == f.default:
                 del told[f.name]
-        return plain(told)  # type: ignore[no-any-return]
+        return {name: plain(value) for name, value in told.items()}
 
 
 def added(default: Any) -> Any:
@@ -161,11 +161,10 @@ def check_patterns(field: str, patterns: Iterable[str], players: Sequence[str]) 
     """
     for pattern in patterns:
         if not any(fits_any(player, (pattern,)) for player in players):
-            close = difflib.get_close_matches(pattern, players, n=1)
-            meant = f"did you mean '{close[0]}'? " if close else ""
+            meant = nearest(pattern, players)
             role = players[0].rsplit("_", 1)[0]
             span = f"seats are {players[0]} to {players[-1]}, patterns such as '{role}_*', and 'all'"
-            raise SettingsError(field, pattern, f"is not a seat; {meant}{span}")
+            raise SettingsError(field, pattern, f"is not a seat; {meant}{' ' if meant else ''}{span}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,14 +430,6 @@ def _declared(kind: Any, name: str) -> Mapping[str, Any]:
     return {field: value for base in reversed(kind.__mro__) for field, value in vars(base).get(name, {}).items()}
 
 
-def suggestion(name: str, known: Collection[str]) -> str:
-    """Say which known name was probably meant, or list them all."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return "known are " + ", ".join(sorted(known))
-
-
 def plain(value: Any) -> Any:
     """A settings value as JSON data: fractions become 'a/b', tuples lists, mappings and settings dicts."""
     if isinstance(value, Settings):
@@ -450,64 +441,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     return value
-
-
-def check_bool(settings: object, field: str) -> None:
-    """Require `True` or `False`."""
-    value = getattr(settings, field)
-    if not isinstance(value, bool):
-        raise SettingsError(field, value, "must be true or false")
-
-
-def check_choice(settings: object, field: str, allowed: Collection[str]) -> None:
-    """Require one of `allowed`."""
-    value = getattr(settings, field)
-    if not isinstance(value, str) or value not in allowed:
-        close = difflib.get_close_matches(str(value), list(allowed), n=1)
-        meant = f"; did you mean '{close[0]}'?" if close else ""
-        raise SettingsError(field, value, f"must be one of {', '.join(allowed)}{meant}")
-
-
-def check_int(settings: object, field: str, low: int, high: int | None = None, *, optional: bool = False) -> None:
-    """Require an integer in [low, high], or with `optional` nothing (`None`)."""
-    value = getattr(settings, field)
-    if optional and value is None:
-        return
-    require_int(field, value, low, high)
-
-
-def require_int(name: str, value: object, low: int, high: int | None = None) -> int:
-    """An integer in [low, high].
-
-    Raises:
-        SettingsError: it is none.
-    """
-    bounds = f"{low} or more" if high is None else f"between {low} and {high}"
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise SettingsError(name, value, f"must be a whole number, {bounds}")
-    if value < low or (high is not None and value > high):
-        raise SettingsError(name, value, f"must be {bounds}")
-    return value
-
-
-def check_number(
-    settings: object,
-    field: str,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    above: bool = False,
-    optional: bool = False,
-) -> None:
-    """Require a finite number in [low, high], in (low, high] with `above`, or with `optional` nothing (`None`)."""
-    value = getattr(settings, field)
-    if optional and value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SettingsError(field, value, "must be a finite number")
-    if value < low or value > high or (above and value == low):
-        left = f"above {low:g}" if above else f"at least {low:g}"
-        bounds = left if math.isinf(high) else f"{left} and at most {high:g}"
-        if math.isinf(low):
-            bounds = f"at most {high:g}"
-        raise SettingsError(field, value, f"must be {bounds}")

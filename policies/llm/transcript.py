@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.policies.llm.chat import ChatReply, RequestKey
 from llm_coop_envs.policies.llm.journal import JournalError, journal_files, read_questions
 

@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import scenarios
-from llm_coop_envs.core.settings import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS

@@ -4,7 +4,8 @@ import pickle
 import pytest
 from toy import ToySettings
 
-from llm_coop_envs.core.settings import ScenarioSettings, check_int, check_number, plain
+from llm_coop_envs.core.checks import check_int, check_number
+from llm_coop_envs.core.settings import ScenarioSettings, plain
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
 
 

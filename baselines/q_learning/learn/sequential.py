@@ -21,7 +21,8 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.settings import Settings, check_number
+from llm_coop_envs.core.checks import check_number
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 
 LAST = 1_000

@@ -14,7 +14,8 @@ from typing_extensions import Self
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
 from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.settings import Settings, added, check_number
+from llm_coop_envs.core.checks import check_number
+from llm_coop_envs.core.settings import Settings, added
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 4

@@ -10,7 +10,8 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-from llm_coop_envs.core.settings import Settings, check_int, check_number
+from llm_coop_envs.core.checks import check_int, check_number
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.policies.llm.chat import BudgetReached
 
 

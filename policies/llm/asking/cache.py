@@ -12,7 +12,7 @@ import json
 import sqlite3
 from pathlib import Path
 
-from llm_coop_envs.core.settings import check_int
+from llm_coop_envs.core.checks import check_int
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 import yaml
 
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import LOCAL, ChatRequest, Usage
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from llm_coop_envs.core.settings import Settings, check_bool, check_choice, check_int, check_number
+from llm_coop_envs.core.checks import check_bool, check_choice, check_int, check_number
+from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL
 

@@ -6,7 +6,7 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL
 

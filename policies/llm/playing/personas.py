@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from llm_coop_envs.core.settings import suggestion
+from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import WordingError
 
 ANY = "any"

@@ -80,11 +80,8 @@ class LLMPolicy(Policy):
             beside = self.pack.prompts(scenario.name, generic=True)
             prompter = Prompter(self.chat, self.settings, beside, self._count, self.counters, scripted=self._scripted)
             self._regulated = GenericWorkflow(NoSettings(), episode, self._personas), prompter
-
-    @property
-    def slots_only(self) -> bool:  # type: ignore[override]  # other policies know it as a class
-        """Prompts are made from slots by a pack, but for regulators and scenarios asked with the environment's text."""
-        return self._workflow is not None and not self._workflow.from_text and self._regulated is None
+        # Prompts are made from slots by a pack, but for regulators and scenarios asked with the environment's text.
+        self.slots_only = not self._workflow.from_text and self._regulated is None
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Ask the model for all these decisions at once.

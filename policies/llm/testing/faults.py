@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llm_coop_envs.core.settings import check_int, check_number
+from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.errors import SettingsError
 
 # What happens to the request: a client asks again, and in the end has every answer.
