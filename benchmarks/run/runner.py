@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.branch import check_begun
-from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
+from llm_coop_envs.benchmarks.run.claims import Claims, alone, check_shared
 from llm_coop_envs.benchmarks.run.folder import STUDY, Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
@@ -123,11 +123,7 @@ class _Runner:
         self._claims: Claims | None = None
         self._number = 0
         self._files: dict[str, str] = {}
-        if access.part is not None:
-            need_locks()
-            if not study.models:
-                raise RunError("--part: only runs in which a language model plays have parts; leave it out")
-        side_by_side = access.part is not None or all(one.asks_a_model for one in study.conditions)
+        side_by_side = all(one.asks_a_model for one in study.conditions)
         self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
             access.check(self._endpoints)
@@ -137,6 +133,8 @@ class _Runner:
 
     def play(self, folder: Path, limit: int | None) -> Outcome:
         part = self._access.part
+        if part is not None:
+            check_shared(folder)
         with self._guard(folder):
             run = make_run(self._study, folder, self._models)
         check_begun(run)
@@ -213,27 +211,31 @@ class _Runner:
         return complete
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Remaining) -> None:
-        """Play what is missing: what asks no model first, unless other processes write this run too."""
+        """Play what is missing: what asks no model first."""
         asked = interrupts.asked
 
         def finished(done: Finished) -> None:
             self._files.update(done.files)
             count.done(done)
 
-        shared = self._claims is not None
-        quiet = [] if shared else [task for task in tasks if not run.conditions[task[0]].asks_a_model]
-        asking = [task for task in tasks if shared or run.conditions[task[0]].asks_a_model]
+        claims = self._claims
+        quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
+        asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
-            alone = self._workers == 1 or len(quiet) == 1
-            episodes = play_here(run, quiet, asked) if alone else play_apart(run, quiet, asked, self._workers)
+            here = self._workers == 1 or len(quiet) == 1
+            mine = quiet if claims is None else filter(claims.claim, quiet)
+            count_apart = min(self._workers, len(quiet))
+            episodes = play_here(run, mine, asked) if here else play_apart(run, mine, asked, count_apart)
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)
+                    if claims is not None:
+                        claims.release(done.task)
         if asking and not asked():
             # Only now: the module brings the chat with it, which studies of rules do not need.
             from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
-            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, finished, self._claims)
+            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, finished, claims)
             self._table = table
             interrupts.listen(table.interrupt)
             try:
