@@ -16,7 +16,7 @@ from llm_coop_envs.benchmarks.run.claims import Claims, alone, check_shared
 from llm_coop_envs.benchmarks.run.folder import STUDY, Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
-from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
+from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes, usable
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
@@ -107,6 +107,18 @@ def run_study(
     return session.play(folder, limit)
 
 
+def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
+    """Make a study's run folder for several parts, or open the one that is there, and play nothing.
+
+    Raises:
+        LlmCoopError: `run_study` could not play the study there, as one of its parts.
+    """
+    need_arrow()
+    check_shared(folder)
+    with alone(folder):
+        return _Runner(study, 1, "", Watcher(), access).make(folder)
+
+
 class _Runner:
     """One call of `run_study`."""
 
@@ -131,17 +143,23 @@ class _Runner:
                 check_words(open_run(access.replay), self._models)
             self._record["asking"] = access.describe(self._endpoints)
 
+    def make(self, folder: Path) -> Run:
+        """The run folder, made if it is not there."""
+        run = make_run(self._study, folder, self._models)
+        check_begun(run)
+        if not (folder / STUDY).is_file():
+            write_whole(folder / STUDY, self._study.text.encode())
+        return run
+
     def play(self, folder: Path, limit: int | None) -> Outcome:
+        """Play what is missing; at most `limit` episodes."""
         part = self._access.part
         if part is not None:
             check_shared(folder)
         with self._guard(folder):
-            run = make_run(self._study, folder, self._models)
-        check_begun(run)
+            run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
         with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
-            if not (folder / STUDY).is_file():
-                write_whole(folder / STUDY, self._study.text.encode())
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
@@ -180,7 +198,9 @@ class _Runner:
         return contextlib.nullcontext() if self._access.part is None else alone(folder)
 
     def _begin(self, run: Run, missing: Sequence[Task]) -> None:
-        names = {run.file_name(run.events_path(run.conditions[index].name, seed)): None for index, seed in missing}
+        there = run.finished()  # looked at again: another part may have written some meanwhile
+        tasks = [(run.conditions[index].name, seed) for index, seed in missing]
+        names = [run.file_name(run.events_path(*task)) for task in tasks if not usable(run, *task, there)]
         replaced = [name for name in names if (run.folder / name).is_file()]
         if replaced:
             some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"
