@@ -187,7 +187,7 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
     simple = None if truncated else simple_value(text, question.key)
     meant = {one.value for one in question.choices if simple and simple in (one.letter, *one.names)}
     if len(meant) == 1:
-        return Reading(OK, *meant, "marked", named=frozenset(meant))
+        return Reading(OK, next(iter(meant)), "marked", named=frozenset(meant))
     ready, flags, status = prepared(text, (question.key, *(key for key in KEYS if key != question.key)), truncated)
     if status:
         return Reading(status, flags=flags)
