@@ -30,8 +30,8 @@ from llm_coop_envs.benchmarks.study.study import (
     fits,
     make_player,
 )
-from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.core.policy import Seating
+from llm_coop_envs.core.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import parse
 
