@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -120,6 +120,16 @@ class Spot:
         if isinstance(self.value, list):
             return [spot.plain() for spot in self.value]
         return self.value
+
+
+def spot_of(value: Any, source: str, field: str = "") -> Spot:
+    """Plain data as if they had been read from the first line of a file."""
+    if isinstance(value, Mapping):
+        below = {str(key): spot_of(one, source, f"{field}.{key}") for key, one in value.items()}
+        return Spot(below, source, 1, field)
+    if isinstance(value, list | tuple):
+        return Spot([spot_of(one, source, f"{field}[{i}]") for i, one in enumerate(value)], source, 1, field)
+    return Spot(value, source, 1, field)
 
 
 def read_yaml(text: str, source: str) -> Spot:

@@ -45,6 +45,8 @@ def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> s
     question = json.loads(given)
     drawn = int.from_bytes(hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
     value: Any
+    if "says" in question:  # who is to write something that is checked
+        return str(question["says"])
     if question["kind"] == "text":
         value = said = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
     elif question["kind"] == "number":
