@@ -19,6 +19,7 @@ from llm_coop_envs.benchmarks.cli.journal import journal_command
 from llm_coop_envs.benchmarks.cli.list import list_command
 from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.cli.play import play_command
+from llm_coop_envs.benchmarks.cli.population import population_command
 from llm_coop_envs.benchmarks.cli.report import report_command
 from llm_coop_envs.benchmarks.cli.run import run_command
 from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
@@ -53,6 +54,7 @@ app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("journal")(journal_command)
 app.command("transcript")(transcript_command)
+app.command("population")(population_command)
 app.command("verify")(verify_command)
 app.command("serve-scripted")(serve_scripted_command)
 
