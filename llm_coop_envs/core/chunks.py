@@ -59,13 +59,13 @@ class SubmissionReader:
 
     Args:
         env: the environment.
-        choices: the places for their numbers, in which every choice is missing.
+        blank: takes them, and holds nothing yet.
     """
 
-    def __init__(self, env: ScenarioEnv, choices: NDArray[Any]) -> None:
+    def __init__(self, env: ScenarioEnv, blank: Submissions) -> None:
         self._number = env.read_choice
         self._talking = env.phase == TALK
-        self.submissions = Submissions(choices)
+        self.submissions = blank
         self._missing, self._messages = self.submissions.missing, self.submissions.messages
 
     def take(self, place: int, agent: str, action: object) -> None:
@@ -116,9 +116,13 @@ class Chunk:
                 yield place, request
                 place += 1
 
+    def blank(self) -> Submissions:
+        """Nothing from anybody yet."""
+        return Submissions(self.env.blank_choices()[self.who])
+
     def reading(self) -> SubmissionReader:
         """Takes the actions of these players, by their places in the chunk."""
-        return SubmissionReader(self.env, self.env.blank_choices()[self.who])
+        return SubmissionReader(self.env, self.blank())
 
 
 @runtime_checkable

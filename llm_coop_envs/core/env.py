@@ -6,6 +6,7 @@ messages heard, and the text.
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
@@ -94,7 +95,6 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
         self._watched = render_mode == "human"
         self._renderer: Any = None
-        self._index = {name: i for i, name in enumerate(self.possible_agents)}
         self._observation_spaces: dict[str, spaces.Dict] = {}
         self._action_spaces: dict[str, spaces.Dict] = {}
         self._state_space: spaces.Box | None = None
@@ -359,6 +359,10 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             who = self.on_turn if on_turn else self.live
         return self._views(who, slots_only=slots_only, rows=rows)
 
+    def question_for(self, index: int) -> Question:
+        """What a seat on turn is asked; stands in its slots too."""
+        return self._words if self.phase == TALK else self._asked(index)
+
     # For the scenarios.
 
     def _question(self, index: int) -> Question:
@@ -405,6 +409,10 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         text = self._wording.render(vars(slots))
         return f"{text}\n\n{slots.notice}" if slots.notice else text
 
+    @functools.cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.possible_agents)}
+
     def _player(self, agent: str) -> int:
         if agent not in self._index:
             names = self.possible_agents
@@ -422,7 +430,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if not actions.keys() <= self._index.keys():
             for name in actions:
                 self._player(name)
-        reading, names = SubmissionReader(self, self.blank_choices()), self.possible_agents
+        reading, names = SubmissionReader(self, Submissions(self.blank_choices())), self.possible_agents
         for i in self._who.tolist():
             reading.take(i, names[i], actions.get(names[i]))
         return reading.submissions
@@ -440,9 +448,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():
-            question: Question | None = None
-            if turn[i]:
-                question = self._words if self.phase == TALK else self._asked(i)
+            question = self.question_for(i) if turn[i] else None
             if self.settings.changes:
                 common["may_talk"] = self.settings.talks_in(self.round, names[i])
             mine = {"me": names[i], "on_turn": turn[i] == 1, "question": question, **common}

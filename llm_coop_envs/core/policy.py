@@ -96,13 +96,15 @@ class Seating:
 
     def __init__(self, seats: Mapping[str, PolicyLike], agents: Iterable[str]) -> None:
         names = list(agents)
-        empty = [name for name in names if name not in seats]
-        if empty:
-            raise SettingsError("seats", sorted(seats), f"no policy was given for {', '.join(empty[:5])}")
-        unknown = sorted(set(seats) - set(names))
-        if unknown:
-            raise SettingsError("seats", unknown[0], f"is no seat; seats are {names[0]} to {names[-1]}")
-        self._seats = {name: seats[name] for name in names}
+        if list(seats) != names:
+            empty = [name for name in names if name not in seats]
+            if empty:
+                raise SettingsError("seats", sorted(seats), f"no policy was given for {', '.join(empty[:5])}")
+            unknown = sorted(set(seats) - set(names))
+            if unknown:
+                raise SettingsError("seats", unknown[0], f"is no seat; seats are {names[0]} to {names[-1]}")
+            seats = {name: seats[name] for name in names}
+        self._seats = dict(seats)
         self.policies: list[PolicyLike] = list({id(policy): policy for policy in self._seats.values()}.values())
 
     def split(self, who: NDArray[np.intp]) -> list[tuple[PolicyLike, NDArray[np.intp]]]:
