@@ -138,6 +138,20 @@ class RunOptions:
             study, only = select(study, only=only), ()
         return select(self._players(study), only=only, episodes=self.episodes, rounds=self.rounds)
 
+    def players(self) -> list[Given]:
+        """The players of --policy, language models with the options for all of them.
+
+        Raises:
+            LlmCoopError: one cannot be read, or options for models are given without one.
+        """
+        from llm_coop_envs.benchmarks.study.seating import read_player
+
+        players = [read_player(text) for text in self.policy or ()]
+        if not any(one.asks_a_model for one in players):
+            self._no_model_options()
+        options = self._model_options()
+        return [self._complete(one, options) for one in players]
+
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""
         from llm_coop_envs.benchmarks.study.seating import Given, read_player, read_seat, with_each
