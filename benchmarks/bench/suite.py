@@ -6,6 +6,7 @@ a scorecard is begun, and recorded, so that `llm-coop verify` can draw the same 
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import hashlib
 import inspect
@@ -80,9 +81,14 @@ class Part:
         return self.scenario, self.task.name
 
     @property
+    def label(self) -> str:
+        """The same in one word."""
+        return "-".join(self.key)
+
+    @property
     def name(self) -> str:
         """What the names of its conditions begin with."""
-        return f"{self.scenario}-{self.task.name}-{self.half}{self.number}"
+        return f"{self.label}-{self.half}{self.number}"
 
     def condition(self, arm: str) -> str:
         """The name of an arm's condition."""
@@ -214,20 +220,28 @@ class Suite:
     left_out: tuple[str, ...]
 
 
-def make_suite(given: Sequence[Given], held_out: int, size: str) -> Suite:
+def make_suite(given: Sequence[Given], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
     """The suite, with somebody who is tested.
 
     Args:
         given: each scenario is played by the first of them who can.
         held_out: the seed of the held-out half.
         size: a name of `SIZES`.
+        only: tasks such as `kbc-alone`, or patterns; all by default.
 
     Raises:
-        LlmCoopError: nobody can play anything of it.
+        LlmCoopError: nobody can play anything of it, or there is no such task.
     """
     every = parts(held_out, size)
+    tasks = list(dict.fromkeys(part.label for part in every))
+    for pattern in only:
+        if not fnmatch.filter(tasks, pattern):
+            raise StudyError(f"--only '{pattern}': fits no task of the suite; it has {', '.join(tasks)}")
+    chosen = [one for one in tasks if not only or any(fnmatch.fnmatchcase(one, pattern) for pattern in only)]
+    every = [part for part in every if part.label in chosen]
     players: dict[str, Mapping[str, Any]] = {}
-    left_out: list[str] = []
+    rest = [one for one in tasks if one not in chosen]
+    left_out = [f"the tasks {', '.join(rest)}, which --only does not name"] if rest else []
     for scenario in dict.fromkeys(part.plays for part in every):
         first = next(part for part in every if part.plays == scenario)
         why = ""

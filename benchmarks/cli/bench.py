@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.bench.suite import Suite
 
 WIDTH = 110  # of the table at least; narrower terminals break its lines
-_WITHOUT = ("seed", "only", "episodes", "rounds", "seat", "persona", "replay")
+_WITHOUT = ("seed", "episodes", "rounds", "seat", "persona", "replay")
 
 
 @sentences
@@ -73,7 +73,7 @@ def bench_command(
             fail(f"--held-out {held_out}: {folder} was begun with {begun['held_out']}; leave it out")
         held_out = begun["held_out"]
     drawn = secrets.randbelow(2**31) if held_out is None else held_out
-    suite = make_suite(options.players(), drawn, "quick" if quick else "full")
+    suite = make_suite(options.players(), drawn, "quick" if quick else "full", options.only or ())
     for sentence in suite.left_out:
         note(f"Left out: {sentence}")
     _say_cost(suite, options)

@@ -41,7 +41,7 @@ class RunOptions:
     seed: Annotated[int | None, option("Replaces the study's seed.", min=0, panel=_STUDY)] = None
     only: Annotated[
         list[str] | None,
-        option("Only these conditions: a name or a pattern such as 'kbc*'. May be given several times.", panel=_STUDY),
+        option("Only these conditions (or tasks): a name, or a pattern such as 'kbc*'; may be repeated.", panel=_STUDY),
     ] = None
     episodes: Annotated[int | None, option("Episodes of each condition.", min=1, panel=_STUDY)] = None
     rounds: Annotated[int | None, option("Rounds of each episode.", min=1, panel=_STUDY)] = None

@@ -112,3 +112,12 @@ def test_what_was_written_down_gives_the_same_suite_again():
     assert preregistered(made, "other")["preregistration"] != told["preregistration"]
     with pytest.raises(RunError, match="version 99 of the suite"):
         suite_of({**told, "version": 99})
+
+
+def test_some_tasks_are_chosen_by_name():
+    found = make_suite(given("level_k"), 1, "quick", ["kbc-alone", "kbc-s*"])
+    assert {part.label for part in found.parts} == {"kbc-alone", "kbc-silent"}
+    assert "the tasks bertrand-rules, " in found.left_out[0]
+    assert suite_of(preregistered(found, "analysis")).study.digest == found.study.digest
+    with pytest.raises(StudyError, match="--only 'kbc-none': fits no task of the suite; it has bertrand-rules"):
+        make_suite(given("level_k"), 1, "quick", ["kbc-none"])
