@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from llm_coop_envs.benchmarks.cli.bench import bench_command
 from llm_coop_envs.benchmarks.cli.branch import branch_command
 from llm_coop_envs.benchmarks.cli.compare import compare_command, power_command
 from llm_coop_envs.benchmarks.cli.cost import cost_command
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("branch")(branch_command)
 app.command("slurm")(slurm_command)
+app.command("bench")(bench_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)

@@ -19,4 +19,5 @@ SCENARIO = Scenario(
     report=f"{_ROOM}.report:EvacuationSection",
     learning=f"{_ROOM}.learning:LEARNING",
     planted=f"{_ROOM}.planted:PLANTED",
+    bench=f"{_ROOM}.bench:BENCH",
 )

@@ -18,5 +18,6 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:KbcSection",
     learning=f"{_ROOM}.learning:LEARNING",
+    bench=f"{_ROOM}.bench:BENCH",
     planted=f"{_ROOM}.planted:PLANTED",
 )
