@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.branch import check_begun
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
+from llm_coop_envs.benchmarks.run.control import listening
 from llm_coop_envs.benchmarks.run.folder import STUDY, Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
+from llm_coop_envs.benchmarks.run.steering import Steering
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
@@ -121,6 +123,7 @@ class _Runner:
         self._models = described_models(study)
         self._table: SideBySide | None = None
         self._claims: Claims | None = None
+        self._steering = Steering()
         self._number = 0
         self._files: dict[str, str] = {}
         if access.part is not None:
@@ -141,7 +144,13 @@ class _Runner:
             run = make_run(self._study, folder, self._models)
         check_begun(run)
         claims = self._claims = None if part is None else Claims(run, part)
-        with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
+        with contextlib.ExitStack() as held:
+            held.enter_context(run.locked(shared=part is not None))
+            interrupts = held.enter_context(Interrupts(self._watcher))
+            self._steering.stop = interrupts.stop
+            unheard = held.enter_context(listening(folder, part or "main", self._steering))
+            if unheard:
+                self._watcher.say(unheard)
             if not (folder / STUDY).is_file():
                 write_whole(folder / STUDY, self._study.text.encode())
             missing = missing_episodes(run)
@@ -219,13 +228,16 @@ class _Runner:
         def finished(done: Finished) -> None:
             self._files.update(done.files)
             count.done(done)
+            self._steering.told = {**self._steering.told, "finished": run.manifest["finished"]}
 
         shared = self._claims is not None
         quiet = [] if shared else [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if shared or run.conditions[task[0]].asks_a_model]
         if quiet:
-            alone = self._workers == 1 or len(quiet) == 1
-            episodes = play_here(run, quiet, asked) if alone else play_apart(run, quiet, asked, self._workers)
+            alone, room = self._workers == 1 or len(quiet) == 1, self._steering.room
+            episodes = (
+                play_here(run, quiet, asked, room) if alone else play_apart(run, quiet, asked, self._workers, room)
+            )
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)
@@ -233,7 +245,9 @@ class _Runner:
             # Only now: the module brings the chat with it, which studies of rules do not need.
             from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
-            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, finished, self._claims)
+            table = SideBySide(
+                run, asking, self._access, self._endpoints, self._watcher, finished, self._claims, self._steering
+            )
             self._table = table
             interrupts.listen(table.interrupt)
             try:
