@@ -26,6 +26,7 @@ from llm_coop_envs.benchmarks.cli.steer import limit_command, pause_command, res
 from llm_coop_envs.benchmarks.cli.train import train_command
 from llm_coop_envs.benchmarks.cli.transcript import transcript_command
 from llm_coop_envs.benchmarks.cli.verify import verify_command
+from llm_coop_envs.benchmarks.cli.view import view_command
 from llm_coop_envs.benchmarks.cli.watch import watch_command
 
 app = typer.Typer(
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("branch")(branch_command)
+app.command("view")(view_command)
 app.command("pause")(pause_command)
 app.command("resume")(resume_command)
 app.command("stop")(stop_command)

@@ -82,8 +82,13 @@ def sessions(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def order(folder: Path, what: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def order(folder: Path, what: Mapping[str, Any], *, elsewhere: bool = False) -> dict[str, dict[str, Any]]:
     """Send an order to all sessions of this user that play a run on this machine.
+
+    Args:
+        folder: the run's folder.
+        what: the order.
+        elsewhere: pass over sessions on other machines.
 
     Returns:
         What each answered, by the name of its part; empty if nobody plays the run.
@@ -95,6 +100,8 @@ def order(folder: Path, what: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     wrong: list[str] = []
     for session in sessions(folder):
         if session["host"] != socket.gethostname():
+            if elsewhere:
+                continue
             wrong.append(f"part {session['part']} is played on {session['host']}; give the order there")
             continue
         try:

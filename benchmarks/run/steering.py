@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from llm_coop_envs.benchmarks.run.devices import devices
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 
@@ -62,7 +63,8 @@ class Steering:
     def status(self) -> dict[str, Any]:
         """What is told of the run."""
         playing = {name: {"events": len(events)} for name, events in self.events.copy().items()}
-        return {"paused": self.paused, "most": self.most, "since": self.since, "playing": playing, **self.told}
+        own = {"paused": self.paused, "most": self.most, "since": self.since, "playing": playing}
+        return {**own, "devices": devices(), **self.told}
 
     def _events(self, episode: str, first: int, most: int) -> dict[str, Any]:
         events = self.events.get(episode)
