@@ -3,14 +3,17 @@
 import asyncio
 import base64
 import contextlib
+import importlib.util
 import itertools
 import json
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
+FRONT = Path(__file__).parents[2] / "benchmarks" / "view" / "front"
 CHROMIUM = shutil.which("chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
@@ -105,8 +108,8 @@ class Browser:
     def fill(self, label, value):
         """Write into the field with a label, or choose from it."""
         script = f"""(() => {{
-            const label = [...document.querySelectorAll("label")].find(e => e.innerText.startsWith({json.dumps(label)}));
-            const field = label.querySelector("input, select");
+            const labels = [...document.querySelectorAll("label")];
+            const field = labels.find(e => e.innerText.startsWith({json.dumps(label)})).querySelector("input, select");
             field.value = {json.dumps(str(value))};
             field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", {{bubbles: true}}));
         }})()"""
@@ -137,6 +140,20 @@ class Browser:
         found = [one["params"]["entry"] for one in self.events if one.get("method") == "Log.entryAdded"]
         thrown = [one["params"] for one in self.events if one.get("method") == "Runtime.exceptionThrown"]
         return [one for one in found if one["level"] == "error"] + thrown
+
+    def faults(self):
+        """What axe finds that keeps people out: the name of each serious or critical fault, with the first place."""
+        library = FRONT / "node_modules" / "axe-core" / "axe.min.js"
+        if not library.is_file():
+            found = importlib.util.find_spec("axe_core_python")
+            if found is None:
+                pytest.skip("axe-core is not installed")
+            library = Path(found.submodule_search_locations[0]) / "axe.min.js"
+        self.run(library.read_text(encoding="utf-8") + ";1")
+        found = self.run("axe.run().then(found => found.violations)")
+        assert self.run("axe.version")
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        return [(one["id"], one["nodes"][0]["html"], one["nodes"][0]["failureSummary"]) for one in serious]
 
     def close(self):
         """End the browser."""

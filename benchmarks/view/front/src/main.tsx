@@ -86,6 +86,7 @@ function Page() {
         <span class="quiet state" role="status">
           {!connected.value ? "no connection to llm-coop view" : served ? (running ? `${running} running` : "") : "a copy; nothing here changes"}
         </span>
+        <a href={link(["compare"])}>Compare</a>
         <Theme />
       </header>
       <main id="content" tabIndex={-1}><View key={route.value.path.join("/")} /></main>

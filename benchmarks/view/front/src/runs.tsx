@@ -31,7 +31,7 @@ export function RunsView() {
             {["Study", "State", "Progress", "Left", "Calls", "Tokens", "Cost", "Errors", "Repaired", "Fallbacks"].map((one) => (
               <th scope="col" class={one === "Study" || one === "State" || one === "Progress" ? "" : "number"}>{one}</th>
             ))}
-            <th scope="col">{served ? "Steer" : "Begun"}</th>
+            <th scope="col">{served && all.some((one) => Object.keys(one.live ?? {}).length) ? "Steer" : "Begun"}</th>
           </tr>
         </thead>
         <tbody>
