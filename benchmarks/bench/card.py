@@ -22,7 +22,7 @@ from llm_coop_envs.benchmarks.run.program import hash_of_files
 from llm_coop_envs.benchmarks.study.study import fits
 from llm_coop_envs.core import statistics
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.folder import digest_of, plain_json
 
@@ -152,10 +152,8 @@ def _line(
     about: str,
 ) -> dict[str, Any]:
     values = [value for *_, value in rows if value is not None]
-    found = bootstrap_mean(values)
-    halves = {
-        half: bootstrap_mean([value for where, *_, value in rows if where == half]) for half in (PUBLIC, HELD_OUT)
-    }
+    found = mean_interval(values)
+    halves = {half: mean_interval([value for where, *_, value in rows if where == half]) for half in (PUBLIC, HELD_OUT)}
     lawful = float(np.mean(legal))
     return {
         "tendency": key[0],

@@ -25,9 +25,11 @@ from llm_coop_envs.benchmarks.cli.report import report_command
 from llm_coop_envs.benchmarks.cli.run import run_command
 from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.benchmarks.cli.slurm import slurm_command
+from llm_coop_envs.benchmarks.cli.steer import limit_command, pause_command, resume_command, stop_command
 from llm_coop_envs.benchmarks.cli.train import train_command
 from llm_coop_envs.benchmarks.cli.transcript import transcript_command
 from llm_coop_envs.benchmarks.cli.verify import verify_command
+from llm_coop_envs.benchmarks.cli.view import view_command
 from llm_coop_envs.benchmarks.cli.watch import watch_command
 
 app = typer.Typer(
@@ -41,6 +43,11 @@ app.command("run")(run_command)
 app.command("branch")(branch_command)
 app.command("slurm")(slurm_command)
 app.command("bench")(bench_command)
+app.command("view")(view_command)
+app.command("pause")(pause_command)
+app.command("resume")(resume_command)
+app.command("stop")(stop_command)
+app.command("limit")(limit_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)
