@@ -25,10 +25,11 @@ from llm_coop_envs.benchmarks.judge.judging import (
     verdict_rows,
 )
 from llm_coop_envs.benchmarks.judge.rubric import NAME, VERSION, digest
-from llm_coop_envs.benchmarks.measures.planted import RULE, exact_interval, kappa, planted_of, roc, world_played
+from llm_coop_envs.benchmarks.measures.planted import RULE, kappa, planted_of, roc, world_played
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.statistics import exact_interval
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.benchmarks.measures import planted as planted_room
-from llm_coop_envs.benchmarks.measures.planted import RULE, exact_interval, kappa, planted_of, roc, score_worlds
+from llm_coop_envs.benchmarks.measures.planted import RULE, kappa, planted_of, roc, score_worlds
 from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.statistics import exact_interval
 
 WITH_WORLDS = [name for name in scenarios() if find_scenario(name).planted is not None]
 
