@@ -70,7 +70,7 @@ def cost_command(
 
 
 def _print(cost: Cost) -> None:
-    console = Console(width=max(WIDTH, Console().width))
+    console = Console(emoji=False, width=max(WIDTH, Console().width))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     # Long names take more lines; numbers are never cut.
     table.add_column("condition", overflow="fold")

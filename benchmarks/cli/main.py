@@ -23,6 +23,7 @@ from llm_coop_envs.benchmarks.cli.population import population_command
 from llm_coop_envs.benchmarks.cli.report import report_command
 from llm_coop_envs.benchmarks.cli.run import run_command
 from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
+from llm_coop_envs.benchmarks.cli.slurm import slurm_command
 from llm_coop_envs.benchmarks.cli.train import train_command
 from llm_coop_envs.benchmarks.cli.transcript import transcript_command
 from llm_coop_envs.benchmarks.cli.verify import verify_command
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("branch")(branch_command)
+app.command("slurm")(slurm_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)

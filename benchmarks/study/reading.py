@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from llm_coop_envs.benchmarks.measures.process import ABOUT
 from llm_coop_envs.benchmarks.study.conditions import (
     GIVEN,
     GIVEN_MODEL,
@@ -42,8 +43,9 @@ EVERY_EPISODE: Mapping[str, str] = {
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
     "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
     **REGULATION_MEASURES,
+    **ABOUT,
 }
-"""Measures that every episode's row has besides the scenario's, with what they mean."""
+"""Measures that every episode's row may have besides the scenario's, with what they mean."""
 
 _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
 _PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model", "population")

@@ -18,4 +18,5 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.drawing:PICTURE",
     report=f"{_ROOM}.report:EvacuationSection",
     learning=f"{_ROOM}.learning:LEARNING",
+    planted=f"{_ROOM}.planted:PLANTED",
 )

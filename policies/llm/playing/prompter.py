@@ -181,10 +181,7 @@ class Prompter:
         before: str = "",
         extract: bool = False,
     ) -> tuple[Action, str]:
-        """Ask for a choice.
-
-        A number with decimals where integers are asked for is rounded, halves up, and counted. A number that stays
-        outside the bounds is submitted all the same, so that the environment replaces and flags it.
+        """Ask for a choice; see `choice_of`.
 
         The prompt may also show what the question says: its kind, its key, and what is legal.
 
@@ -194,16 +191,8 @@ class Prompter:
         reader = reader_of(question, self.prompts.word)
         facts = {"kind": reader.kind, "key": reader.key, **reader.legal, **facts}
         decision = await self.ask(turn, call, facts, reader, before=before, extract=extract)
-        reading = decision.reading
-        value: float | None = reading.value
-        if value is None:
-            return {}, decision.text
-        if isinstance(question, Options):
-            return {"choice": value}, decision.text
-        if question.integer and reading.ok and not float(value).is_integer():
-            self.counters.of(call.name).rounded += 1
-            value = math.floor(value + 0.5)
-        return {"choice": question.choice(value)}, decision.text
+        choice = choice_of(question, decision.reading, self.counters.of(call.name))
+        return {} if choice is None else {"choice": choice}, decision.text
 
     def facts(self, turn: Turn, call: Call, slots: Mapping[str, Any], persona: str = "", **more: Any) -> dict[str, Any]:
         """All that may be shown at a call, with the words of the environment's persona and the player's own."""
@@ -425,8 +414,15 @@ def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]
     """Read an answer, and count what it was like."""
     cut = reply.finish_reason == "length"
     refused = reply.finish_reason == "content_filter" or (bool(reply.refusal) and not reply.text.strip())
-    reading = reader.read(reply.text, truncated=cut, refused=refused)
     counts.truncated += cut
+    return read_text_of(reader, reply.text, counts, truncated=cut, refused=refused)
+
+
+def read_text_of(
+    reader: Reader[T], text: str, counts: CallCounts, *, truncated: bool = False, refused: bool = False
+) -> Reading[T]:
+    """Read an answer's text, and count what it was like."""
+    reading = reader.read(text, truncated=truncated, refused=refused)
     counts.empty += reading.status == EMPTY
     counts.refused += reading.status == REFUSED
     counts.unreadable += reading.status == UNREADABLE
@@ -435,3 +431,18 @@ def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]
     counts.too_long += TOO_LONG in reading.flags
     counts.cleaned += TEMPLATE_TOKENS in reading.flags or INVISIBLE in reading.flags
     return reading
+
+
+def choice_of(question: Number | Options, reading: Reading[Any], counts: CallCounts) -> float | int | None:
+    """What is submitted for a reading; `None` if no choice could be read.
+
+    A number with decimals where integers are asked for is rounded, halves up, and counted. A number that stays outside
+    the bounds is submitted all the same, so that the environment replaces and flags it.
+    """
+    value: float | None = reading.value
+    if value is None or isinstance(question, Options):
+        return value
+    if question.integer and reading.ok and not float(value).is_integer():
+        counts.rounded += 1
+        value = math.floor(value + 0.5)
+    return question.choice(value)
