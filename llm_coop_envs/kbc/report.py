@@ -38,7 +38,7 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc import reference
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
-from llm_coop_envs.kbc.report_crowd import Crowd, crowd_tables, read_crowd
+from llm_coop_envs.kbc.report_crowd import LargeContest, crowd_tables, read_crowd
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
@@ -78,7 +78,7 @@ class Guesses:
     rounds: tuple[int, ...]
     choices: tuple[Floats, ...]
     targets: tuple[float, ...]
-    crowd: Crowd | None
+    crowd: LargeContest | None
 
     @property
     def variances(self) -> dict[int, float]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, comparable
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc.metrics import modal
 
 _MOST_ROUNDS = 12
@@ -28,7 +28,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Crowd:
+class LargeContest:
     """Who played an episode of many, and how it went.
 
     Attributes:
@@ -53,7 +53,7 @@ class Crowd:
         return np.ones(len(self.choices[0]), dtype=np.bool_)
 
 
-def read_crowd(episode: EpisodeTables) -> Crowd | None:
+def read_crowd(episode: EpisodeTables) -> LargeContest | None:
     """What is kept of a contest of the large study's kind, or among people of a population; of others nothing is."""
     rounds = [event for event in episode.events if event["type"] == "round"]
     large = episode.condition.settings["winner_rule"] == "tolerance" or episode.people
@@ -67,7 +67,7 @@ def read_crowd(episode: EpisodeTables) -> Crowd | None:
         seated = np.array(list(episode.policies.values()))
         kinds[""] = {name: seated == name for name in dict.fromkeys(episode.policies.values())}
     players = np.arange(len(episode.policies))
-    return Crowd(
+    return LargeContest(
         rounds=tuple(event["round"] for event in rounds),
         choices=tuple(np.array(event["choices"], dtype=np.float64) for event in rounds),
         targets=tuple(float(event["target"]) for event in rounds),
@@ -77,15 +77,15 @@ def read_crowd(episode: EpisodeTables) -> Crowd | None:
     )
 
 
-Of: TypeAlias = Callable[[Crowd], Flags]
+Of: TypeAlias = Callable[[LargeContest], Flags]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Played:
+class LargeCondition:
     """A condition with its crowds."""
 
     one: PlayedCondition[Any]
-    crowds: Sequence[Crowd]
+    crowds: Sequence[LargeContest]
 
     @property
     def parts(self) -> Iterator[tuple[str, str, Of]]:
@@ -102,24 +102,26 @@ class Played:
 
     def mean(self, values: Sequence[float | None], digits: int | None = None) -> Cell:
         """The mean over episodes."""
-        return interval_cell(bootstrap_mean(values), digits, of=len(values))
+        return interval_cell(mean_interval(values), digits, of=len(values))
 
 
-def crowd_tables(shown: Sequence[tuple[PlayedCondition[Any], Sequence[Crowd]]], published: Any) -> list[ReportTable]:
+def crowd_tables(
+    shown: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]], published: Mapping[str, Any]
+) -> list[ReportTable]:
     """The tables; none without such contests.
 
     Args:
         shown: the conditions with what is kept of their episodes.
         published: the published values of the large study.
     """
-    played = [Played(one=one, crowds=crowds) for one, crowds in shown]
+    played = [LargeCondition(one=one, crowds=crowds) for one, crowds in shown]
     if not played:
         return []
     tables = [_numbers(played), _winners(played), _below(played), _published(played, published)]
     return [table for table in tables if table.rows]
 
 
-def _numbers(played: Sequence[Played]) -> ReportTable:
+def _numbers(played: Sequence[LargeCondition]) -> ReportTable:
     rows = []
     for one in played:
         for column, value, of in one.parts:
@@ -143,14 +145,14 @@ def _numbers(played: Sequence[Played]) -> ReportTable:
         head=["", "decision", "mean", "smallest", "largest", "SD", "median", "mode"],
         rows=rows,
         notes=[
-            "Mean: over episodes, with 95 % bootstrap interval; the others are of all numbers of all episodes. Mode: "
+            "Mean: over episodes, with 95 % interval; the others are of all numbers of all episodes. Mode: "
             "the most frequent number, rounded to two decimals, the smallest of several."
         ],
     )
 
 
 def _by_round(
-    played: Sequence[Played], cell: Callable[[Played, int, Callable[[Crowd], Flags]], Cell]
+    played: Sequence[LargeCondition], cell: Callable[[LargeCondition, int, Callable[[LargeContest], Flags]], Cell]
 ) -> list[TableRow]:
     last = max(len(one.crowds[0].rounds) for one in played)
     return [
@@ -160,16 +162,16 @@ def _by_round(
     ]
 
 
-def _head(played: Sequence[Played]) -> list[str]:
+def _head(played: Sequence[LargeCondition]) -> list[str]:
     last = max(len(one.crowds[0].rounds) for one in played)
     return ["", *(f"decision {k + 1}" for k in range(min(last, _MOST_ROUNDS)))]
 
 
-def _winners(played: Sequence[Played]) -> ReportTable:
+def _winners(played: Sequence[LargeCondition]) -> ReportTable:
     """Who won; only where there are several kinds of players."""
     several = [one for one in played if one.crowds[0].kinds]
 
-    def cell(one: Played, k: int, of: Of) -> Cell:
+    def cell(one: LargeCondition, k: int, of: Of) -> Cell:
         won = [float(crowd.winners[k][of(crowd)].sum()) for crowd in one.crowds if k < len(crowd.rounds)]
         return one.mean(won) if won else NOTHING
 
@@ -177,21 +179,21 @@ def _winners(played: Sequence[Played]) -> ReportTable:
         title="Winners by who they are",
         head=_head(several) if several else [],
         rows=_by_round(several, cell) if several else [],
-        notes=["How many players won: mean over episodes with 95 % bootstrap interval."],
+        notes=["How many players won: mean over episodes with 95 % interval."],
     )
 
 
-def below_last(crowd: Crowd, k: int, of: Flags) -> float | None:
+def below_last(crowd: LargeContest, k: int, of: Flags) -> float | None:
     """The share of some players who named less than the winning number announced before, if there was one."""
     if not 0 < k < len(crowd.rounds) or not of.any():
         return None
     return float(np.mean(crowd.choices[k][of] < round(crowd.targets[k - 1], _DIGITS)))
 
 
-def _below(played: Sequence[Played]) -> ReportTable:
+def _below(played: Sequence[LargeCondition]) -> ReportTable:
     told = [one for one in played if one.one.condition.settings["session"] == "repeated"]
 
-    def cell(one: Played, k: int, of: Of) -> Cell:
+    def cell(one: LargeCondition, k: int, of: Of) -> Cell:
         found = [below_last(crowd, k, of(crowd)) for crowd in one.crowds]
         return one.mean([None if x is None else 100 * x for x in found], 1)
 
@@ -203,7 +205,7 @@ def _below(played: Sequence[Played]) -> ReportTable:
     )
 
 
-def _published(played: Sequence[Played], published: Mapping[str, Any]) -> ReportTable:
+def _published(played: Sequence[LargeCondition], published: Mapping[str, Any]) -> ReportTable:
     rows, notes = [], []
     for entry in published["values"]:
         like = {"comparable": {**published["comparable"], "settings": entry.get("settings", {})}}
@@ -222,7 +224,7 @@ def _published(played: Sequence[Played], published: Mapping[str, Any]) -> Report
     )
 
 
-def _statistic(crowd: Crowd, entry: Mapping[str, Any]) -> float | None:
+def _statistic(crowd: LargeContest, entry: Mapping[str, Any]) -> float | None:
     """One published statistic in an episode; `None` if it has no such round, group or attribute."""
     kind, k = entry["statistic"], entry.get("round", 1) - 1
     if k >= len(crowd.rounds):
