@@ -38,7 +38,7 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc import reference
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
-from llm_coop_envs.kbc.report_crowd import LargeContest, crowd_tables, read_crowd
+from llm_coop_envs.kbc.report_crowd import LargeContest, crowd_tables, kinds_figure, read_crowd
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
@@ -134,14 +134,24 @@ class KbcSection(ScenarioSection[Guesses]):
                 about="numbers of the first decision beside those of people",
                 draw=self.distribution,
             ),
+            FigureKind(
+                name="kbc-kinds",
+                about="numbers of the first decision of large contests, by who plays",
+                draw=lambda: kinds_figure(self._large),
+            ),
             FigureKind(name="kbc-choices", about="every number in every run, with the targets", draw=self.choices),
         ]
 
     def tables(self) -> list[ReportTable]:
         """The variance by k or decision: the contests as published, beside the published arms, and the others."""
-        crowds = [(one, [e.crowd for e in one.episodes if e.crowd is not None]) for one in self.conditions]
-        large = crowd_tables([both for both in crowds if both[1]], self.scenario.published["large_scale"])
+        large = crowd_tables(self._large, self.scenario.published["large_scale"])
         return [*(self._table(*group) for group in self._groups()), *large]
+
+    @property
+    def _large(self) -> list[tuple[PlayedCondition[Guesses], list[LargeContest]]]:
+        """The conditions with large contests, and what is kept of these."""
+        crowds = [(one, [e.crowd for e in one.episodes if e.crowd is not None]) for one in self.conditions]
+        return [both for both in crowds if both[1]]
 
     def variance(self) -> list[Drawing]:
         """The variance of the numbers by k or decision, the contests as published in a panel of their own."""

@@ -10,18 +10,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.benchmarks.report.section import PlayedCondition, comparable
+from llm_coop_envs.benchmarks.report.section import Drawing, NotDrawn, PlayedCondition, comparable
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc.metrics import modal
+from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.style import PALETTE
 
 _MOST_ROUNDS = 12
+_BINS = 50
 #: Numbers are compared with the announced target, which has two decimals.
 _DIGITS = 2
 Flags: TypeAlias = NDArray[np.bool_]
@@ -46,6 +50,10 @@ class LargeContest:
     winners: tuple[Flags, ...]
     groups: tuple[tuple[float, ...], ...]
     kinds: Mapping[str, Mapping[str, Flags]]
+
+    def kinds_of(self, value: str) -> Flags:
+        """(players,) who is of a kind of those that differ in who plays."""
+        return next(self.kinds[name][value] for name in ("policy", "model", "") if name in self.kinds)
 
     @property
     def everybody(self) -> Flags:
@@ -243,6 +251,47 @@ def _statistic(crowd: LargeContest, entry: Mapping[str, Any]) -> float | None:
     if kind == "mean" and crowd.groups[k]:
         return float(np.mean(crowd.groups[k]))
     return float(found[kind]())
+
+
+def kinds_figure(shown: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]]) -> list[Drawing]:
+    """How the numbers of the first decision are spread, by who plays, by condition.
+
+    Raises:
+        NotDrawn: nobody differs in who plays.
+    """
+    panels = []
+    for one, crowds in shown:
+        kinds = next((crowds[0].kinds[name] for name in ("policy", "model", "") if name in crowds[0].kinds), {})
+        low, high = one.condition.settings["low"], one.condition.settings["high"]
+        edges = np.linspace(low, high, _BINS + 1)
+        curves = []
+        for value, color in zip(kinds, cycle(PALETTE)):
+            named = np.concatenate([crowd.choices[0][crowd.kinds_of(value)] for crowd in crowds])
+            shares = 100 * np.histogram(named, edges)[0] / max(1, len(named))
+            label = f"here, {one.who}: {value} ({len(named):,} numbers)"
+            curves.append(Curve(label=label, x=((edges[1:] + edges[:-1]) / 2).tolist(), y=shares.tolist(), color=color))
+        if curves:
+            panels.append(
+                Panel(
+                    title=one.cut_title(36),
+                    x_label="number",
+                    y_label="share of these players, %",
+                    curves=curves,
+                    x_range=(low, high),
+                    y_range=(0, None),
+                )
+            )
+    if not panels:
+        raise NotDrawn("the run holds no large contest whose players differ in who plays them")
+    return [
+        Drawing(
+            name="kbc_kinds",
+            caption=f"Numbers of the first decision, all episodes, by who plays, in {_BINS} equal parts of the range.",
+            alt="Line charts: how often numbers were named in the first decision, one curve for each kind of player. "
+            "Their statistics are in the table 'Numbers by who named them'.",
+            figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(5.6, 3.4)),
+        )
+    ]
 
 
 def _label(value: Any) -> str:

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from small import small_study
 
+from llm_coop_envs.benchmarks.report.section import NotDrawn, PlayedCondition, comparable
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.study import load_study
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.kbc.report import KbcSection
-from llm_coop_envs.kbc.report_crowd import below_last, read_crowd
+from llm_coop_envs.kbc.report_crowd import below_last, kinds_figure, read_crowd
 
 STUDY = """\
 name: large
@@ -45,9 +46,7 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tables(run):
-    from llm_coop_envs.benchmarks.report.section import PlayedCondition
-
+def section(run):
     section = KbcSection(find_scenario("kbc"))
     for episode in read_episodes(run):
         if not section.conditions or section.conditions[-1].condition != episode.condition:
@@ -55,6 +54,11 @@ def tables(run):
         section.conditions[-1].add(episode, section.read)
     for one in section.conditions:
         one.end("scripted")
+    return section
+
+
+@pytest.fixture(scope="module")
+def tables(section):
     return {table.title: table for table in section.tables()}
 
 
@@ -118,8 +122,6 @@ def test_every_published_value_belongs_to_conditions_of_the_shipped_studies():
     studies = [load_study(name) for name in ("large_scale", "large_scale_targets", "large_scale_people")]
     known = {one.name: one for study in [*studies, load_study("large_scale_models")] for one in study.conditions}
     published = find_scenario("kbc").published["large_scale"]
-    from llm_coop_envs.benchmarks.report.section import comparable
-
     for entry in published["values"]:
         for name in entry["conditions"]:
             like = {"comparable": {**published["comparable"], "settings": entry["settings"]}}
@@ -134,3 +136,13 @@ def test_the_numbers_published_of_groups_agree_with_each_other():
     groups = [entry["value"] for entry in values if entry.get("statistic") == "group"]
     (mean,) = (entry["value"] for entry in values if "mean of the groups" in entry.get("what", ""))
     assert np.mean(groups) == pytest.approx(mean, abs=0.01)
+
+
+def test_the_figure_shows_the_numbers_of_each_kind(section):
+    (drawing,) = next(kind for kind in section.figures() if kind.name == "kbc-kinds").draw()
+    alone, groups = drawing.figure.axes[:2]
+    for axes, kinds in ((alone, 2), (groups, 3)):
+        drawn = [line.get_ydata() for line in axes.get_lines()]
+        assert [sum(shares) for shares in drawn] == [pytest.approx(100)] * kinds
+    with pytest.raises(NotDrawn, match="no large contest"):
+        kinds_figure([])
