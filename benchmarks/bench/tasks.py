@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.measures.process import process_measures, same, talk_rounds
+from llm_coop_envs.benchmarks.measures.information import same
+from llm_coop_envs.benchmarks.measures.process import talk_rounds
 from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.registry import find_scenario
@@ -175,8 +176,9 @@ def kept(measures: Measures) -> Score:
     """The share of announcements that were kept; `None` without any."""
 
     def score(played: Played) -> float | None:
-        found: float | None = process_measures(played[""], measures)["kept_share"]
-        return found
+        rounds = talk_rounds(played[""], measures)
+        kept, broken = (sum(len(getattr(one, name)) for one in rounds) for name in ("kept", "broken"))
+        return kept / (kept + broken) if kept + broken else None
 
     return score
 

@@ -98,7 +98,7 @@ def bench_command(
     play_out(suite.study, folder, options, words, workers=workers, limit=None)
     run = open_run(folder)
     if run.complete:
-        print_card(write_card(run), Console(width=max(WIDTH, Console().width)))
+        print_card(write_card(run), Console(emoji=False, width=max(WIDTH, Console().width)))
         typer.echo(f"Written to {folder}; check it with: llm-coop verify {folder}")
 
 

@@ -85,7 +85,7 @@ def find_cost(plan: Study, options: RunOptions, *, played: int = 1, latency: flo
 
 def print_cost(cost: Cost) -> None:
     """Print calls, tokens, money and time, and what they rest on."""
-    console = Console(width=max(WIDTH, Console().width))
+    console = Console(emoji=False, width=max(WIDTH, Console().width))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     # Long names take more lines; numbers are never cut.
     table.add_column("condition", overflow="fold")

@@ -20,9 +20,11 @@ from llm_coop_envs.benchmarks.cli.journal import journal_command
 from llm_coop_envs.benchmarks.cli.list import list_command
 from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.cli.play import play_command
+from llm_coop_envs.benchmarks.cli.population import population_command
 from llm_coop_envs.benchmarks.cli.report import report_command
 from llm_coop_envs.benchmarks.cli.run import run_command
 from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
+from llm_coop_envs.benchmarks.cli.slurm import slurm_command
 from llm_coop_envs.benchmarks.cli.train import train_command
 from llm_coop_envs.benchmarks.cli.transcript import transcript_command
 from llm_coop_envs.benchmarks.cli.verify import verify_command
@@ -38,6 +40,7 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("branch")(branch_command)
 app.command("bench")(bench_command)
+app.command("slurm")(slurm_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)
@@ -53,6 +56,7 @@ app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("journal")(journal_command)
 app.command("transcript")(transcript_command)
+app.command("population")(population_command)
 app.command("verify")(verify_command)
 app.command("serve-scripted")(serve_scripted_command)
 

@@ -260,7 +260,7 @@ class RunOptions:
     def _parameters(self) -> dict[str, Any] | None:
         """Model parameters, if they are not the preset's."""
         if self.parameters is not None:
-            from llm_coop_envs.benchmarks.study.yaml_source import read_yaml_file
+            from llm_coop_envs.core.yaml_source import read_yaml_file
 
             if self.temperature is not None:
                 raise StudyError("--temperature: stands in the file of --parameters; leave one of them out")

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -45,7 +45,7 @@ class Finished:
     files: Mapping[str, str]
 
 
-def play_here(run: Run, tasks: Sequence[Task], stop: Callable[[], bool]) -> Generator[Finished, None, None]:
+def play_here(run: Run, tasks: Iterable[Task], stop: Callable[[], bool]) -> Generator[Finished, None, None]:
     """Play episodes in this process, one after the other, until `stop` says so."""
     loop = asyncio.new_event_loop()
     try:
@@ -58,7 +58,7 @@ def play_here(run: Run, tasks: Sequence[Task], stop: Callable[[], bool]) -> Gene
 
 
 def play_apart(
-    run: Run, tasks: Sequence[Task], stop: Callable[[], bool], workers: int
+    run: Run, tasks: Iterable[Task], stop: Callable[[], bool], workers: int
 ) -> Generator[Finished, None, None]:
     """Play episodes in worker processes.
 
@@ -68,20 +68,20 @@ def play_apart(
 
     Args:
         run: the run.
-        tasks: the episodes, in the order in which they are begun.
+        tasks: the episodes, in the order in which they are begun; each is taken when it is begun.
         stop: asked several times a second.
         workers: how many processes.
 
     Raises:
         RunError: an episode failed or a worker died.
     """
-    waiting = list(reversed(tasks))
+    waiting = iter(tasks)
     busy: dict[Connection, Task] = {}
-    with _workers(run, min(workers, len(tasks))) as connections:
+    with _workers(run, workers) as connections:
         idle = list(connections)
         while True:
-            while idle and waiting and not stop():
-                connection, task = idle.pop(), waiting.pop()
+            while idle and not stop() and (task := next(waiting, None)) is not None:
+                connection = idle.pop()
                 busy[connection] = task
                 with contextlib.suppress(OSError):  # a dead worker is found below
                     connection.send(task)

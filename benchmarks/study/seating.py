@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.study.crowd import crowd_players
 from llm_coop_envs.benchmarks.study.players import (
     Learned,
     Learns,
@@ -30,8 +31,8 @@ from llm_coop_envs.benchmarks.study.study import (
     fits,
     make_player,
 )
-from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.core.policy import Seating
+from llm_coop_envs.core.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import parse
 
@@ -167,7 +168,18 @@ def _rows(
     first = next(iter(told.values()))
     if all(one == first for one in told.values()):
         told = {pattern: first}
-    return [(seat, (_player(condition, given, where, one),)) for seat, one in told.items() if one is not None]
+    return [(seat, _models(condition, given, where, one)) for seat, one in told.items() if one is not None]
+
+
+def _models(condition: Condition, given: Given, where: str, told: Mapping[str, Any]) -> tuple[Player, ...]:
+    """A model with what the condition says of models; where people sit, one for each kind of them."""
+    if condition.crowd is None:
+        return (_player(condition, given, where, told),)
+
+    def make(name: str, options: Mapping[str, Any]) -> Player:
+        return _player(condition, replace(given, name=name), where, {**told, **options})
+
+    return crowd_players(condition.crowd, {None: (given.name, {})}, make)
 
 
 def _without_followers(condition: Condition, given: Given) -> Condition:

@@ -19,4 +19,5 @@ SCENARIO = Scenario(
     report=f"{_ROOM}.report:EvacuationSection",
     learning=f"{_ROOM}.learning:LEARNING",
     bench=f"{_ROOM}.bench:BENCH",
+    planted=f"{_ROOM}.planted:PLANTED",
 )
