@@ -61,8 +61,7 @@ def make_card(run: Run) -> dict[str, Any]:
         raise RunError(
             f"{run.folder}: has {len(run.finished())} of {run.total} episodes; continue it with 'llm-coop bench' first"
         )
-    card = {"format": FORMAT, **told, "lines": _lines(run, suite)}
-    return {**plain_json(card), CHECK: digest_of(plain_json(card))}
+    return plain_json({"format": FORMAT, **told, "lines": _lines(run, suite)})
 
 
 def read_card(path: Path) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def read_card(path: Path) -> dict[str, Any]:
     try:
         card: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         check = card.pop(CHECK)
-        _ = card["lines"], card["sha256"]
+        _ = card["lines"], card["sha256"], card["references"]
     except OSError as error:
         raise RunError(f"{file}: is no scorecard ({error.strerror}); 'llm-coop bench' makes one") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

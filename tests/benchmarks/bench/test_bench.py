@@ -72,6 +72,8 @@ def test_a_scorecard_is_made_again_by_verify(rules, tmp_path, small):
     shutil.copy(rules / "scorecard.json", folder)
     (folder / "scorecard.md").write_text("better\n")
     assert "is not the table of the scorecard" in card_faults(open_run(folder))[0]
+    (folder / "scorecard.json").write_text("{}")
+    assert "is not what the episodes make of it" in card_faults(open_run(folder))[0]
     (folder / "scorecard.json").unlink()
     assert "scorecard.json: cannot be read" in card_faults(open_run(folder))[0]
 
