@@ -9,7 +9,7 @@ from llm_coop_envs.benchmarks.bench.showing import markdown
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import read_json
-from llm_coop_envs.storage.folder import difference
+from llm_coop_envs.storage.folder import difference, digest_of
 
 
 def card_faults(run: Run) -> list[str]:
@@ -33,6 +33,8 @@ def card_faults(run: Run) -> list[str]:
         how = f"it is damaged ({error!r})"
     if how:
         return [f"{path}: is not what the episodes make of it: {how}"]
+    if there.get(CHECK) != digest_of({name: one for name, one in there.items() if name != CHECK}):
+        return [f"{path}: its rows of other players, or its hash, are not what was written"]
     if not table.is_file() or table.read_text(encoding="utf-8") != shown:
         return [f"{table}: is not the table of the scorecard"]
     if run.manifest[SUITE]["analysis"] != analysis_hash():
