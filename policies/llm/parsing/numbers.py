@@ -24,6 +24,7 @@ from llm_coop_envs.policies.llm.parsing.judging import NAMED, Candidate, X
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.numberwords import in_digits
 from llm_coop_envs.policies.llm.parsing.numerals import is_something_else, numerals, stands_alone
+from llm_coop_envs.policies.llm.parsing.objects import simple_value
 from llm_coop_envs.policies.llm.parsing.reading import ILLEGAL, OK, Reading
 
 KEYS = (
@@ -94,6 +95,9 @@ def read_number(text: str, question: NumberQuestion, *, truncated: bool = False)
     """
     if not truncated and _BARE.fullmatch(text):
         return _judged(float(text), question)
+    value = simple_value(text, question.key)
+    if not truncated and isinstance(value, float) and question.legal(value):
+        return Reading(OK, _judged(value, question).value, "marked")
     ready, flags, status = prepared(text, (question.key, *(key for key in KEYS if key != question.key)), truncated)
     if status:
         return Reading(status, flags=flags)

@@ -18,7 +18,7 @@ from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_classes
 from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
-from llm_coop_envs.policies.llm.playing.personas import Persona
+from llm_coop_envs.policies.llm.playing.personas import Persona, with_background
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
@@ -45,6 +45,7 @@ class LLMPolicy(Policy):
     Attributes:
         counters: what became of the answers, in the running episode.
         token_counter: the tokenizer's name, `"estimate"`, or `"given"`.
+        backgrounds: who sits in the seats, in words that stand before those of a persona; taken at `begin`.
 
     Raises:
         WordingError: the pack cannot be used.
@@ -63,6 +64,7 @@ class LLMPolicy(Policy):
         self._regulated: tuple[GenericWorkflow, Prompter] | None = None
         self._personas: dict[str, Persona | None] = {}
         self._memories: dict[str, Memory] = defaultdict(Memory)
+        self.backgrounds: Mapping[str, str] = {}
 
     def begin(self, episode: Episode) -> None:
         """A new episode: memories and counters start empty, personas are dealt.
@@ -181,11 +183,12 @@ class LLMPolicy(Policy):
     def _deal(self, episode: Episode, prompts: Prompts) -> dict[str, Persona | None]:
         """Deal the personas to the seats, in blocks as equal as possible."""
         names, seats = self.settings.personas, episode.seats
-        if not names:
-            return dict.fromkeys(seats)
-        found = [prompts.persona(name) for name in names]
-        order = list(range(len(seats)))
-        if self.settings.deal == "shuffled":
-            order = episode.rng.permutation(len(seats)).tolist()
-        block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
-        return {name: found[block[seat]] for seat, name in enumerate(seats)}
+        dealt: dict[str, Persona | None] = dict.fromkeys(seats)
+        if names:
+            found = [prompts.persona(name) for name in names]
+            order = list(range(len(seats)))
+            if self.settings.deal == "shuffled":
+                order = episode.rng.permutation(len(seats)).tolist()
+            block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
+            dealt = {name: found[block[seat]] for seat, name in enumerate(seats)}
+        return {seat: with_background(self.backgrounds.get(seat, ""), persona) for seat, persona in dealt.items()}
