@@ -131,7 +131,7 @@ class Audience:
         levels: list[list[int]] = []
         for speaker in order:
             level = max(floor.get(speaker, 0), lowest)
-            while level >= len(levels):
+            if level == len(levels):
                 levels.append([])
             levels[level].append(speaker)
             listeners = self.heard_by.get(speaker, ())
@@ -177,9 +177,10 @@ def neighbours(players: int, hearers: int, announcers: Collection[int] = ()) -> 
         hearers: how many hear a speaker; where it is odd, one more of those that follow.
         announcers: those whom everyone hears.
     """
-    before, after = hearers // 2, hearers - hearers // 2
-    steps = [*range(-before, 0), *range(1, after + 1)][: players - 1]
-    heard = {speaker: sorted({(speaker + step) % players for step in steps} - {speaker}) for speaker in range(players)}
+    hearers = min(hearers, players - 1)
+    before = hearers // 2
+    steps = [step for step in range(-before, hearers - before + 1) if step]
+    heard = {speaker: sorted((speaker + step) % players for step in steps) for speaker in range(players)}
     return Audience({**heard, **dict.fromkeys(announcers)})
 
 
