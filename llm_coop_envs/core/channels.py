@@ -344,6 +344,11 @@ class Conversation:
         return [m for m in reaching if m is not None]
 
     @property
+    def number(self) -> int:
+        """Which talk is the latest, counted from 0 in the episode; -1 before the first."""
+        return self._sequence
+
+    @property
     def silent(self) -> bool:
         """Whether there is nothing that anybody could hear."""
         return not self.messages and not self._late

@@ -176,6 +176,11 @@ class EvacuationEnv(ScenarioEnv):
                 disabled=self._disabled,
                 **({"taken_out": gone} if gone else {}),
             )
+        if self.settings.listeners:
+            headed = crowd.heading[crowd.inside]
+            counts = np.bincount(headed[headed >= 0], minlength=self._exits).tolist()
+            for name, people in zip(self._room.exit_names, counts, strict=True):
+                self.happened("crowded_exit", number=people, name=name)
         return None
 
     def _taken_out(self) -> list[int]:

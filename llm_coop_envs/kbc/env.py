@@ -194,6 +194,8 @@ class KBCEnv(ScenarioEnv):
                 self._group_numbers = (*self._group_numbers, announced)[-last:]
         if self.record:
             self.emit("round", **self._round_data(numbers, settled))
+        if self._targets:
+            self.happened("winning_number", number=self._targets[-1])
 
     def _round_data(self, numbers: NDArray[Any], settled: Settled) -> dict[str, Any]:
         groups, winning = settled.group_numbers, settled.winning_groups

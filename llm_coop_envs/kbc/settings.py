@@ -44,6 +44,8 @@ class KBCSettings(ScenarioSettings):
     The defaults are the protocol of Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as their released program
     plays it, without any instruction to work together or not to.
 
+    Listeners may listen to `winning_number`, the target that a repeated session announces.
+
     Attributes:
         players: how many play, 2 to 1,000,000. 24 in Wu et al. 2024.
         low: the smallest number that may be named. 0 in all sources.
@@ -108,6 +110,7 @@ class KBCSettings(ScenarioSettings):
         "observation_noise": (0, 1),
         "hearers": (1, MAX_PLAYERS),
     }
+    happenings: ClassVar[Mapping[str, str]] = {"winning_number": "the target, 2 decimals"}
     changeable: ClassVar[Mapping[str, bool]] = {"history": True, "talk_turns": False, "observation_noise": True}
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
