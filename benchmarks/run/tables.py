@@ -37,6 +37,8 @@ class EpisodeTables:
         messages: one row per message.
         answers: one row for each kind of question of each policy that asked a model.
         models: the answers of each model, as the provider reports them.
+        policies: the policy of each seat, by full name.
+        people: who sat in the seats, if a population did: each column's values and everybody's code.
     """
 
     condition: Condition
@@ -47,6 +49,8 @@ class EpisodeTables:
     messages: list[Row]
     answers: list[Row]
     models: dict[str, int]
+    policies: dict[str, str]
+    people: dict[str, Any]
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
@@ -129,6 +133,8 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             for call, counts in one["calls"].items()
         ],
         models=models,
+        policies=policies,
+        people=header.get("people", {}),
     )
 
 
