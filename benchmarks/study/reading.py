@@ -24,12 +24,12 @@ from llm_coop_envs.benchmarks.study.conditions import (
 from llm_coop_envs.benchmarks.study.crowd import read_crowd, with_writer
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, learns, settle
 from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.regulator import REGULATION_MEASURES
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.settings import EVERYONE, Change, check_patterns
 from llm_coop_envs.core.yaml_source import Spot
-from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
+from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.policies.population import Population
 
@@ -156,9 +156,10 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
     fields = spot.mapping(_PLAIN_FIELDS, required=("name", "scenario"))
     name = fields["name"].label()
     scenario_name = fields["scenario"].text()
-    if scenario_name not in scenarios():
-        fields["scenario"].fail(f"there is no scenario '{scenario_name}'; {suggestion(scenario_name, scenarios())}")
-    scenario = find_scenario(scenario_name)
+    try:
+        scenario = find_scenario(scenario_name)
+    except StudyError as error:
+        fields["scenario"].fail(str(error))
     preset = fields["preset"].text() if "preset" in fields else None
     places = fields["settings"].mapping() if "settings" in fields else {}
     entries = [check_change(item) for item in fields["changes"].items()] if "changes" in fields else []

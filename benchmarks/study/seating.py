@@ -56,6 +56,11 @@ class Given:
         """Whether it is a language model."""
         return asks_a_model(self.name)
 
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The player as study files have it."""
+        return {"name": self.name, "options": dict(self.options)}
+
     def __str__(self) -> str:
         """The player as it can be given again."""
         return f"{self.name} {json.dumps(self.options, ensure_ascii=False)}" if self.options else self.name
@@ -211,7 +216,7 @@ def _joined(study: Study, everyone: Given) -> list[Condition]:
         title = condition.title.replace("{policy}", _title(player.policy))
         try:
             if not everyone.asks_a_model:
-                _try(condition, player)
+                begin_with(condition, player)
         except LlmCoopError as error:
             refused = error
         else:
@@ -235,8 +240,12 @@ def _title(policy: str) -> str:
     return f"{label(policy)} {argument}" if colon else policy.rpartition("/")[2]
 
 
-def _try(condition: Condition, player: Player) -> None:
-    """Let a policy begin an episode: what was learned may belong to other settings."""
+def begin_with(condition: Condition, player: Player) -> None:
+    """Let a policy begin an episode: what was learned may belong to other settings.
+
+    Raises:
+        LlmCoopError: it cannot play it.
+    """
     env = condition.spec.environment(**condition.settings)
     policy = make_policy(condition.scenario, player.policy, player.options)
     if isinstance(policy, Learned):

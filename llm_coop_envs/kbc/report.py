@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.report.citation import WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -21,7 +22,6 @@ from llm_coop_envs.benchmarks.report.page_parts import (
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import (
-    WU_2024,
     Drawing,
     FigureKind,
     Floats,
@@ -288,7 +288,7 @@ class KbcSection(ScenarioSection[Guesses]):
         for one in with_unflagged(shown):
             found = [[episode.variances.get(k) for episode in one.episodes] for k in ks]
             cells = [interval_cell(mean_interval(values), 0, of=len(one.seeds)) for values in found]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+            rows.append(one.row(cells))
         for arm in arms:
             known = dict(zip(published["k"], map(_published_cell, arm["mean"], arm["band"]), strict=True))
             cells = [known.get(k, NOTHING) for k in ks]
