@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.report.citation import WU_2024
+from llm_coop_envs.benchmarks.report.citation import PAN_2024, WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -26,7 +26,6 @@ from llm_coop_envs.benchmarks.report.section import (
     FigureKind,
     Floats,
     NotDrawn,
-    Paper,
     PlayedCondition,
     ScenarioSection,
     comparable,
@@ -43,10 +42,6 @@ from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
 
-PAN_2024 = Paper(
-    "Pan et al. 2024",
-    "Pan et al. (2024). Very Large-Scale Multi-Agent Simulation in AgentScope. arXiv 2407.17789.",
-)
 MOST_NUMBERS = 1000
 _MOST_COLUMNS = 4
 # The longest title of a condition that a narrow panel holds, in characters.
