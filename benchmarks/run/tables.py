@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,22 +30,51 @@ class EpisodeTables:
     Attributes:
         condition: its condition.
         seed: the environment's seed.
+        policies: who decided for each player, by its name.
         events: the recorded events.
         metrics: one row with all metrics.
-        rounds: one row per round.
-        messages: one row per message.
         answers: one row for each kind of question of each policy that asked a model.
         models: the answers of each model, as the provider reports them.
     """
 
     condition: Condition
     seed: int
+    policies: Mapping[str, str]
     events: list[Event]
     metrics: Row
-    rounds: list[Row]
-    messages: list[Row]
     answers: list[Row]
     models: dict[str, int]
+
+    @cached_property
+    def rounds(self) -> list[Row]:
+        """One row per round."""
+        return [{**self._key, **row} for row in self.condition.spec.round_rows(self.events)]
+
+    @cached_property
+    def messages(self) -> list[Row]:
+        """One row per message."""
+        return [
+            {
+                **self._key,
+                "scenario": self.condition.scenario,
+                "round": event["round"],
+                "step": event["step"],
+                "talk": event["talk"],
+                "position": event["position"],
+                "speaker": event["agent"],
+                "policy": self.policies.get(event["agent"]),
+                "text": event["text"],
+                "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
+                "flags": ", ".join(event["flags"]),
+                **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
+            }
+            for event in self.events
+            if event["type"] == "message"
+        ]
+
+    @property
+    def _key(self) -> Row:
+        return {"condition": self.condition.name, "seed": self.seed}
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
@@ -83,24 +113,6 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **scenario.episode_metrics(events),
         **header.get("measures", {}),
     }
-    messages = [
-        {
-            **key,
-            "scenario": scenario.name,
-            "round": event["round"],
-            "step": event["step"],
-            "talk": event["talk"],
-            "position": event["position"],
-            "speaker": event["agent"],
-            "policy": policies.get(event["agent"]),
-            "text": event["text"],
-            "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
-            "flags": ", ".join(event["flags"]),
-            **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
-        }
-        for event in events
-        if event["type"] == "message"
-    ]
     asked: list[Row] = header.get("answers", [])
     models: Counter[str] = Counter()
     for one in asked:
@@ -108,10 +120,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
     return EpisodeTables(
         condition=condition,
         seed=seed,
+        policies=policies,
         events=events,
         metrics=metrics,
-        rounds=[{**key, **row} for row in scenario.round_rows(events)],
-        messages=messages,
         answers=[
             {
                 **key,
@@ -149,8 +160,7 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
         return None
     measured = scenario.episode_metrics(events)
     told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
-    rounds = [{"condition": told["condition"], "seed": told["seed"], **row} for row in scenario.round_rows(events)]
-    return replace(episode, events=events, metrics={**told, **measured}, rounds=rounds)
+    return replace(episode, events=events, metrics={**told, **measured})
 
 
 def write_tables(run: Run) -> list[Path]:
