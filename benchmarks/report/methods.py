@@ -13,7 +13,6 @@ from llm_coop_envs.benchmarks.report.section import ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition, Player
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.statistics import MANY, RESAMPLES
 from llm_coop_envs.policies.kinds import LLM
 
 _NO_SWITCH = ("talk", "changes")
@@ -154,13 +153,11 @@ def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
     played = [one for section in sections for one in section.conditions]
     sizes = [len(one.seeds) for one in played]
     told = ["The unit is the episode."]
-    if any(1 < size < MANY for size in sizes):
+    if max(sizes) > 1:
         told.append(
-            f"Means have 95 % bootstrap intervals ({RESAMPLES:,} resamples, percentiles expanded for small numbers of "
-            "episodes, Hesterberg 2015)."
+            "Means have 95 % intervals that reach as far as Student's t or Hall's (1992) transformation for skewed "
+            "samples, whichever is further; shares of episodes have exact ones (Clopper and Pearson 1934)."
         )
-    if max(sizes) >= MANY:
-        told.append(f"From {MANY} episodes on intervals of means are Student's t.")
     if 1 in sizes:
         told.append("A single episode has no interval.")
     pairs = [one.condition.pair for one in played if one.condition.pair]

@@ -16,7 +16,7 @@ from llm_coop_envs.benchmarks.report.page_parts import (
 )
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection, values_of
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 
 POWERS = (0.8, 0.9)
 FEWEST_IN_PILOT = 3
@@ -316,7 +316,7 @@ def _row(one: Arms, test: Comparison, name: str, below: str, adjusted: float | N
         below=below,
         conditions=one.names,
         cells=[
-            *(interval_cell(bootstrap_mean(values)) for values in (test.first, test.second)),
+            *(interval_cell(mean_interval(values)) for values in (test.first, test.second)),
             interval_cell(test.interval),
             interval_cell(test.effect),
             Cell(text=test.episodes),

@@ -26,7 +26,7 @@ from llm_coop_envs.benchmarks.run.tables import EpisodeTables, without_flagged
 from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE, Condition
 from llm_coop_envs.core.scenario import Row, Scenario, load
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.statistics import bootstrap_mean, bootstrap_means
+from llm_coop_envs.core.statistics import mean_interval, mean_intervals
 from llm_coop_envs.render.charts.curves import Curve, Panel
 from llm_coop_envs.render.charts.style import picture
 
@@ -271,14 +271,12 @@ class ScenarioSection(ABC, Generic[E]):
                 TableRow(
                     name=n,
                     below=self.define(n),
-                    cells=[
-                        interval_cell(bootstrap_mean(values_of(one.metrics, n)), of=len(one.seeds)) for one in shown
-                    ],
+                    cells=[interval_cell(mean_interval(values_of(one.metrics, n)), of=len(one.seeds)) for one in shown],
                 )
                 for n in ordered
             ],
             notes=[
-                "Means over episodes with 95 % bootstrap intervals. Yes/no measures are shares; episodes without a "
+                "Means over episodes with 95 % intervals. Yes/no measures are shares; episodes without a "
                 "value are left out, and 'k of n' says how many have one.",
                 *(["All others are in episodes.parquet."] if chosen else []),
                 *self.flag_notes(),
@@ -333,7 +331,7 @@ def _fits(condition: Condition, rule: Mapping[str, Any]) -> bool:
 
 
 def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look: Any) -> Curve:
-    """The mean over episodes with its bootstrap interval, or without one if there is a single episode.
+    """The mean over episodes with its interval, or without one if there is a single episode.
 
     Args:
         label: the curve's name.
@@ -342,7 +340,7 @@ def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look
         color: its colour.
         **look: more attributes of `Curve`.
     """
-    mean, low, high = (row.tolist() for row in bootstrap_means(table))
+    mean, low, high = (row.tolist() for row in mean_intervals(table))
     band = {"low": low, "high": high} if len(table) > 1 else {}
     return Curve(label=label, x=x, y=mean, color=color, **band, **look)
 
@@ -351,5 +349,5 @@ _NO_MEASURE = ("seed", "talk")
 
 
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:
-    """A column's numbers, yes as 1 and no as 0; `None` where there is no number."""
-    return [float(row[name]) if isinstance(row.get(name), bool | int | float) else None for row in rows]
+    """A column's numbers, `bool` for yes and no; `None` where there is no number."""
+    return [row[name] if isinstance(row.get(name), bool | int | float) else None for row in rows]

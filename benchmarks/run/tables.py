@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.benchmarks.measures.process import process_measures
+from llm_coop_envs.benchmarks.measures.topics import topic_rounds
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.regulator import regulation_measures
@@ -47,8 +49,10 @@ class EpisodeTables:
 
     @cached_property
     def rounds(self) -> list[Row]:
-        """One row per round."""
-        return [{**self._key, **row} for row in self.condition.spec.round_rows(self.events)]
+        """One row per round, with how many of its messages are about what."""
+        scenario = self.condition.spec
+        about = topic_rounds(self.events, scenario)
+        return [{**self._key, **row, **about.get(row["round"], {})} for row in scenario.round_rows(self.events)]
 
     @cached_property
     def messages(self) -> list[Row]:
@@ -111,6 +115,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **_flag_counts(events),
         **regulation_measures(events),
         **scenario.episode_metrics(events),
+        **process_measures(events, scenario),
         **header.get("measures", {}),
     }
     asked: list[Row] = header.get("answers", [])
@@ -158,7 +163,7 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
     events = scenario.measured.without_flagged(episode.events)
     if events is None:
         return None
-    measured = scenario.episode_metrics(events)
+    measured = {**scenario.episode_metrics(events), **process_measures(events, scenario)}
     told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
     return replace(episode, events=events, metrics={**told, **measured})
 
