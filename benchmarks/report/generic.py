@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.measures.topics import PREFIX
 from llm_coop_envs.benchmarks.report.page_parts import ReportTable, interval_cell
 from llm_coop_envs.benchmarks.report.section import (
     Drawing,
@@ -109,7 +110,8 @@ class GenericSection(ScenarioSection[list[Row]]):
         """
         rows = [row for one in self.conditions for episode in one.episodes for row in episode]
         names = dict.fromkeys(name for row in rows for name in row if name not in _NO_COLUMN)
-        numeric = [name for name in names if any(value is not None for value in values_of(rows, name))]
+        own = [name for name in names if not name.startswith(PREFIX)]  # what is talked about is no scenario's own
+        numeric = [name for name in own if any(value is not None for value in values_of(rows, name))]
         if not numeric:
             raise NotDrawn(f"the rounds of {self.scenario.name} hold no numbers")
         first = [name for name in self.scenario.measured.headline if name in numeric]
