@@ -22,7 +22,7 @@ KBC_RULES = " ".join(
     ]
 )
 HEARING = "turns together audience hearers announces announcers"
-FIRM = "me rivals seen cost whole_profits round history bins bin_size"
+FIRM = "me rivals seen cost whole_profits round history bins bin_size in_turn"
 ROOM = "rows cols rounds exit_names strong confident helpful summarised"
 SHARED = {"answer_as", "answer_words", "persona"}
 PUBLISHED = {
