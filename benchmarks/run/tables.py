@@ -37,7 +37,6 @@ class EpisodeTables:
         metrics: one row with all metrics.
         answers: one row for each kind of question of each policy that asked a model.
         models: the answers of each model, as the provider reports them.
-        policies: the policy of each seat, by full name.
         people: who sat in the seats, if a population did: each column's values and everybody's code.
     """
 
@@ -48,7 +47,6 @@ class EpisodeTables:
     metrics: Row
     answers: list[Row]
     models: dict[str, int]
-    policies: dict[str, str]
     people: dict[str, Any]
 
     @cached_property
@@ -146,7 +144,6 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             for call, counts in one["calls"].items()
         ],
         models=models,
-        policies=policies,
         people=header.get("people", {}),
     )
 
