@@ -30,6 +30,8 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    marked,
+    marks_text,
     mean_curve,
     with_unflagged,
 )
@@ -288,11 +290,11 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             "thick line and its band their mean and its 95 % interval, as far as all were played. Dotted: "
             "Nash and cartel price. "
             f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
-            f"the more episodes.{end}{source}",
+            f"the more episodes.{end}{marks_text([one])}{source}",
             alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
             f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines"
             f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
-            figure=draw_panels([[panel]], size=(5.2, 3.6), legend_rows=2),
+            figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
             published=bool(paths),
         )
 
