@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.delivery import InOtherWords
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.scenario import Event, Row
@@ -92,7 +93,13 @@ class Branching:
         return await self._rounds(rounds, forced or {}, rounds)
 
     async def branch(
-        self, rounds: int, label: str, forced: Mapping[int, object] | None = None, periods: int = 1
+        self,
+        rounds: int,
+        label: str,
+        forced: Mapping[int, object] | None = None,
+        periods: int = 1,
+        *,
+        unheard: bool = False,
     ) -> list[Event]:
         """Play on from here, then put everything back.
 
@@ -101,6 +108,7 @@ class Branching:
             label: the branch's name.
             forced: the choices that players (by index) are forced to in the first rounds; they are asked nevertheless.
             periods: for how many rounds.
+            unheard: whether nobody hears what is said; speakers are asked nevertheless.
 
         Returns:
             The branch's events.
@@ -120,12 +128,14 @@ class Branching:
 
         all_back(f"{self._name}/{label}")
         try:
-            return await self._rounds(rounds, forced or {}, periods)
+            return await self._rounds(rounds, forced or {}, periods, unheard=unheard)
         finally:
             all_back(self._name)
             env.events = events
 
-    async def _rounds(self, rounds: int, forced: Mapping[int, object], periods: int) -> list[Event]:
+    async def _rounds(
+        self, rounds: int, forced: Mapping[int, object], periods: int, *, unheard: bool = False
+    ) -> list[Event]:
         env, names = self.env, self.env.possible_agents
         first, slots_only = len(env.events), self._table.slots_only
         for played in range(rounds):
@@ -137,7 +147,7 @@ class Branching:
                 actions = await self._table.act(*env.look(on_turn=True, slots_only=slots_only))
                 if env.phase != TALK and played < periods:
                     actions |= {names[player]: {"choice": choice} for player, choice in forced.items()}
-                env.submit(actions)
+                env.submit({} if unheard and env.phase == TALK else actions)
         return env.events[first:]
 
 
@@ -174,7 +184,7 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
     submitted: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["type"] in ("choice", "message"):
-            what = {"choice": event["choice"]} if event["type"] == "choice" else {"message": event["text"]}
+            what = {"choice": event["choice"]} if event["type"] == "choice" else {"message": _message(event)}
             submitted.setdefault(event["step"], {})[event["agent"]] = what
     for step in range(events[-1]["step"]):
         if env.over:
@@ -183,6 +193,12 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
     settled = [[one for one in told if one["type"] == "round"] for told in (events, env.events)]
     if settled[0] != settled[1] or env.over:
         raise RunError("the recorded episode cannot be played on: its settings lead to other rounds, or to its end")
+
+
+def _message(event: Event) -> str:
+    """A recorded message as its speaker submitted it."""
+    heard: str | None = event.get("delivered", {}).get("text")
+    return InOtherWords(event["text"], heard) if heard else event["text"]
 
 
 def saved(policy: PolicyLike) -> tuple[bool, Any, Any]:

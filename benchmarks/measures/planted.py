@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.policy import PolicyLike
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.scenario import Row, load
-from llm_coop_envs.core.statistics import LEVEL
+from llm_coop_envs.core.scenario import Event, Row, load
 from llm_coop_envs.core.waiting import run_through
 from llm_coop_envs.policies.branching import Branching
 
@@ -89,11 +88,16 @@ def planted_of(scenario: str) -> Planted:
 
 def play_world(scenario: str, world: str, seed: int) -> Row:
     """Play one episode of a world; the evidence."""
+    return world_played(scenario, world, seed)[0]
+
+
+def world_played(scenario: str, world: str, seed: int) -> tuple[Row, list[Event]]:
+    """Play one episode of a world; the evidence, and the events."""
     planted = planted_of(scenario)
     one = planted.world(world)
     settings = {**planted.settings[seed % len(planted.settings)], "talk": one.talk}
     env = find_scenario(scenario).environment(record=True, **settings)
-    return run_through(_gather(planted, Branching(env, one.policy(), seed=seed)))
+    return run_through(_gather(planted, Branching(env, one.policy(), seed=seed))), env.events
 
 
 async def _gather(planted: Planted, game: Branching) -> Row:
@@ -158,19 +162,20 @@ def roc(honest: Floats, planted: Floats) -> tuple[Floats, Floats, float]:
     return false, true, float((np.diff(false) * (true[1:] + true[:-1]) / 2).sum())
 
 
-def exact_interval(found: int, of: int, level: float = LEVEL) -> tuple[float, float]:
-    """The exact interval of a rate (Clopper and Pearson 1934)."""
-    from scipy.stats import beta
-
-    tail = (1 - level) / 2
-    low = beta.ppf(tail, found, of - found + 1) if found else 0.0
-    high = beta.ppf(1 - tail, found + 1, of - found) if found < of else 1.0
-    return float(low), float(high)
-
-
 def kappa(verdicts: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:
     """Cohen's kappa of verdicts and truth (Cohen 1960); 0 where both are of one kind."""
     agreed = float((verdicts == truth).mean())
     yes, real = float(verdicts.mean()), float(truth.mean())
     chance = yes * real + (1 - yes) * (1 - real)
     return (agreed - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def cohen(table: Floats) -> float:
+    """Cohen's kappa of two who sorted the same into kinds; 0 where both are of one kind.
+
+    Args:
+        table: (kinds, kinds) how often the first said the row's kind and the second the column's.
+    """
+    shares = table / table.sum() if table.sum() else table
+    chance = float(shares.sum(axis=1) @ shares.sum(axis=0))
+    return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else 0.0

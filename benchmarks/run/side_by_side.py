@@ -189,6 +189,8 @@ class SideBySide:
         try:
             follow = functools.partial(self._follow, task)
             played = await play_episode(run.manifest["seed"], condition, seed, chat, on_step=follow)
+            if self._claims is not None:
+                self._claims.check(task)
             files = run.write_events(condition.name, seed, played)
         except LlmCoopError:
             raise

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.benchmarks.measures.process import process_measures
+from llm_coop_envs.benchmarks.measures.topics import topic_rounds
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.regulator import regulation_measures
@@ -29,22 +32,57 @@ class EpisodeTables:
     Attributes:
         condition: its condition.
         seed: the environment's seed.
+        policies: who decided for each player, by its name.
         events: the recorded events.
         metrics: one row with all metrics.
-        rounds: one row per round.
-        messages: one row per message.
         answers: one row for each kind of question of each policy that asked a model.
         models: the answers of each model, as the provider reports them.
+        policies: the policy of each seat, by full name.
+        people: who sat in the seats, if a population did: each column's values and everybody's code.
     """
 
     condition: Condition
     seed: int
+    policies: Mapping[str, str]
     events: list[Event]
     metrics: Row
-    rounds: list[Row]
-    messages: list[Row]
     answers: list[Row]
     models: dict[str, int]
+    policies: dict[str, str]
+    people: dict[str, Any]
+
+    @cached_property
+    def rounds(self) -> list[Row]:
+        """One row per round, with how many of its messages are about what."""
+        scenario = self.condition.spec
+        about = topic_rounds(self.events, scenario)
+        return [{**self._key, **row, **about.get(row["round"], {})} for row in scenario.round_rows(self.events)]
+
+    @cached_property
+    def messages(self) -> list[Row]:
+        """One row per message."""
+        return [
+            {
+                **self._key,
+                "scenario": self.condition.scenario,
+                "round": event["round"],
+                "step": event["step"],
+                "talk": event["talk"],
+                "position": event["position"],
+                "speaker": event["agent"],
+                "policy": self.policies.get(event["agent"]),
+                "text": event["text"],
+                "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
+                "flags": ", ".join(event["flags"]),
+                **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
+            }
+            for event in self.events
+            if event["type"] == "message"
+        ]
+
+    @property
+    def _key(self) -> Row:
+        return {"condition": self.condition.name, "seed": self.seed}
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
@@ -81,26 +119,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **_flag_counts(events),
         **regulation_measures(events),
         **scenario.episode_metrics(events),
+        **process_measures(events, scenario),
         **header.get("measures", {}),
     }
-    messages = [
-        {
-            **key,
-            "scenario": scenario.name,
-            "round": event["round"],
-            "step": event["step"],
-            "talk": event["talk"],
-            "position": event["position"],
-            "speaker": event["agent"],
-            "policy": policies.get(event["agent"]),
-            "text": event["text"],
-            "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
-            "flags": ", ".join(event["flags"]),
-            **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
-        }
-        for event in events
-        if event["type"] == "message"
-    ]
     asked: list[Row] = header.get("answers", [])
     models: Counter[str] = Counter()
     for one in asked:
@@ -108,10 +129,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
     return EpisodeTables(
         condition=condition,
         seed=seed,
+        policies=policies,
         events=events,
         metrics=metrics,
-        rounds=[{**key, **row} for row in scenario.round_rows(events)],
-        messages=messages,
         answers=[
             {
                 **key,
@@ -126,6 +146,8 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             for call, counts in one["calls"].items()
         ],
         models=models,
+        policies=policies,
+        people=header.get("people", {}),
     )
 
 
@@ -147,10 +169,9 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
     events = scenario.measured.without_flagged(episode.events)
     if events is None:
         return None
-    measured = scenario.episode_metrics(events)
+    measured = {**scenario.episode_metrics(events), **process_measures(events, scenario)}
     told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
-    rounds = [{"condition": told["condition"], "seed": told["seed"], **row} for row in scenario.round_rows(events)]
-    return replace(episode, events=events, metrics={**told, **measured}, rounds=rounds)
+    return replace(episode, events=events, metrics={**told, **measured})
 
 
 def write_tables(run: Run) -> list[Path]:
@@ -180,18 +201,18 @@ def make_tables(run: Run) -> dict[Path, pa.Table]:
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     unflagged = []
     for episode in read_episodes(run):
-        parts[EPISODES].append(_table([episode.metrics]))
+        parts[EPISODES].append(as_table([episode.metrics]))
         rest = without_flagged(episode)
         if rest is not None:
-            unflagged.append(_table([rest.metrics]))
+            unflagged.append(as_table([rest.metrics]))
         if rest is not episode:
             parts[UNFLAGGED] = unflagged
         if episode.messages:
-            parts[MESSAGES].append(_table(episode.messages))
+            parts[MESSAGES].append(as_table(episode.messages))
         if episode.answers:
-            parts.setdefault(ANSWERS, []).append(_table(episode.answers))
+            parts.setdefault(ANSWERS, []).append(as_table(episode.answers))
         if episode.rounds:
-            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
+            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(as_table(episode.rounds))
     import pyarrow as pa
 
     return {
@@ -211,10 +232,11 @@ def _no_messages() -> pa.Table:
     return pa.schema(kinds.items()).empty_table()
 
 
-def _table(rows: Sequence[Row]) -> pa.Table:
+def as_table(rows: Sequence[Row], names: Iterable[str] = ()) -> pa.Table:
+    """Rows as a table; its columns are the given names, by default all in the order in which they first come."""
     import pyarrow as pa
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = names or dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]

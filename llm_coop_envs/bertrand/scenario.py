@@ -20,6 +20,7 @@ SCENARIO = Scenario(
     report=f"{_ROOM}.report:BertrandSection",
     after=f"{_ROOM}.after:Deviations",
     learning=f"{_ROOM}.learning:LEARNING",
+    bench=f"{_ROOM}.bench:BENCH",
     rewards=f"{_ROOM}.metrics:REWARDS",
     planted=f"{_ROOM}.planted:PLANTED",
     film="round",

@@ -90,6 +90,7 @@ class Scenario:
         rewards: what a learner may be rewarded with besides what the environment pays: a mapping from names to
             functions of the settings and a `round` event, such as the consumer surplus of a market.
         planted: worlds of known intent and what tells them apart, a `benchmarks.measures.planted.Planted`.
+        bench: what the scorecard asks and plays of it, a `benchmarks.bench.tasks.Bench`; without it is left out there.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -109,6 +110,7 @@ class Scenario:
     after: Any = None
     rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)
     planted: Any = None
+    bench: Any = None
     film: str = "step"
     options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -225,11 +225,12 @@ class Templates:
             WordingError: the template fails on these values.
         """
         import jinja2
+        from jinja2.runtime import Context
 
         try:
-            # What Template.render does, without merging Jinja's globals anew for every text.
+            # What Template.render does, without merging and listing Jinja's globals anew for every text.
             template = self._templates[name]
-            context = template.new_context({**self._globals, **values}, shared=True)
+            context = Context(template.environment, {**self._globals, **values}, name, template.blocks)
             text = "".join(template.root_render_func(context)).strip()
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise WordingError(f"{self.folder / name}: {error}") from error

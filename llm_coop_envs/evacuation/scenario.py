@@ -19,4 +19,6 @@ SCENARIO = Scenario(
     page=f"{_ROOM}.scene_page:PAGE",
     report=f"{_ROOM}.report:EvacuationSection",
     learning=f"{_ROOM}.learning:LEARNING",
+    planted=f"{_ROOM}.planted:PLANTED",
+    bench=f"{_ROOM}.bench:BENCH",
 )

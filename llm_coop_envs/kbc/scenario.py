@@ -19,5 +19,6 @@ SCENARIO = Scenario(
     page=f"{_ROOM}.scene_page:PAGE",
     report=f"{_ROOM}.report:KbcSection",
     learning=f"{_ROOM}.learning:LEARNING",
+    bench=f"{_ROOM}.bench:BENCH",
     planted=f"{_ROOM}.planted:PLANTED",
 )

@@ -193,6 +193,11 @@ class LiveChat:
         asked.waiting.append(waiting)
         return await waiting
 
+    @property
+    def most(self) -> int:
+        """How many requests may be under way side by side, at all endpoints."""
+        return sum(dispatcher.limits.most for _, dispatcher in self._routes.values())
+
     def steer(self, *, paused: bool, most: int | None) -> None:
         """Send nothing new while `paused`, and keep at most so many attempts at each endpoint in flight."""
         for _, dispatcher in self._routes.values():

@@ -29,9 +29,10 @@ from llm_coop_envs.policies.llm.journal.frames import (
     suffix_of,
 )
 from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
-from llm_coop_envs.policies.llm.journal.lock import HEARTBEAT, PartLock
+from llm_coop_envs.policies.llm.journal.lock import PartLock
 from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_run
 from llm_coop_envs.policies.llm.journal.repair import set_aside
+from llm_coop_envs.storage.lease import HEARTBEAT
 
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _LIBRARIES = ("openai", "litellm", "aiohttp")

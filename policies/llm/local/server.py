@@ -21,6 +21,8 @@ from llm_coop_envs.storage.lock import FileLock
 #: Questions that are answered at the same time, and the tokens of each, prompt and answer together.
 SLOTS = 4
 CONTEXT = 8192
+#: MiB of memory in which the server keeps the beginnings of questions for later ones; llama.cpp's own limit is 8,192.
+KEPT_MIB = 512
 MODULE = "llm_coop_envs.policies.llm.local.server"
 #: What a guard locks for as long as it lives, beside what it writes.
 ALIVE = ".alive"
@@ -58,6 +60,7 @@ def serve(weights: str, name: str, port: int, threads: int) -> None:
     parameters.port = port
     parameters.n_parallel = SLOTS
     parameters.n_ctx = SLOTS * CONTEXT
+    parameters.cache_ram_mib = KEPT_MIB
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     server = xllamacpp.Server(parameters)
     print(server.listening_address, flush=True)

@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
 from llm_coop_envs.policies.llm.parsing.deciding import decide
@@ -20,6 +24,7 @@ from llm_coop_envs.policies.llm.parsing.judging import NAMED, Candidate, X
 from llm_coop_envs.policies.llm.parsing.languages import english
 from llm_coop_envs.policies.llm.parsing.numberwords import in_digits
 from llm_coop_envs.policies.llm.parsing.numerals import is_something_else, numerals, stands_alone
+from llm_coop_envs.policies.llm.parsing.objects import simple_value
 from llm_coop_envs.policies.llm.parsing.reading import ILLEGAL, OK, Reading
 
 KEYS = (
@@ -67,6 +72,16 @@ class NumberQuestion:
 _BARE = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
 
 
+def bare_numbers(texts: Sequence[str], question: NumberQuestion) -> NDArray[np.float64]:
+    """The numbers of answers that are a legal number and nothing else, as `read_number` reads them; NaN for others."""
+    plain = [float(text) if _BARE.fullmatch(text) else math.nan for text in texts]
+    numbers = np.array(plain, dtype=np.float64)
+    if question.allowed:
+        numbers[:] = math.nan
+    numbers[~((numbers >= question.low) & (numbers <= question.high))] = math.nan
+    return numbers
+
+
 def read_number(text: str, question: NumberQuestion, *, truncated: bool = False) -> Reading[float]:
     """Read the number a model answered.
 
@@ -80,6 +95,9 @@ def read_number(text: str, question: NumberQuestion, *, truncated: bool = False)
     """
     if not truncated and _BARE.fullmatch(text):
         return _judged(float(text), question)
+    value = simple_value(text, question.key)
+    if not truncated and isinstance(value, float) and question.legal(value):
+        return Reading(OK, _judged(value, question).value, "marked")
     ready, flags, status = prepared(text, (question.key, *(key for key in KEYS if key != question.key)), truncated)
     if status:
         return Reading(status, flags=flags)

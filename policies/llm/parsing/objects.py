@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_coop_envs.policies.llm.parsing.languages import english_key
-from llm_coop_envs.policies.llm.parsing.tokens import LONGEST, shorten, without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import LONGEST, MAX_LENGTH, shorten, without_tokens
 
 #: What stands before an answer that was marked as such.
 MARK = "\ue001"
@@ -38,6 +38,13 @@ _LONGEST_REPAIRED = 4_000
 # Under which key the value stands in an object that is itself the answer.
 _INNER = ("name", "value", "amount", "label", "id")
 _OWN = re.compile(r"^(?:my|final|chosen|new|selected|own|next|proposed|your|set|choose|submit)_(?=[a-z])")
+
+
+# An object of one text and one value that needs no care: no escapes, nothing that could begin a thought or a tag.
+_SIMPLE = re.compile(
+    r'\s*\{\s*(?:"reason"\s*:\s*"[^"\\\x00-\x1f\x7f-\U0010ffff<\[({*]*"\s*,\s*)?"(\w+)"\s*:\s*'
+    r'(?:"([A-Za-z]+)"|((?:0|[1-9]\d{0,14})(?:\.\d{1,15})?))\s*\}\s*'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,19 @@ def find_value(text: str, keys: Collection[str]) -> Any:
     """The value of the last object that has one of these keys, best first; `None` without one."""
     values = [value for found in find_objects(shorten(text, LONGEST)) if (value := found.value(keys)) is not None]
     return values[-1] if values else None
+
+
+def simple_value(text: str, key: str) -> str | float | None:
+    """The value in an answer that is nothing but one simple object with this key, after a reason or not; else `None`.
+
+    What it gives is what the other ways find too, at a thirtieth of the time.
+    """
+    if text[-1:] != "}" or len(text) > MAX_LENGTH:
+        return None
+    match = _SIMPLE.fullmatch(text)
+    if match is None or match[1] != key:
+        return None
+    return match[2] or float(match[3])
 
 
 def marked(text: str, keys: Collection[str]) -> tuple[str, bool]:

@@ -18,6 +18,7 @@ from llm_coop_envs.policies.llm.parsing.cleaning import prepared
 from llm_coop_envs.policies.llm.parsing.deciding import decide
 from llm_coop_envs.policies.llm.parsing.judging import Candidate, X, ends_of, stated
 from llm_coop_envs.policies.llm.parsing.languages import english
+from llm_coop_envs.policies.llm.parsing.objects import simple_value
 from llm_coop_envs.policies.llm.parsing.reading import AMBIGUOUS, ILLEGAL, OK, Reading
 
 KEYS = (
@@ -183,6 +184,10 @@ def read_option(text: str, question: OptionQuestion, *, truncated: bool = False)
         for choice in question.choices:
             if choice.letter == text:
                 return Reading(OK, choice.value, "bare")
+    simple = None if truncated else simple_value(text, question.key)
+    meant = {one.value for one in question.choices if simple and simple in (one.letter, *one.names)}
+    if len(meant) == 1:
+        return Reading(OK, next(iter(meant)), "marked", named=frozenset(meant))
     ready, flags, status = prepared(text, (question.key, *(key for key in KEYS if key != question.key)), truncated)
     if status:
         return Reading(status, flags=flags)

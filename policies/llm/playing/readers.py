@@ -27,6 +27,8 @@ T = TypeVar("T")
 _SIGNS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
 _TOKENS_AROUND = 32
 _SHORTEST = 20
+# Answers up to this length come back again and again: from many players, and at temperature 0.
+_SHORT = 200
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
 
 
@@ -70,7 +72,7 @@ class Reader(ABC, Generic[T]):
         value = self.schema()
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
-            texts = 1 if self.kind == "text" else len(beside)
+            texts = 1 if self.kind == "text" else max(1, len(beside))
             text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN[self.kind] * (max_tokens - _TOKENS_AROUND) // texts)
         if self.kind == "text":
             value = {**text, **value}
@@ -88,17 +90,35 @@ class Reader(ABC, Generic[T]):
         }
 
 
-@dataclass(frozen=True)
-class NumberReader(Reader[float]):
+class _Remembering(Reader[T]):
+    """Reads a short answer once; two readers are the same only if they are one object (`reader_of` gives the same)."""
+
+    def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[T]:
+        """Read an answer."""
+        if refused:
+            return Reading("refused")
+        return _known_reading(self, text, truncated) if len(text) <= _SHORT else self._read(text, truncated)
+
+    @abstractmethod
+    def _read(self, text: str, truncated: bool) -> Reading[T]:
+        """Read an answer that is no refusal."""
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _known_reading(reader: _Remembering[T], text: str, truncated: bool) -> Reading[T]:
+    return reader._read(text, truncated)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberReader(_Remembering[float]):
     """A number is asked for."""
 
     key: str
     question: NumberQuestion
     kind = "number"
 
-    def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[float]:
-        """Read an answer."""
-        return Reading("refused") if refused else read_number(text, self.question, truncated=truncated)
+    def _read(self, text: str, truncated: bool) -> Reading[float]:
+        return read_number(text, self.question, truncated=truncated)
 
     @functools.cached_property
     def legal(self) -> Mapping[str, Any]:
@@ -120,8 +140,8 @@ class NumberReader(Reader[float]):
         return "" if reading.value is None else f"{reading.value:.12g}"
 
 
-@dataclass(frozen=True)
-class OptionReader(Reader[int]):
+@dataclass(frozen=True, eq=False)
+class OptionReader(_Remembering[int]):
     """One of a few options is asked for; what is read is the option's choice."""
 
     key: str
@@ -129,9 +149,8 @@ class OptionReader(Reader[int]):
     labels: tuple[str, ...]
     kind = "option"
 
-    def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[int]:
-        """Read an answer."""
-        return Reading("refused") if refused else read_option(text, self.question, truncated=truncated)
+    def _read(self, text: str, truncated: bool) -> Reading[int]:
+        return read_option(text, self.question, truncated=truncated)
 
     @functools.cached_property
     def legal(self) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 class CommonParams(SimpleNamespace):
     def __init__(self):
         super().__init__(model=SimpleNamespace(path=""), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace())
+        self.cache_ram_mib = 8192
 
 
 class Server:
@@ -29,6 +30,7 @@ class Server:
                     "object": "chat.completion",
                     "created": 0,
                     "model": name,
+                    "kept_mib": parameters.cache_ram_mib,
                     "choices": [
                         {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "7"}}
                     ],

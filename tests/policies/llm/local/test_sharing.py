@@ -68,6 +68,7 @@ def test_two_runs_share_a_server_that_ends_with_the_last(weights, tmp_path):
         with served([model], tmp_path / "b", said.append) as (second,):
             assert first.base_url == second.base_url
             assert ask(first)["model"] == "little"
+            assert ask(first)["kept_mib"] == 512  # of questions it has seen; llama.cpp's own limit is 8,192
         time.sleep(1)
         assert listens(first)
     assert soon(lambda: not listens(first))

@@ -1,16 +1,20 @@
 """What holds for every answer, however strange."""
 
+import itertools
 import json
 import time
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from reading_measured import answers
 
 from llm_coop_envs.policies.llm.parsing import (
     Choice,
     NumberQuestion,
     OptionQuestion,
+    numbers,
+    options,
     read_number,
     read_option,
     read_text,
@@ -104,6 +108,45 @@ def test_an_option_that_is_read_was_offered(text, cut, question):
     reading = read_option(text, question, truncated=cut)
     assert reading.status in STATUSES
     assert reading.ok == (reading.value in {choice.value for choice in question.choices})
+
+
+def read_both_ways(text, question):
+    """The reading by the short way for simple objects, and by the long one."""
+    read = read_number if isinstance(question, NumberQuestion) else read_option
+    short = read(text, question)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(numbers, "simple_value", lambda *_: None)
+        patched.setattr(options, "simple_value", lambda *_: None)
+        return short, read(text, question)
+
+
+VALUES = st.one_of(
+    st.sampled_from(
+        ["left", "right", "bottom", "Left", "a", "b", "c", "i", "e", "up", "down", "stay", "z", "no", "two"]
+    ),
+    st.integers(-3, 3_000),
+    st.floats(-3, 120).map(lambda value: round(value, 3)),
+    st.sampled_from([1.559, 1.234, 1234, 2.0, 1e20, 7.5, 1_999, True, None]),
+)
+
+
+@given(ANSWERS, VALUES, st.sampled_from([PRICE, WHOLE, GRID, EXIT, MOVE]), st.sampled_from([None, 1]), st.booleans())
+@settings(max_examples=500, deadline=None)
+def test_a_simple_object_is_read_as_any_other(reason, value, question, indent, reasoned):
+    fields = {**({"reason": reason} if reasoned else {}), question.key: value}
+    short, long = read_both_ways(json.dumps(fields, ensure_ascii=False, indent=indent), question)
+    assert (short, short.named) == (long, long.named)
+
+
+def test_a_simple_object_with_the_words_of_an_answer_is_read_as_any_other():
+    asked = itertools.cycle([(PRICE, 7.25), (WHOLE, 33), (GRID, 1.55911), (EXIT, "left"), (MOVE, "b")])
+    for text in ('{"price": 007}', '{"price": 7, "price": 8}', '{"price": 7} x', '{"price": 07.5}', ' {"price":7.50}'):
+        short, long = read_both_ways(text, PRICE)
+        assert short == long, text
+    reasons = [" ".join(one.text.split()) for one in answers() if one.text.isascii()]
+    for reason, (question, value) in zip(reasons[::2], asked, strict=False):
+        short, long = read_both_ways(json.dumps({"reason": reason, question.key: value}), question)
+        assert short == long, reason
 
 
 @given(ANSWERS, st.booleans())

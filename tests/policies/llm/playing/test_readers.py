@@ -3,8 +3,10 @@
 from llm_chats import Canned, run
 
 from llm_coop_envs import kbc_v0
-from llm_coop_envs.core.question import Option, Options
+from llm_coop_envs.core.question import Number, Option, Options
 from llm_coop_envs.evacuation.slots import MoveOption
+from llm_coop_envs.policies.llm.parsing import numbers
+from llm_coop_envs.policies.llm.playing import readers
 from llm_coop_envs.policies.llm.playing.readers import reader_of
 
 
@@ -25,6 +27,22 @@ def test_a_step_goes_by_its_cell_too():
     for text in ("(32, 17)", "a (28, 20)", "(29, 21) or (28, 20)"):
         assert not reader.read(text, truncated=False, refused=False).ok
     assert reader.legal["options"] == ("a) down", "b) left")
+
+
+def test_a_short_answer_is_read_once_and_each_question_reads_it_by_itself(monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        readers, "read_number", lambda text, *rest, **more: read.append(text) or real(text, *rest, **more)
+    )
+    real = numbers.read_number
+    wide, narrow = (reader_of(Number(name="price", low=2.125, high=high), str) for high in (20, 10))
+    for _ in range(3):
+        assert wide.read("I take 12.", truncated=False, refused=False).value == 12
+        assert wide.read("I take 12.", truncated=True, refused=False).status == "truncated"
+        assert not wide.read("I take 12.", truncated=False, refused=True).ok
+        assert narrow.read("I take 12.", truncated=False, refused=False).status == "illegal"
+        assert wide.read("Well, " * 80 + "I take 12.", truncated=False, refused=False).value == 12
+    assert len(read) == 3 + 3
 
 
 def test_an_option_that_is_no_step_has_only_its_aliases():
