@@ -32,7 +32,6 @@ class EpisodeTables:
     Attributes:
         condition: its condition.
         seed: the environment's seed.
-        policies: who decided for each player, by its name.
         events: the recorded events.
         metrics: one row with all metrics.
         answers: one row for each kind of question of each policy that asked a model.
@@ -43,7 +42,6 @@ class EpisodeTables:
 
     condition: Condition
     seed: int
-    policies: Mapping[str, str]
     events: list[Event]
     metrics: Row
     answers: list[Row]
@@ -146,7 +144,6 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             for call, counts in one["calls"].items()
         ],
         models=models,
-        policies=policies,
         people=header.get("people", {}),
     )
 
