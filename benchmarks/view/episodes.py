@@ -15,7 +15,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.run.control import order
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.view.index import LARGE, Index
-from llm_coop_envs.benchmarks.view.library import Library, live_of
+from llm_coop_envs.benchmarks.view.library import Library
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import read_from
@@ -243,7 +243,10 @@ class Episodes:
 
     def _take_live(self, index: Index, run: Run, episode: str) -> None:
         there = max(
-            (told.get("playing", {}).get(episode, {}).get("events", 0) for told in live_of(run.folder).values()),
+            (
+                told.get("playing", {}).get(episode, {}).get("events", 0)
+                for told in self._library.live_of(run.folder).values()
+            ),
             default=0,
         )
         if not there:
