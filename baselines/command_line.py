@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from llm_coop_envs.errors import LlmCoopError, RunError
 
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+console = Console(emoji=False, highlight=False, soft_wrap=True)
+errors = Console(stderr=True, emoji=False, highlight=False, soft_wrap=True)
 
 QUIET_SECONDS = 15.0
 

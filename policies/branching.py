@@ -92,7 +92,13 @@ class Branching:
         return await self._rounds(rounds, forced or {}, rounds)
 
     async def branch(
-        self, rounds: int, label: str, forced: Mapping[int, object] | None = None, periods: int = 1
+        self,
+        rounds: int,
+        label: str,
+        forced: Mapping[int, object] | None = None,
+        periods: int = 1,
+        *,
+        unheard: bool = False,
     ) -> list[Event]:
         """Play on from here, then put everything back.
 
@@ -101,6 +107,7 @@ class Branching:
             label: the branch's name.
             forced: the choices that players (by index) are forced to in the first rounds; they are asked nevertheless.
             periods: for how many rounds.
+            unheard: whether nobody hears what is said; speakers are asked nevertheless.
 
         Returns:
             The branch's events.
@@ -120,12 +127,14 @@ class Branching:
 
         all_back(f"{self._name}/{label}")
         try:
-            return await self._rounds(rounds, forced or {}, periods)
+            return await self._rounds(rounds, forced or {}, periods, unheard=unheard)
         finally:
             all_back(self._name)
             env.events = events
 
-    async def _rounds(self, rounds: int, forced: Mapping[int, object], periods: int) -> list[Event]:
+    async def _rounds(
+        self, rounds: int, forced: Mapping[int, object], periods: int, *, unheard: bool = False
+    ) -> list[Event]:
         env, names = self.env, self.env.possible_agents
         first, slots_only = len(env.events), self._table.slots_only
         for played in range(rounds):
@@ -137,7 +146,7 @@ class Branching:
                 actions = await self._table.act(*env.look(on_turn=True, slots_only=slots_only))
                 if env.phase != TALK and played < periods:
                     actions |= {names[player]: {"choice": choice} for player, choice in forced.items()}
-                env.submit(actions)
+                env.submit({} if unheard and env.phase == TALK else actions)
         return env.events[first:]
 
 

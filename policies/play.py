@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from llm_coop_envs.core.chunks import ask_table
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating, waits
 from llm_coop_envs.core.waiting import run_coroutine, run_through
@@ -43,13 +44,13 @@ async def play_async(
         name,
     )
     totals = np.zeros(len(env.possible_agents))
-    slots_only = table.slots_only
     env.begin(seed=seed)
     if on_step is not None:
         on_step(env)
     while env.agents:
         # Only those on turn are shown anything: most of an episode's cost is texts.
-        env.submit(await table.act(*env.look(on_turn=True, slots_only=slots_only)))
+        given = await ask_table(table, env)
+        env.advance(given.choices, given.messages, given.missing)
         totals += env.rewards
         if on_step is not None:
             on_step(env)

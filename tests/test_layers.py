@@ -27,7 +27,7 @@ LAYERS = {
     "benchmarks": 5,
 }
 #: What in a scenario's room is part of its environment, and so knows nothing above the core.
-FACES = ("scripted", "workflow", "scene", "drawing", "report", "learning", "comparison", "after", "planted")
+FACES = ("scripted", "workflow", "scene", "drawing", "report", "learning", "comparison", "after", "planted", "bench")
 #: Rooms that study one scenario by nature, or show and measure the shipped ones by name.
 ABOUT_A_SCENARIO = {
     "baselines.q_learning": "bertrand",

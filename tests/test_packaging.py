@@ -220,13 +220,15 @@ conditions:
 """
 
 
-def test_a_run_without_models_loads_nothing_of_theirs(tmp_path):
+def test_a_run_without_models_loads_nothing_of_theirs_but_the_readers_of_what_was_said(tmp_path):
     (tmp_path / "study.yaml").write_text(SCRIPTED_STUDY)
     code = """
 from typer.testing import CliRunner
 from llm_coop_envs.benchmarks.cli.main import app
 done = CliRunner().invoke(app, ["run", "study.yaml", "-o", "run", "--workers", "1"])
-print(done.exit_code, [name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm")])
+models = {name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm.")}
+readers = {name for name in models if ".parsing" in name or name.endswith((".playing", ".playing.readers"))}
+print(done.exit_code, sorted(models - readers))
 """
     assert elsewhere(code, tmp_path) == "0 []\n"
 

@@ -12,8 +12,10 @@ from llm_coop_envs.benchmarks.cli.messages import sentences
 
 @sentences
 def compare_command(
-    first: Annotated[Path, typer.Argument(help="The run folder that is compared with.")],
-    second: Annotated[Path, typer.Argument(help="Another run folder, with conditions of the same names.")],
+    first: Annotated[Path, typer.Argument(help="The run folder, or scorecard, that is compared with.")],
+    second: Annotated[
+        Path, typer.Argument(help="Another one: a run with conditions of the same names, or a scorecard.")
+    ],
     measure: Annotated[
         list[str] | None,
         typer.Option("--measure", help="What is compared; may be repeated. (default: as in the report)"),
@@ -22,12 +24,17 @@ def compare_command(
         bool, typer.Option("--any-settings", help="Compare conditions although their settings differ.")
     ] = False,
 ) -> None:
-    """Say what two runs differ by, as far as it survives Holm; episodes with the same seed are pairs."""
+    """Say what two runs, or two scorecards, differ by, as far as it survives Holm; same seeds are pairs."""
+    from llm_coop_envs.benchmarks.bench.comparing import compare_cards, is_card
     from llm_coop_envs.benchmarks.report.two_runs import compare_runs
     from llm_coop_envs.benchmarks.run.progress import working
 
-    with working("Reading the episodes"):
-        found, summary = compare_runs(first.expanduser(), second.expanduser(), measure or (), any_settings=any_settings)
+    one, other = first.expanduser(), second.expanduser()
+    if is_card(one) or is_card(other):
+        found, summary = compare_cards(one, other)
+    else:
+        with working("Reading the episodes"):
+            found, summary = compare_runs(one, other, measure or (), any_settings=any_settings)
     for sentence in (*found, summary):
         typer.echo(sentence)
 

@@ -16,6 +16,7 @@ from llm_coop_envs.benchmarks.cli.run_options import KIND, RunOptions, option, w
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.run.cost import Cost, Row
+    from llm_coop_envs.benchmarks.study.study import Study
 
 WIDTH = 80  # of the table at least; narrower terminals break its lines
 # What changes neither prompts nor prices nor time.
@@ -37,15 +38,32 @@ def cost_command(
     as_json: Annotated[bool, option("Print JSON.", "--json")] = False,
 ) -> None:
     """Estimate calls, tokens, money and time of a study with a language model. Nobody is asked."""
-    from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
-    from llm_coop_envs.benchmarks.run.progress import working
     from llm_coop_envs.benchmarks.study.study import load_study
-    from llm_coop_envs.policies.llm.asking.live import known_prices
 
     plan = load_study(study, options.seed)
     if not options.policy and not options.seat and not plan.models:
         options = replace(options, policy=[KIND])
     plan = options.study(plan)
+    cost = find_cost(plan, options, played=played, latency=latency)
+    if as_json:
+        typer.echo(json.dumps(cost.to_json(), indent=2))
+    else:
+        print_cost(cost)
+
+
+def find_cost(plan: Study, options: RunOptions, *, played: int = 1, latency: float = 1.0) -> Cost:
+    """What a study costs, by playing some of its episodes by script.
+
+    Args:
+        plan: the study, with its players.
+        options: how models are asked.
+        played: episodes of each condition that are played.
+        latency: seconds from a question to its answer.
+    """
+    from llm_coop_envs.benchmarks.run.cost import Pace, estimate_cost
+    from llm_coop_envs.benchmarks.run.progress import working
+    from llm_coop_envs.policies.llm.asking.live import known_prices
+
     access = options.access()
     known = known_prices(access.endpoints(plan), None if options.prices is None else options.prices.expanduser())
     pace = Pace(
@@ -56,21 +74,18 @@ def cost_command(
         tokens_per_minute=options.tokens_per_minute,
     )
     with working("Playing by script") as tell:
-        cost = estimate_cost(
+        return estimate_cost(
             plan,
             known.get,
             pace,
             episodes=played,
             watch=lambda condition, one: tell(f"Playing by script: {condition}, seed {one}"),
         )
-    if as_json:
-        typer.echo(json.dumps(cost.to_json(), indent=2))
-    else:
-        _print(cost)
 
 
-def _print(cost: Cost) -> None:
-    console = Console(width=max(WIDTH, Console().width))
+def print_cost(cost: Cost) -> None:
+    """Print calls, tokens, money and time, and what they rest on."""
+    console = Console(emoji=False, width=max(WIDTH, Console().width))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     # Long names take more lines; numbers are never cut.
     table.add_column("condition", overflow="fold")

@@ -20,7 +20,7 @@ def describe_command(
     from llm_coop_envs.benchmarks.pages.describe import describe
 
     told = describe(scenario)
-    console = Console()
+    console = Console(emoji=False)
     console.print(f"[bold]{told.scenario.name}[/]  {escape(told.scenario.title)}\n", highlight=False)
     for paragraph in told.about:
         console.print(escape(paragraph) + "\n", highlight=False)

@@ -35,6 +35,7 @@ def evaluate_command(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Also write all episodes to this JSON file.")] = None,
 ) -> None:
     """Play a policy in all seats, with intervals over the seeds; no language model is asked."""
+    from llm_coop_envs.benchmarks.report.comparison import holm
     from llm_coop_envs.benchmarks.run.evaluation import Contest, to_json
     from llm_coop_envs.benchmarks.run.progress import counting
     from llm_coop_envs.core.registry import find_scenario
@@ -48,21 +49,23 @@ def evaluate_command(
     numbers = itertools.count(1)
     with counting("episodes", len(policies) * episodes) as count:
         results = contest.play(seeds, lambda: count(next(numbers)))
-    columns = ["measure", "policy", *([] if against is None else ["against", "difference"])]
-    table = [columns]
-    for measure in (*find_scenario(env).measured.headline, "return_mean"):
-        cells = [_cell(one.interval(measure)) for one in results]
-        if against is not None:
-            cells.append(_cell(results[0].difference(results[1], measure), sign=True))
-        table.append([measure, *cells])
+    columns = ["measure", "policy", *([] if against is None else ["against", "difference", "p", "p, Holm"])]
+    measures = (*find_scenario(env).measured.headline, "return_mean")
+    table = [columns, *([measure, *(_cell(one.interval(measure)) for one in results)] for measure in measures)]
+    if against is not None:
+        tests = [results[0].comparison(results[1], measure) for measure in measures]
+        adjusted = iter(holm([test.p for test in tests if test.p is not None]))
+        for row, test in zip(table[1:], tests, strict=True):
+            found = ["-", "-"] if test.p is None else [f"{p:.3g}" for p in (test.p, next(adjusted))]
+            row += [_cell(test.interval, sign=True), *found]
     for role, one in zip(columns[1:], results, strict=False):
         typer.echo(f"{role:8} {one.policy}")
     widths = [max(len(row[k]) for row in table) for k in range(len(columns))]
     for row in table:
         typer.echo("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]))
     typer.echo(
-        f"Means over {episodes} episodes (seeds {seeds[0]} to {seeds[-1]}), with {LEVEL:.0%} bootstrap intervals"
-        + ("; differences seed by seed." if against else ".")
+        f"Means over {episodes} episodes (seeds {seeds[0]} to {seeds[-1]}), with {LEVEL:.0%} intervals"
+        + ("; differences seed by seed, p by permutation, all of them one family." if against else ".")
     )
     if out is not None:
         parts = ["llm-coop", "evaluate", policy, "--env", env, *([] if against is None else ["--against", against])]

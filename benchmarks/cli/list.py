@@ -18,7 +18,7 @@ def list_command() -> None:
     from llm_coop_envs.policies.llm.playing.presets import presets
     from llm_coop_envs.policies.scripted import REGULATOR, describe
 
-    console = Console()
+    console = Console(emoji=False)
     for scenario in all_scenarios():
         console.print(
             f"\n[bold]{scenario.name}[/]  {escape(scenario.title)}: {escape(first_line(scenario))}", highlight=False

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from llm_coop_envs.benchmarks.cli.bench import bench_command
 from llm_coop_envs.benchmarks.cli.branch import branch_command
 from llm_coop_envs.benchmarks.cli.compare import compare_command, power_command
 from llm_coop_envs.benchmarks.cli.cost import cost_command
@@ -19,12 +20,16 @@ from llm_coop_envs.benchmarks.cli.journal import journal_command
 from llm_coop_envs.benchmarks.cli.list import list_command
 from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.cli.play import play_command
+from llm_coop_envs.benchmarks.cli.population import population_command
 from llm_coop_envs.benchmarks.cli.report import report_command
 from llm_coop_envs.benchmarks.cli.run import run_command
 from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
+from llm_coop_envs.benchmarks.cli.slurm import slurm_command
+from llm_coop_envs.benchmarks.cli.steer import limit_command, pause_command, resume_command, stop_command
 from llm_coop_envs.benchmarks.cli.train import train_command
 from llm_coop_envs.benchmarks.cli.transcript import transcript_command
 from llm_coop_envs.benchmarks.cli.verify import verify_command
+from llm_coop_envs.benchmarks.cli.view import view_command
 from llm_coop_envs.benchmarks.cli.watch import watch_command
 
 app = typer.Typer(
@@ -36,6 +41,13 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("branch")(branch_command)
+app.command("slurm")(slurm_command)
+app.command("bench")(bench_command)
+app.command("view")(view_command)
+app.command("pause")(pause_command)
+app.command("resume")(resume_command)
+app.command("stop")(stop_command)
+app.command("limit")(limit_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)
@@ -51,6 +63,7 @@ app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("journal")(journal_command)
 app.command("transcript")(transcript_command)
+app.command("population")(population_command)
 app.command("verify")(verify_command)
 app.command("serve-scripted")(serve_scripted_command)
 

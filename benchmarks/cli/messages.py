@@ -52,7 +52,7 @@ def fail(sentence: str) -> NoReturn:
     from llm_coop_envs.core.keys import scrub
 
     shown = escape(harmless(scrub(" ".join(sentence.split()))))
-    Console(stderr=True).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)
+    Console(stderr=True, emoji=False).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)
     raise typer.Exit(EXIT_ERROR)
 
 
@@ -79,7 +79,7 @@ def finite(given: typer.CallbackParam, value: float | None) -> float | None:
 
 def note(sentence: str) -> None:
     """Say something on stderr, where it does not mix with results."""
-    Console(stderr=True).print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
+    Console(stderr=True, emoji=False).print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
 
 
 def two_columns() -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -35,6 +35,13 @@ def run_command(
         int | None,
         option("Play at most this many episodes now, conditions taking turns. (default: all)", "--limit", min=1),
     ] = None,
+    ray: Annotated[
+        str | None,
+        option(
+            "Play in --workers Ray tasks: a cluster's address, 'auto', or 'local' to start Ray here.",
+            "--ray",
+        ),
+    ] = None,
     dry: Annotated[
         bool,
         option("Show the prompts and actions of one episode, with scripted answers; nothing is paid or kept.", "--dry"),
@@ -46,6 +53,10 @@ def run_command(
     from llm_coop_envs.storage.folder import MANIFEST, new_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
+    if ray is not None:
+        for flag, value in (("--limit", limit), ("--part", options.part), ("--replay", options.replay)):
+            if value is not None:
+                fail(f"{flag} {value}: is not for --ray, which parts the run itself; leave one of them out")
     given = Path(study).expanduser()
     continued = (given / MANIFEST).is_file()
     if continued and options.seed is not None:
@@ -72,11 +83,18 @@ def run_command(
     if replay is not None and folder.resolve() == replay.expanduser().resolve():
         fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
     words = ["llm-coop", "run", study]
-    play_out(plan, folder, options, words, workers=workers, limit=limit)
+    play_out(plan, folder, options, words, workers=workers, limit=limit, ray=ray)
 
 
 def play_out(
-    plan: Study, folder: Path, options: RunOptions, words: list[str], *, workers: int | None, limit: int | None
+    plan: Study,
+    folder: Path,
+    options: RunOptions,
+    words: list[str],
+    *,
+    workers: int | None,
+    limit: int | None,
+    ray: str | None = None,
 ) -> None:
     """Play what is missing of a study in a folder, and say how it went and how to go on.
 
@@ -87,6 +105,7 @@ def play_out(
         words: the command that goes on, without options.
         workers: processes; all cores by default.
         limit: how many episodes are played at most.
+        ray: the Ray cluster whose tasks play; `None` to play here.
     """
     from llm_coop_envs.benchmarks.run.progress import RichWatcher
     from llm_coop_envs.benchmarks.run.remaining import clock, count_of
@@ -94,20 +113,20 @@ def play_out(
     from llm_coop_envs.benchmarks.run.workers import usable_cores
     from llm_coop_envs.core.keys import scrub
 
-    again = scrub(shlex.join([*words, *options.again(), "-o", str(folder)]))
-    console = Console(stderr=True)
+    cluster = [] if ray is None else ["--ray", ray]
+    again = scrub(shlex.join([*words, *options.again(), *cluster, "-o", str(folder)]))
+    console = Console(stderr=True, emoji=False)
     watcher = RichWatcher(console)
     try:
         with watcher:
-            outcome = run_study(
-                plan,
-                folder,
-                workers=workers or usable_cores(),
-                command=again,
-                watcher=watcher,
-                access=options.access(),
-                limit=limit,
-            )
+            shared: dict[str, Any] = {"command": again, "watcher": watcher, "access": options.access()}
+            count = workers or usable_cores()
+            if ray is None:
+                outcome = run_study(plan, folder, workers=count, limit=limit, **shared)
+            else:
+                from llm_coop_envs.benchmarks.run.ray_parts import run_on_ray
+
+                outcome = run_on_ray(plan, folder, address=ray, parts=count, **shared)
     except KeyboardInterrupt:
         note(f"Stopped at once. What was finished is in {folder}; continue with: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None

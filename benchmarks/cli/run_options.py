@@ -41,7 +41,7 @@ class RunOptions:
     seed: Annotated[int | None, option("Replaces the study's seed.", min=0, panel=_STUDY)] = None
     only: Annotated[
         list[str] | None,
-        option("Only these conditions: a name or a pattern such as 'kbc*'. May be given several times.", panel=_STUDY),
+        option("Only these conditions (or tasks): a name, or a pattern such as 'kbc*'; may be repeated.", panel=_STUDY),
     ] = None
     episodes: Annotated[int | None, option("Episodes of each condition.", min=1, panel=_STUDY)] = None
     rounds: Annotated[int | None, option("Rounds of each episode.", min=1, panel=_STUDY)] = None
@@ -138,6 +138,20 @@ class RunOptions:
             # First, because a player need not know the conditions that are not played.
             study, only = select(study, only=only), ()
         return select(self._players(study), only=only, episodes=self.episodes, rounds=self.rounds)
+
+    def players(self) -> list[Given]:
+        """The players of --policy, language models with the options for all of them.
+
+        Raises:
+            LlmCoopError: one cannot be read, or options for models are given without one.
+        """
+        from llm_coop_envs.benchmarks.study.seating import read_player
+
+        players = [read_player(text) for text in self.policy or ()]
+        if not any(one.asks_a_model for one in players):
+            self._no_model_options()
+        options = self._model_options()
+        return [self._complete(one, options) for one in players]
 
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""
@@ -247,7 +261,7 @@ class RunOptions:
     def _parameters(self) -> dict[str, Any] | None:
         """Model parameters, if they are not the preset's."""
         if self.parameters is not None:
-            from llm_coop_envs.benchmarks.study.yaml_source import read_yaml_file
+            from llm_coop_envs.core.yaml_source import read_yaml_file
 
             if self.temperature is not None:
                 raise StudyError("--temperature: stands in the file of --parameters; leave one of them out")

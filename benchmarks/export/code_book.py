@@ -9,6 +9,7 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import ROUNDS
+from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE
 from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
 from llm_coop_envs.policies.llm.totals import AnswerTotals
 
@@ -61,8 +62,8 @@ def code_book(run: Run, tables: Mapping[str, Sequence[str]]) -> list[dict[str, s
     counted = {**_attributes(CallCounts), **_attributes(AnswerTotals)}
 
     def meaning(table: str, column: str) -> str:
-        if column in COLUMNS:
-            return COLUMNS[column]
+        if column in COLUMNS or column in EVERY_EPISODE:
+            return COLUMNS.get(column) or EVERY_EPISODE[column]
         ours = [one for name, one in scenarios.items() if not table.startswith(ROUNDS) or table == f"{ROUNDS}_{name}"]
         said = {text: None for one in ours if (text := one.measured.define(column))}
         if said or not ours:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.policy import PolicyLike
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row, load
-from llm_coop_envs.core.statistics import LEVEL
 from llm_coop_envs.core.waiting import run_through
 from llm_coop_envs.policies.branching import Branching
 
@@ -156,16 +155,6 @@ def roc(honest: Floats, planted: Floats) -> tuple[Floats, Floats, float]:
         for scores in (honest, planted)
     )
     return false, true, float((np.diff(false) * (true[1:] + true[:-1]) / 2).sum())
-
-
-def exact_interval(found: int, of: int, level: float = LEVEL) -> tuple[float, float]:
-    """The exact interval of a rate (Clopper and Pearson 1934)."""
-    from scipy.stats import beta
-
-    tail = (1 - level) / 2
-    low = beta.ppf(tail, found, of - found + 1) if found else 0.0
-    high = beta.ppf(1 - tail, found + 1, of - found) if found < of else 1.0
-    return float(low), float(high)
 
 
 def kappa(verdicts: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:

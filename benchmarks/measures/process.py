@@ -1,25 +1,25 @@
-"""What players said they would do, and what they did: announcements kept and broken, and agreements, by rules.
+"""What players said and did: announcements kept and broken, agreements, information used, topics; all by rules.
 
-In each round a player's announcement is the number or option that the last of its messages names which the readers of
-model answers can read without doubt. It is kept if that player's choice of the round is the same. An agreement is that
+`process_measures` is the one way to all of them; they are columns of every episode in which players could talk. In each
+round a player's announcement is the number or option that the last of its messages names which the readers of model
+answers can read without doubt. It is kept if that player's choice of the round is the same. An agreement is that
 several players announce the same and choose it. Words that stand for numbers, hints and threats are not seen.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from llm_coop_envs.benchmarks.measures import information, topics
+from llm_coop_envs.benchmarks.measures.information import InformedChoice, information_measures, same
+from llm_coop_envs.benchmarks.measures.topics import topic_measures
 from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.records import start_of
-from llm_coop_envs.core.scenario import Event, Measures, Row
-from llm_coop_envs.policies.llm.playing.readers import reader_of
-
-SAME = 1e-5
-"""Up to which difference, as a share, two numbers count as the same: texts show fewer digits than prices have."""
+from llm_coop_envs.core.scenario import Event, Measures, Row, Scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,13 @@ class TalkRound:
         number: of the round.
         announced: what players announced, a number or an option's choice, by name.
         chosen: what players chose, likewise; flagged choices are left out.
+        heard: what players heard others announce, as it was delivered, one value per message.
     """
 
     number: int
     announced: Mapping[str, float]
     chosen: Mapping[str, float]
+    heard: Mapping[str, tuple[float, ...]]
 
     @property
     def kept(self) -> list[str]:
@@ -58,11 +60,6 @@ class TalkRound:
         return [value for value, _ in Counter(self.announced[one] for one in who).most_common()]
 
 
-def same(first: float, second: float) -> bool:
-    """Whether two announced or chosen values count as the same."""
-    return math.isclose(first, second, rel_tol=SAME, abs_tol=1e-9)
-
-
 def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
     """What was announced and chosen in each round.
 
@@ -77,22 +74,51 @@ def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
         raise ValueError("the scenario does not say what is asked in it (Measures.asked)")
     asked = measures.asked(start_of(events))
     said: dict[int, dict[str, float]] = {}
+    reached: dict[int, list[_Reached]] = {}
     chosen: dict[int, dict[str, float]] = {}
     for event in events:
+        who: str = event.get("agent", "")
+        if who not in asked:  # nobody's, or the regulator's
+            continue
         if event["type"] == "message":
-            value = announced(event["text"], asked[event["agent"]])
+            value = announced(event["text"], asked[who])
             if value is not None:
-                said.setdefault(event["round"], {})[event["agent"]] = value
-        elif event["type"] == "choice" and event["phase"] in ("act", asked[event["agent"]].name):
+                said.setdefault(event["round"], {})[who] = value
+            delivered = event.get("delivered", event)
+            value = None if delivered["text"] is None else announced(delivered["text"], asked[who])
+            if value is not None:
+                hearers = asked if event["hearers"] is None else event["hearers"]
+                reached.setdefault(delivered.get("round", event["round"]), []).append((who, value, hearers))
+        elif event["type"] == "choice" and event["phase"] in ("act", asked[who].name):
             names = chosen.setdefault(event["round"], {})
             if not event["flags"]:
-                names[event["agent"]] = value_of(event["choice"], asked[event["agent"]])
-    return [TalkRound(number=number, announced=said.get(number, {}), chosen=names) for number, names in chosen.items()]
+                names[who] = value_of(event["choice"], asked[who])
+    return [
+        TalkRound(
+            number=number, announced=said.get(number, {}), chosen=names, heard=_heard(names, reached.get(number, ()))
+        )
+        for number, names in chosen.items()
+    ]
+
+
+_Reached: TypeAlias = tuple[str, float, Collection[str]]  # speaker, value, hearers
+
+
+def _heard(choosers: Iterable[str], reached: Sequence[_Reached]) -> dict[str, tuple[float, ...]]:
+    """What each chooser heard of what reached whom."""
+    found = {
+        who: tuple([value for speaker, value, hearers in reached if speaker != who and who in hearers])
+        for who in choosers
+    }
+    return {who: values for who, values in found.items() if values}
 
 
 @functools.lru_cache(maxsize=65_536)
 def announced(text: str, question: Number | Options) -> float | None:
     """The number or option (as its choice) that a message names without doubt; `None` if none."""
+    # Costs a tenth of a second, which runs in which nobody talks need not spend.
+    from llm_coop_envs.policies.llm.playing.readers import reader_of
+
     reading = reader_of(question, str).read(text, truncated=False, refused=False)
     return float(reading.value) if reading.ok and reading.value is not None else None
 
@@ -106,17 +132,30 @@ def value_of(choice: float, question: Number | Options) -> float:
     return choice + question.low if question.counted else float(choice)
 
 
-def process_measures(events: Sequence[Event], measures: Measures) -> Row:
-    """One episode's measures, as `ABOUT` defines them.
+def process_measures(events: Sequence[Event], scenario: Scenario) -> Row:
+    """One episode's measures, as `ABOUT` defines them; none if nobody could talk.
+
+    Where the scenario does not say what is asked in it (`Measures.asked`), only topics are measured.
 
     Args:
         events: the episode's.
-        measures: the scenario's.
+        scenario: what was played.
 
     Raises:
-        ValueError: as `talk_rounds`.
+        ValueError: there is no `start` event.
     """
+    if not start_of(events)["settings"].get("talk", True):
+        return {}
+    told = topic_measures(events, scenario)
+    measures = scenario.measured
+    if measures.asked is None:
+        return told
     rounds = talk_rounds(events, measures)
+    numbers = any(isinstance(one, Number) for one in measures.asked(start_of(events)).values())
+    return {**_announcements(rounds), **information_measures(_informed(rounds), numbers=numbers), **told}
+
+
+def _announcements(rounds: Sequence[TalkRound]) -> Row:
     choices = sum(len(one.chosen) for one in rounds)
     kept, broken = (sum(len(getattr(one, name)) for one in rounds) for name in ("kept", "broken"))
     agreements = [one.agreement for one in rounds]
@@ -131,6 +170,20 @@ def process_measures(events: Sequence[Event], measures: Measures) -> Row:
     }
 
 
+def _informed(rounds: Sequence[TalkRound]) -> list[InformedChoice]:
+    """The choices of those who heard others announce something, with their own choices before."""
+    found = []
+    before: dict[str, float] = {}
+    for one in rounds:
+        found += [
+            InformedChoice(before.get(who), chosen, one.heard[who])
+            for who, chosen in one.chosen.items()
+            if who in one.heard
+        ]
+        before |= one.chosen
+    return found
+
+
 ABOUT: Mapping[str, str] = {
     "announced_share": "Share of choices that the player had announced something for in the same round, 0 to 1.",
     "announcements_kept": "Choices that were what the player had announced last, a count from 0.",
@@ -138,4 +191,7 @@ ABOUT: Mapping[str, str] = {
     "kept_share": "Announcements that were kept as a share of all, 0 to 1; missing without any.",
     "agreements": "Rounds in which two players or more announced the same and chose it, a count from 0.",
     "agreed_share": "Choices that were part of such an agreement as a share of all choices, 0 to 1.",
+    **information.ABOUT,
+    **topics.ABOUT,
 }
+"""What the measures mean, by name, with unit and range."""

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.measures.planted import RULE, Floats, exact_interval, kappa, planted_of, roc, score_worlds
+from llm_coop_envs.benchmarks.measures.planted import RULE, Floats, kappa, planted_of, roc, score_worlds
 from llm_coop_envs.benchmarks.pages.q_learning import table
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.statistics import exact_interval
 
 RECORD = Path(__file__).with_name("detection.json")
 PROSE = Path(__file__).with_name("detection.md")

@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 from llm_coop_envs.benchmarks.pages.q_learning import table
 from llm_coop_envs.benchmarks.report.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
 from llm_coop_envs.benchmarks.speed.harness import machine
-from llm_coop_envs.core.statistics import bootstrap_means
+from llm_coop_envs.core.statistics import LEVEL, exact_interval, hall_reach, mean_intervals, student_quantile
 
 RECORD = Path(__file__).with_name("statistics.json")
 PROSE = Path(__file__).with_name("statistics.md")
 SIZES = (5, 8, 15)
 ROUNDS = (5, 40)
+RATES = (0.5, 0.3, 0.1)
+MEANS = 40_000
 _AT_ONCE = 200
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
@@ -161,11 +163,37 @@ def fast_p(first: Floats, second: Floats | None = None) -> Floats:
     return np.asarray(np.minimum(1.0, 2 * np.minimum(*tails)))
 
 
-def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> float:
-    """How often the interval of one arm's mean holds the truth."""
-    values = WORLDS[name].draw(np.random.default_rng([seed, n, *name.encode()]), (repeats, n))
-    _, low, high = bootstrap_means(values.T)
-    return float(np.mean((low <= 0.0) & (high >= 0.0)))
+def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> dict[str, float]:
+    """How often the interval of one arm's mean holds the truth.
+
+    Args:
+        name: one of `WORLDS`.
+        n: episodes.
+        repeats: experiments.
+        seed: of the draws.
+
+    Returns:
+        Shares for `student`, the interval by Student's t, `hall`, that by Hall's transformation alone, and `shown`, the
+        one that is printed; and `width`, the median of the printed one's width over that of Student's.
+    """
+    values = WORLDS[name].draw(np.random.default_rng([seed, n, *name.encode()]), (repeats, n)).T
+    mean, low, high = mean_intervals(values)
+    error, reach = np.sqrt(values.var(axis=0, ddof=1) / n), student_quantile((1 + LEVEL) / 2, n - 1)
+    below, above = hall_reach(values - mean, error, reach)
+    ends = {
+        "student": (mean - reach * error, mean + reach * error),
+        "hall": (mean - below * error, mean + above * error),
+        "shown": (low, high),
+    }
+    held = {what: float(np.mean((below <= 0.0) & (above >= 0.0))) for what, (below, above) in ends.items()}
+    return {**held, "width": float(np.median((high - low) / (2 * reach * error)))}
+
+
+def coverage_of_rate(rate: float, n: int) -> float:
+    """How often the exact interval of a rate holds it, among so many episodes: computed, not simulated."""
+    ends = [exact_interval(found, n) for found in range(n + 1)]
+    chances = [math.comb(n, found) * rate**found * (1 - rate) ** (n - found) for found in range(n + 1)]
+    return sum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
 
 
 def simulate_rounds(n: int, repeats: int, seed: int = 0) -> float:
@@ -189,10 +217,9 @@ def record(repeats: int = 4_000) -> dict[str, Any]:
         "paired": {name: {str(n): simulate(name, n, True, repeats) for n in SIZES} for name in WORLDS},
         "unpaired": {name: {str(n): simulate(name, n, False, repeats) for n in SIZES} for name in WORLDS},
         "means": {
-            name: {str(n): simulate_means(name, n, repeats // 4) for n in SIZES}
-            for name in WORLDS
-            if name != "stretched"
+            name: {str(n): simulate_means(name, n, MEANS) for n in SIZES} for name in WORLDS if name != "stretched"
         },
+        "rates": {str(rate): {str(n): coverage_of_rate(rate, n) for n in SIZES} for rate in RATES},
         "rounds": {str(n): simulate_rounds(n, repeats // 4) for n in SIZES},
     }
 
@@ -204,9 +231,23 @@ def page() -> str:
         "PAIRED": _table(found["paired"]),
         "UNPAIRED": _table(found["unpaired"]),
         "MEANS": table(
-            ["one arm's values", *(f"n = {n}" for n in SIZES)],
-            [[WORLDS[name].about, *(_percent(row[str(n)]) for n in SIZES)] for name, row in found["means"].items()],
+            ["one arm's values", "interval", *(f"n = {n}" for n in SIZES), "width, against Student's"],
+            [
+                [
+                    WORLDS[name].about,
+                    called,
+                    *(_percent(row[str(n)][what]) for n in SIZES),
+                    ", ".join(f"{row[str(n)]['width']:.2f}" for n in SIZES) if what == "shown" else "",
+                ]
+                for name, row in found["means"].items()
+                for what, called in (("student", "Student's"), ("hall", "Hall's"), ("shown", "**as printed**"))
+            ],
         ),
+        "RATES": table(
+            ["yes or no", *(f"n = {n}" for n in SIZES)],
+            [[f"{rate} yes", *(_percent(row[str(n)]) for n in SIZES)] for rate, row in found["rates"].items()],
+        ),
+        "SIMULATED": f"{MEANS:,}",
         "ROUNDS": ", ".join(f"{_percent(found['rounds'][str(n)])} with {n} episodes" for n in SIZES),
         "EFFECT": ", ".join(f"{_percent(found['paired']['normal'][str(n)]['effect'])} with {n} pairs" for n in SIZES),
         "REPEATS": f"{found['repeats']:,}",

@@ -61,7 +61,7 @@ class Comparison:
         """The mean difference with its interval by Student's t, or Welch's; `None` without values."""
         if self.paired:
             return t_interval(self.differences)
-        a, b = np.array(self.first), np.array(self.second)
+        a, b = (np.array(x, dtype=float) for x in (self.first, self.second))
         if not self.first or not self.second:
             return None
         mean, n = float(b.mean() - a.mean()), len(a) + len(b)
@@ -89,7 +89,7 @@ class Comparison:
             spread, size, freedom, correction = found.std(ddof=1), n, n - 1, 1.0
             mean = found.mean()
         else:
-            a, b = np.array(self.first), np.array(self.second)
+            a, b = (np.array(x, dtype=float) for x in (self.first, self.second))
             size, freedom = n * m / (n + m), n + m - 2
             spread = math.sqrt(((n - 1) * a.var(ddof=1) + (m - 1) * b.var(ddof=1)) / freedom)
             correction = math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom - 1) / 2)) / math.sqrt(freedom / 2)
@@ -115,8 +115,8 @@ class Comparison:
         """
         if not self.testable:
             return None
-        data = (np.array(self.differences),) if self.paired else (np.array(self.first), np.array(self.second))
-        return float(permutation_p(*data))
+        arms = (self.differences,) if self.paired else (self.first, self.second)
+        return float(permutation_p(*(np.array(values, dtype=float) for values in arms)))
 
     @property
     def smallest_p(self) -> float:

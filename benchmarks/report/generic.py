@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.report.page_parts import ReportTable, TableRow, interval_cell
+from llm_coop_envs.benchmarks.report.page_parts import ReportTable, interval_cell
 from llm_coop_envs.benchmarks.report.section import (
     Drawing,
     FigureKind,
@@ -19,7 +19,7 @@ from llm_coop_envs.benchmarks.report.section import (
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
 MOST_COLUMNS = 4
@@ -59,18 +59,16 @@ class GenericSection(ScenarioSection[list[Row]]):
                 title="Headline measures",
                 head=["", *names],
                 rows=[
-                    TableRow(
-                        name=one.condition.title,
-                        below=one.below,
-                        cells=[
-                            interval_cell(bootstrap_mean(values_of(one.metrics, name)), of=len(one.seeds))
+                    one.row(
+                        [
+                            interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds))
                             for name in names
-                        ],
+                        ]
                     )
                     for one in self.rows
                 ],
                 notes=[
-                    "Means over episodes with 95 % bootstrap intervals.",
+                    "Means over episodes with 95 % intervals.",
                     *(f"{name}: {text}" for name in names if (text := measured.define(name))),
                     *self.flag_notes(),
                 ],
@@ -86,7 +84,7 @@ class GenericSection(ScenarioSection[list[Row]]):
             Drawing(
                 name=f"{self.scenario.name}_rounds",
                 caption=f"By round: {', '.join(panel.title for panel in panels)}. Lines are means over episodes, bands "
-                "their 95 % bootstrap intervals, as far as every episode of a condition has the round.",
+                "their 95 % intervals, as far as every episode of a condition has the round.",
                 alt=f"Line charts: {', '.join(panel.title for panel in panels)} by round, one line for each condition.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
             )

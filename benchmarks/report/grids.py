@@ -107,7 +107,7 @@ def _temperature(section: ScenarioSection[Any], by: Mapping[float, Sequence[Play
     return Drawing(
         name=f"temperature_{section.scenario.name}",
         caption=f"{section.overview_caption}, by the temperature of the models. Lines are means over episodes, bands "
-        f"their 95 % bootstrap intervals.{_dashed(rows, section.overview_source)}",
+        f"their 95 % intervals.{_dashed(rows, section.overview_source)}",
         alt=f"Small charts of {section.scenario.title}, one for each temperature, with and without talk in rows.",
         figure=draw_panels(rows, size=(3.0, 2.5), share_y=True),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow, interval_cell
 from llm_coop_envs.benchmarks.report.section import ScenarioSection, comparable, values_of
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 
 
 def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
@@ -25,9 +25,9 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
         alike = {entry["measure"] for entry in measured if comparable(one.condition, entry)}
         if not alike:
             continue
-        found = [bootstrap_mean(values_of(one.metrics, name)) if name in alike else None for name in names]
+        found = [mean_interval(values_of(one.metrics, name)) if name in alike else None for name in names]
         cells = [interval_cell(interval, of=len(one.seeds)) for interval in found]
-        rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+        rows.append(one.row(cells))
     for entry in measured:
         cells = [Cell(text=f"{entry['value']:g}") if name == entry["measure"] else NOTHING for name in names]
         runs = entry.get("runs")

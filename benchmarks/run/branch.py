@@ -17,9 +17,9 @@ from llm_coop_envs.benchmarks.run.folder import Run, check_words, described_mode
 from llm_coop_envs.benchmarks.study.arms import read_arms
 from llm_coop_envs.benchmarks.study.players import learns
 from llm_coop_envs.benchmarks.study.study import Condition, Study
-from llm_coop_envs.benchmarks.study.yaml_source import read_yaml_file
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.waiting import run_coroutine
+from llm_coop_envs.core.yaml_source import read_yaml_file
 from llm_coop_envs.errors import RunError
 
 if TYPE_CHECKING:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.study.players import Learns, Recorded, make_policy
+from llm_coop_envs.benchmarks.study.players import Described, Learns, Recorded, make_policy
 from llm_coop_envs.benchmarks.study.study import Condition, Player, PolicyChange, assign_seats
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.branching import Branching
@@ -19,6 +20,7 @@ from llm_coop_envs.policies.switching import Successor, Switching
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
+    from llm_coop_envs.policies.population import People
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,7 @@ class Played:
         returns: each agent's sum of rewards.
         answers: for each policy that asked a model, what became of the answers.
         measures: what was measured of learning before the episode, and by playing on after it.
+        people: who sat in the seats, if a population did: each column's values and everybody's code.
     """
 
     policies: dict[str, str]
@@ -38,6 +41,7 @@ class Played:
     returns: dict[str, float] = field(default_factory=dict)
     answers: list[dict[str, Any]] = field(default_factory=list)
     measures: Row = field(default_factory=dict)
+    people: dict[str, Any] = field(default_factory=dict)
 
 
 async def play_episode(
@@ -61,7 +65,10 @@ async def play_episode(
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(study_seed, condition.streams, seed).spawn(2)
     deciding = policy_seed or deciding
-    players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
+    people = None
+    if condition.crowd is not None:
+        people = condition.crowd.draw(sum(agent != SEAT for agent in env.possible_agents), seating.spawn(1)[0])
+    players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating), people)
     deciding_for: dict[int, Policy] = {}
     made: list[tuple[str, Policy]] = []
     for player in players.values():
@@ -71,6 +78,9 @@ async def play_episode(
     seats = {agent: deciding_for[id(player)] for agent, player in players.items()}
     name = f"{condition.name}/{seed}"
     measures: Row = {}
+    answers: list[dict[str, Any]] = []
+    if people is not None:
+        answers = await _describe(condition, people, seats, [policy for _, policy in made], chat, name)
     for _, policy in made:
         if isinstance(policy, Learns):
             measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
@@ -80,8 +90,12 @@ async def play_episode(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,
         returns=returns,
-        answers=[{"policy": name, **policy.record()} for name, policy in made if isinstance(policy, Recorded)],
+        answers=[
+            *answers,
+            *({"policy": name, **policy.record()} for name, policy in made if isinstance(policy, Recorded)),
+        ],
         measures=measures,
+        people={} if people is None else people.to_json(),
     )
     after = condition.afterwards()
     if after is not None:
@@ -89,6 +103,35 @@ async def play_episode(
         game = Branching(longer, seats, seed=seed, policy_seed=deciding, name=name, played=env.events)
         measures |= await after.measure(game)
     return played
+
+
+async def _describe(
+    condition: Condition,
+    people: People,
+    seats: Mapping[str, Policy],
+    made: Sequence[Policy],
+    chat: Chat | None,
+    name: str,
+) -> list[dict[str, Any]]:
+    """Tell policies that want to know who sits in their seats; what became of the answers of who wrote it."""
+    told = [policy for policy in made if isinstance(policy, Described)]
+    if people.population.background is None or not told:
+        return []
+    # Rules read nothing; of seats whose policy changes it is not known who will.
+    rules = [policy for policy in seats.values() if policy in made and policy not in told]
+    mine = {seat: i for i, (seat, policy) in enumerate(seats.items()) if seat != SEAT and policy not in rules}
+    answers = []
+    if condition.writer is not None and chat is not None:
+        from llm_coop_envs.policies.population.writing import Writer
+
+        writer = Writer(people, chat, condition.writer.policy, condition.writer.options)
+        backgrounds = await writer.write(name, mine)
+        answers = [writer.record()]
+    else:
+        backgrounds = {seat: people.sentences(person) for seat, person in mine.items()}
+    for policy in told:
+        policy.backgrounds = backgrounds
+    return answers
 
 
 def _told(

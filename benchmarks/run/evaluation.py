@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.report.comparison import Comparison
+from llm_coop_envs.benchmarks.report.section import values_of
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.study.players import asks_a_model, full_name
 from llm_coop_envs.benchmarks.study.study import EVERYONE, Condition, make_player
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.core.statistics import Interval, bootstrap_mean
+from llm_coop_envs.core.statistics import Interval, mean_interval
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.folder import versions
@@ -33,19 +35,14 @@ class Evaluation:
 
     def interval(self, measure: str) -> Interval | None:
         """A measure's mean over the episodes, with its interval."""
-        return bootstrap_mean([_number(row[measure]) for row in self.rows])
+        return mean_interval(values_of(self.rows, measure))
 
-    def difference(self, other: Evaluation, measure: str) -> Interval | None:
+    def comparison(self, other: Evaluation, measure: str) -> Comparison:
         """By how much the measure is above another policy's, seed by seed."""
-        pairs = [
-            (_number(mine[measure]), _number(theirs[measure]))
-            for mine, theirs in zip(self.rows, other.rows, strict=True)
-        ]
-        return bootstrap_mean([None if a is None or b is None else a - b for a, b in pairs])
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+        both = zip(values_of(other.rows, measure), values_of(self.rows, measure), strict=True)
+        pairs = [(theirs, mine) for theirs, mine in both if theirs is not None and mine is not None]
+        first, second = zip(*pairs, strict=True) if pairs else ((), ())
+        return Comparison(measure=measure, first=first, second=second)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -151,6 +151,8 @@ class Run(RunFolder):
         header["policies"] = played.policies
         if played.answers:
             header["answers"] = played.answers
+        if played.people:
+            header["people"] = played.people
         if played.measures:
             header["measures"] = played.measures
         return [header, *played.events]

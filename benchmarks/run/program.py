@@ -49,13 +49,13 @@ def named(name: str) -> str:
 # Once per process, which goes on with what it has loaded, whatever becomes of the files.
 @functools.cache
 def _hash_of_rules(environment: type) -> str:
-    return _hashed(*_rules(environment))
+    return hash_of_files(*_rules(environment))
 
 
 @functools.cache
 def _hash_of_readers() -> str:
     llm = _HOME / "policies" / "llm"
-    return _hashed(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
+    return hash_of_files(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
 
 
 def _rules(environment: type) -> list[Path]:
@@ -66,7 +66,8 @@ def _rules(environment: type) -> list[Path]:
     return core + [path for path in room if not path.stem.startswith(_SHOWING)]
 
 
-def _hashed(*files: Path) -> str:
+def hash_of_files(*files: Path) -> str:
+    """A hash of files, with the folder and name of each; the same whatever the ends of their lines."""
     hashed = hashlib.sha256()
     for path in sorted(files, key=lambda one: (one.parent.name, one.name)):
         hashed.update(f"{path.parent.name}/{path.name}\n".encode())

@@ -38,7 +38,7 @@ Ask = TypeVar("Ask", bound=Callable[..., Any])
 @contextlib.contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
     """Say on stderr what is being done while it lasts; yields a function that replaces what is said."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
@@ -73,7 +73,7 @@ def counting(label: str, total: int) -> Iterator[Callable[[int], None]]:
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[Callable[[Ask], Ask]]:
     """As `working` in a log, for what stops to ask a person; yields what marks the function that asks."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     since, quiet = time.monotonic(), FIRST_SECONDS
 
     def speak() -> None:

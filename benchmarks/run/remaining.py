@@ -22,12 +22,13 @@ def missing_episodes(run: Run) -> list[Task]:
     tasks: list[Task] = []
     for i in range(max(len(c.seeds) for c in run.conditions)):
         for index, condition in enumerate(run.conditions):
-            if i < len(condition.seeds) and not _usable(run, condition.name, condition.seeds[i], there):
+            if i < len(condition.seeds) and not usable(run, condition.name, condition.seeds[i], there):
                 tasks.append((index, condition.seeds[i]))
     return tasks
 
 
-def _usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) -> bool:
+def usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) -> bool:
+    """Whether an episode is among those that are there, and can be read."""
     if (condition, seed) not in there:
         return False
     try:

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.branch import check_begun
-from llm_coop_envs.benchmarks.run.claims import Claims, alone, need_locks
+from llm_coop_envs.benchmarks.run.claims import Claims, alone, check_shared
+from llm_coop_envs.benchmarks.run.control import listening
 from llm_coop_envs.benchmarks.run.folder import STUDY, Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
-from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes
+from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes, usable
+from llm_coop_envs.benchmarks.run.steering import Steering
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
@@ -107,6 +109,18 @@ def run_study(
     return session.play(folder, limit)
 
 
+def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
+    """Make a study's run folder for several parts, or open the one that is there, and play nothing.
+
+    Raises:
+        LlmCoopError: `run_study` could not play the study there, as one of its parts.
+    """
+    need_arrow()
+    check_shared(folder)
+    with alone(folder):
+        return _Runner(study, 1, "", Watcher(), access).make(folder)
+
+
 class _Runner:
     """One call of `run_study`."""
 
@@ -121,13 +135,10 @@ class _Runner:
         self._models = described_models(study)
         self._table: SideBySide | None = None
         self._claims: Claims | None = None
+        self._steering = Steering()
         self._number = 0
         self._files: dict[str, str] = {}
-        if access.part is not None:
-            need_locks()
-            if not study.models:
-                raise RunError("--part: only runs in which a language model plays have parts; leave it out")
-        side_by_side = access.part is not None or all(one.asks_a_model for one in study.conditions)
+        side_by_side = all(one.asks_a_model for one in study.conditions)
         self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
             access.check(self._endpoints)
@@ -135,15 +146,29 @@ class _Runner:
                 check_words(open_run(access.replay), self._models)
             self._record["asking"] = access.describe(self._endpoints)
 
-    def play(self, folder: Path, limit: int | None) -> Outcome:
-        part = self._access.part
-        with self._guard(folder):
-            run = make_run(self._study, folder, self._models)
+    def make(self, folder: Path) -> Run:
+        """The run folder, made if it is not there."""
+        run = make_run(self._study, folder, self._models)
         check_begun(run)
+        if not (folder / STUDY).is_file():
+            write_whole(folder / STUDY, self._study.text.encode())
+        return run
+
+    def play(self, folder: Path, limit: int | None) -> Outcome:
+        """Play what is missing; at most `limit` episodes."""
+        part = self._access.part
+        if part is not None:
+            check_shared(folder)
+        with self._guard(folder):
+            run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
-        with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
-            if not (folder / STUDY).is_file():
-                write_whole(folder / STUDY, self._study.text.encode())
+        with contextlib.ExitStack() as held:
+            held.enter_context(run.locked(shared=part is not None))
+            interrupts = held.enter_context(Interrupts(self._watcher))
+            self._steering.stop = interrupts.stop
+            unheard = held.enter_context(listening(folder, part or "main", self._steering))
+            if unheard:
+                self._watcher.say(unheard)
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
@@ -182,7 +207,9 @@ class _Runner:
         return contextlib.nullcontext() if self._access.part is None else alone(folder)
 
     def _begin(self, run: Run, missing: Sequence[Task]) -> None:
-        names = {run.file_name(run.events_path(run.conditions[index].name, seed)): None for index, seed in missing}
+        there = run.finished()  # looked at again: another part may have written some meanwhile
+        tasks = [(run.conditions[index].name, seed) for index, seed in missing]
+        names = [run.file_name(run.events_path(*task)) for task in tasks if not usable(run, *task, there)]
         replaced = [name for name in names if (run.folder / name).is_file()]
         if replaced:
             some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"
@@ -213,27 +240,34 @@ class _Runner:
         return complete
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Remaining) -> None:
-        """Play what is missing: what asks no model first, unless other processes write this run too."""
+        """Play what is missing: what asks no model first."""
         asked = interrupts.asked
 
         def finished(done: Finished) -> None:
             self._files.update(done.files)
             count.done(done)
+            self._steering.told = {**self._steering.told, "finished": run.manifest["finished"]}
 
-        shared = self._claims is not None
-        quiet = [] if shared else [task for task in tasks if not run.conditions[task[0]].asks_a_model]
-        asking = [task for task in tasks if shared or run.conditions[task[0]].asks_a_model]
+        claims = self._claims
+        quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
+        asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
-            alone = self._workers == 1 or len(quiet) == 1
-            episodes = play_here(run, quiet, asked) if alone else play_apart(run, quiet, asked, self._workers)
+            here, room = self._workers == 1 or len(quiet) == 1, self._steering.room
+            mine = quiet if claims is None else filter(claims.claim, quiet)
+            count_apart = min(self._workers, len(quiet))
+            episodes = play_here(run, mine, asked, room) if here else play_apart(run, mine, asked, count_apart, room)
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)
+                    if claims is not None:
+                        claims.release(done.task)
         if asking and not asked():
             # Only now: the module brings the chat with it, which studies of rules do not need.
             from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
-            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, finished, self._claims)
+            table = SideBySide(
+                run, asking, self._access, self._endpoints, self._watcher, finished, claims, self._steering
+            )
             self._table = table
             interrupts.listen(table.interrupt)
             try:

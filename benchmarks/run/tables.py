@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.benchmarks.measures.process import process_measures
+from llm_coop_envs.benchmarks.measures.topics import topic_rounds
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.regulator import regulation_measures
-from llm_coop_envs.core.scenario import Event, Row
+from llm_coop_envs.core.scenario import Event, Row, Scenario
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **_flag_counts(events),
         **regulation_measures(events),
         **scenario.episode_metrics(events),
+        **process_measures(events, scenario),
         **header.get("measures", {}),
     }
     messages = [
@@ -110,7 +113,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         seed=seed,
         events=events,
         metrics=metrics,
-        rounds=[{**key, **row} for row in scenario.round_rows(events)],
+        rounds=_round_rows(key, scenario, events),
         messages=messages,
         answers=[
             {
@@ -127,6 +130,12 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         ],
         models=models,
     )
+
+
+def _round_rows(key: Row, scenario: Scenario, events: Sequence[Event]) -> list[Row]:
+    """One row per round, with how many of its messages are about what."""
+    about = topic_rounds(events, scenario)
+    return [{**key, **row, **about.get(row["round"], {})} for row in scenario.round_rows(events)]
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:
@@ -147,9 +156,9 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
     events = scenario.measured.without_flagged(episode.events)
     if events is None:
         return None
-    measured = scenario.episode_metrics(events)
+    measured = {**scenario.episode_metrics(events), **process_measures(events, scenario)}
     told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
-    rounds = [{"condition": told["condition"], "seed": told["seed"], **row} for row in scenario.round_rows(events)]
+    rounds = _round_rows({name: told[name] for name in ("condition", "seed")}, scenario, events)
     return replace(episode, events=events, metrics={**told, **measured}, rounds=rounds)
 
 
@@ -180,18 +189,18 @@ def make_tables(run: Run) -> dict[Path, pa.Table]:
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     unflagged = []
     for episode in read_episodes(run):
-        parts[EPISODES].append(_table([episode.metrics]))
+        parts[EPISODES].append(as_table([episode.metrics]))
         rest = without_flagged(episode)
         if rest is not None:
-            unflagged.append(_table([rest.metrics]))
+            unflagged.append(as_table([rest.metrics]))
         if rest is not episode:
             parts[UNFLAGGED] = unflagged
         if episode.messages:
-            parts[MESSAGES].append(_table(episode.messages))
+            parts[MESSAGES].append(as_table(episode.messages))
         if episode.answers:
-            parts.setdefault(ANSWERS, []).append(_table(episode.answers))
+            parts.setdefault(ANSWERS, []).append(as_table(episode.answers))
         if episode.rounds:
-            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
+            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(as_table(episode.rounds))
     import pyarrow as pa
 
     return {
@@ -211,10 +220,11 @@ def _no_messages() -> pa.Table:
     return pa.schema(kinds.items()).empty_table()
 
 
-def _table(rows: Sequence[Row]) -> pa.Table:
+def as_table(rows: Sequence[Row], names: Iterable[str] = ()) -> pa.Table:
+    """Rows as a table; its columns are the given names, by default all in the order in which they first come."""
     import pyarrow as pa
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = names or dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -12,7 +13,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -45,11 +46,15 @@ class Finished:
     files: Mapping[str, str]
 
 
-def play_here(run: Run, tasks: Sequence[Task], stop: Callable[[], bool]) -> Generator[Finished, None, None]:
-    """Play episodes in this process, one after the other, until `stop` says so."""
+def play_here(
+    run: Run, tasks: Iterable[Task], stop: Callable[[], bool], room: Callable[[], float] = lambda: math.inf
+) -> Generator[Finished, None, None]:
+    """Play episodes in this process, one after the other, until `stop` says so; see `play_apart`."""
     loop = asyncio.new_event_loop()
     try:
         for task in tasks:
+            while room() < 1 and not stop():
+                time.sleep(POLL_SECONDS)
             if stop():
                 return
             yield _play(loop, run, task)
@@ -58,7 +63,11 @@ def play_here(run: Run, tasks: Sequence[Task], stop: Callable[[], bool]) -> Gene
 
 
 def play_apart(
-    run: Run, tasks: Sequence[Task], stop: Callable[[], bool], workers: int
+    run: Run,
+    tasks: Iterable[Task],
+    stop: Callable[[], bool],
+    workers: int,
+    room: Callable[[], float] = lambda: math.inf,
 ) -> Generator[Finished, None, None]:
     """Play episodes in worker processes.
 
@@ -68,25 +77,32 @@ def play_apart(
 
     Args:
         run: the run.
-        tasks: the episodes, in the order in which they are begun.
+        tasks: the episodes, in the order in which they are begun; each is taken when it is begun.
         stop: asked several times a second.
         workers: how many processes.
+        room: how many episodes may be played at the same time now, 0 for a pause; asked as often.
 
     Raises:
         RunError: an episode failed or a worker died.
     """
-    waiting = list(reversed(tasks))
+    waiting, over = iter(tasks), False
     busy: dict[Connection, Task] = {}
-    with _workers(run, min(workers, len(tasks))) as connections:
+    with _workers(run, workers) as connections:
         idle = list(connections)
         while True:
-            while idle and waiting and not stop():
-                connection, task = idle.pop(), waiting.pop()
+            while idle and not over and len(busy) < room() and not stop():
+                if (task := next(waiting, None)) is None:
+                    over = True
+                    break
+                connection = idle.pop()
                 busy[connection] = task
                 with contextlib.suppress(OSError):  # a dead worker is found below
                     connection.send(task)
-            if not busy:
+            if not busy and (over or stop()):
                 return
+            if not busy:
+                time.sleep(POLL_SECONDS)
+                continue
             for ready in multiprocessing.connection.wait(list(busy), timeout=POLL_SECONDS):
                 assert isinstance(ready, Connection)
                 task = busy.pop(ready)

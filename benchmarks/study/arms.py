@@ -8,7 +8,7 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.study.conditions import Condition
 from llm_coop_envs.benchmarks.study.reading import check_change, policy_change
-from llm_coop_envs.benchmarks.study.yaml_source import Spot
+from llm_coop_envs.core.yaml_source import Spot
 from llm_coop_envs.errors import SettingsError
 
 AS_IT_WAS = "as_it_was"

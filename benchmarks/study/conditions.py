@@ -14,6 +14,7 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario, load
 from llm_coop_envs.core.settings import Change, fits_any, plain
 from llm_coop_envs.core.shares import divide
+from llm_coop_envs.core.yaml_source import spot_of
 from llm_coop_envs.errors import MissingExtra, SettingsError
 from llm_coop_envs.policies.kinds import LLM
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from llm_coop_envs.policies.branching import Afterwards
+    from llm_coop_envs.policies.population import People, Population
 
 SEATS = "seats"
 GIVEN, GIVEN_MODEL = "given", "given_model"
@@ -37,16 +39,19 @@ class Player:
         share: its weight in a mix.
         endpoint: where its model is reached; this belongs to a run, changes nothing in what is played, and is left out
             of the plain data.
+        cell: the people of a population whose seats it fills, as codes by column; empty for whoever is dealt to it.
     """
 
     policy: str
     options: Mapping[str, Any]
     share: float = 1.0
     endpoint: Mapping[str, Any] = field(default_factory=dict)
+    cell: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The player as plain data."""
-        return {"policy": self.policy, "options": plain(self.options), "share": self.share}
+        sits = {"cell": dict(self.cell)} if self.cell else {}
+        return {"policy": self.policy, "options": plain(self.options), "share": self.share, **sits}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +126,8 @@ class Condition:
         awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
         model: options of the language models that are given for its seats, and under `"seats"` those of some seats by
             pattern, `None` where a seat keeps its player. Left out of the plain data: they become options of players.
+        population: who sits in its seats, as plain data (`policies.population`); `None` if nobody says.
+        writer: the language model that writes their backgrounds; `None` without one.
     """
 
     name: str
@@ -139,6 +146,8 @@ class Condition:
     branch: Mapping[str, Any] | None = None
     awaits: str = ""
     model: Mapping[str, Any] = field(default_factory=dict)
+    population: Mapping[str, Any] | None = None
+    writer: Player | None = None
 
     def model_options(self, agent: str) -> Mapping[str, Any] | None:
         """What a language model that is given for a seat is told beside its own options; `None`: it is not seated."""
@@ -215,10 +224,21 @@ class Condition:
                     found += [(one.when, player, one.follow(self.scenario, player)) for player in meant]
         return tuple(found)
 
+    @cached_property
+    def crowd(self) -> Population | None:
+        """The population that sits in its seats, if there is one."""
+        if self.population is None:
+            return None
+        from llm_coop_envs.policies.population import read_population
+
+        return read_population(spot_of(self.population, f"condition {self.name}", "population"))
+
     @property
     def players(self) -> tuple[Player, ...]:
-        """All that may decide, those who follow others last."""
-        return (*(one for _, players in self.seats for one in players), *(after for _, _, after in self.successors))
+        """All that may decide, those who follow others last; with a model also who writes backgrounds for it."""
+        deciding = (*(one for _, players in self.seats for one in players), *(one for _, _, one in self.successors))
+        writes = self.writer is not None and any(asks_a_model(one.policy) for one in deciding)
+        return (*deciding, self.writer) if writes and self.writer is not None else deciding
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -238,7 +258,8 @@ class Condition:
         for one in self.changes:
             after = next((player for when, _, player in self.successors if when is one.when), None)
             changes.append(one if after is None else replace(one, endpoint=where(after)))
-        return replace(self, seats=seats, changes=tuple(changes))
+        writer = None if self.writer is None else replace(self.writer, endpoint=where(self.writer))
+        return replace(self, seats=seats, changes=tuple(changes), writer=writer)
 
     def to_json(self) -> dict[str, Any]:
         """The condition as plain data."""
@@ -249,6 +270,8 @@ class Condition:
             "family": self.family,
             "changes": [one.to_json() for one in self.changes],
             "branch": plain(self.branch),
+            "population": plain(self.population),
+            "writer": None if self.writer is None else self.writer.to_json(),
         }
         return {
             **{name: value for name, value in optional.items() if value or value == {}},
@@ -267,25 +290,38 @@ class Condition:
         """The condition that `to_json` made."""
         seats = tuple((pattern, tuple(Player(**player) for player in players)) for pattern, players in data["seats"])
         changes = tuple(map(PolicyChange.from_json, data.get("changes", ())))
-        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes})
+        told = {"writer": Player(**data["writer"])} if "writer" in data else {}
+        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes, **told})
 
 
-def assign_seats(condition: Condition, agents: Sequence[str], rng: np.random.Generator) -> dict[str, Player]:
+def assign_seats(
+    condition: Condition, agents: Sequence[str], rng: np.random.Generator, people: People | None = None
+) -> dict[str, Player]:
     """Who plays which seat.
 
-    The seats of a mix are divided by largest remainders of the shares, then dealt out at random.
+    The seats of a mix are divided by largest remainders of the shares, then dealt out at random; those of a
+    population's players by who sits there.
 
     Args:
         condition: the condition.
         agents: the environment's agents, in order.
         rng: deals the seats of mixes.
+        people: who sits there, in the order of the agents, if a population does.
 
     Returns:
         A player for each agent; equal players are the same object.
     """
+    import numpy as np
+
     result: dict[str, Player] = {}
     for pattern, players in condition.seats:
         mine = [agent for agent in agents if agent not in result and fits(pattern, agent)]
+        if people is not None and any(player.cell for player in players):
+            # Everybody is of one cell; a regulator comes last, and is nobody of them.
+            cells = sum(k * people.sits(player.cell) for k, player in enumerate(players))
+            place = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
+            result.update({agent: players[place[agent]] for agent in mine})
+            continue
         if len(players) == 1:
             result.update(dict.fromkeys(mine, players[0]))
             continue

@@ -65,6 +65,17 @@ class Recorded(Protocol):
         ...
 
 
+@runtime_checkable
+class Described(Protocol):
+    """A policy that is told who sits in its seats.
+
+    Attributes:
+        backgrounds: the words, by seat; set before an episode begins.
+    """
+
+    backgrounds: Mapping[str, str]
+
+
 def full_name(scenario: str, name: str) -> str:
     """A policy's name as studies and runs keep it.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from llm_coop_envs.benchmarks.measures.process import ABOUT
 from llm_coop_envs.benchmarks.study.conditions import (
     GIVEN,
     GIVEN_MODEL,
@@ -20,15 +21,17 @@ from llm_coop_envs.benchmarks.study.conditions import (
     fits,
     make_player,
 )
+from llm_coop_envs.benchmarks.study.crowd import read_crowd, with_writer
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, learns, settle
-from llm_coop_envs.benchmarks.study.yaml_source import Spot
 from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.regulator import REGULATION_MEASURES
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.settings import EVERYONE, Change, check_patterns
-from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
+from llm_coop_envs.core.yaml_source import Spot
+from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import LLM
+from llm_coop_envs.policies.population import Population
 
 MAX_SEED = 2**63 - 1
 MAX_EPISODES = 1_000_000
@@ -40,11 +43,12 @@ EVERY_EPISODE: Mapping[str, str] = {
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
     "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
     **REGULATION_MEASURES,
+    **ABOUT,
 }
-"""Measures that every episode's row has besides the scenario's, with what they mean."""
+"""Measures that every episode's row may have besides the scenario's, with what they mean."""
 
 _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
-_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model")
+_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model", "population")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 Seats: TypeAlias = tuple[tuple[str, tuple[Player, ...]], ...]
@@ -149,12 +153,13 @@ def _swept(spot: Spot, variant: str) -> list[tuple[Spot, str]]:
 
 
 def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
-    fields = spot.mapping(_PLAIN_FIELDS, required=("name", "scenario", "policies"))
+    fields = spot.mapping(_PLAIN_FIELDS, required=("name", "scenario"))
     name = fields["name"].label()
     scenario_name = fields["scenario"].text()
-    if scenario_name not in scenarios():
-        fields["scenario"].fail(f"there is no scenario '{scenario_name}'; {suggestion(scenario_name, scenarios())}")
-    scenario = find_scenario(scenario_name)
+    try:
+        scenario = find_scenario(scenario_name)
+    except StudyError as error:
+        fields["scenario"].fail(str(error))
     preset = fields["preset"].text() if "preset" in fields else None
     places = fields["settings"].mapping() if "settings" in fields else {}
     entries = [check_change(item) for item in fields["changes"].items()] if "changes" in fields else []
@@ -173,7 +178,13 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         _settings_spot(spot, fields, places, error.field).fail(f"{error.value!r}: {error.why}")
     except LlmCoopError as error:
         fields.get("settings", spot).fail(str(error))
-    seats = _seats(fields["policies"], scenario_name, env.possible_agents)
+    crowd: Population | None = None
+    people: tuple[Player, ...] = ()
+    if "population" in fields:
+        crowd, people = read_crowd(fields["population"], scenario_name, env.possible_agents)
+    if "policies" not in fields and not people:
+        spot.fail("'policies' is missing")
+    seats = _seats(fields.get("policies"), scenario_name, env.possible_agents, people)
     deciding = [item for item in entries if item.value.keys() & {"policy", "model"}]
     of_policies = [policy_change(item, scenario_name, seats, env.possible_agents) for item in deciding]
     after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
@@ -194,6 +205,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         awaits=next((one.policy for _, players in seats for one in players if one.policy in (GIVEN, GIVEN_MODEL)), ""),
         model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
     )
+    if crowd is not None:
+        condition = with_writer(condition, crowd)
     try:
         condition.afterwards()
     except SettingsError as error:
@@ -325,7 +338,12 @@ def derived_seeds(study_seed: int, count: int) -> Iterator[int]:
             yield seed
 
 
-def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> Seats:
+def _seats(spot: Spot | None, scenario: str, agents: Sequence[str], people: tuple[Player, ...] = ()) -> Seats:
+    """Who plays; the `people` of a population wherever nobody else does."""
+    if spot is None:
+        return ((EVERYONE, people),)
+    if people and (not isinstance(spot.value, dict) or EVERYONE in spot.value or "mix" in spot.value):
+        spot.fail("fills the seats of the population, whose 'play' names policies; keep one")
     if not isinstance(spot.value, dict) or set(spot.value) <= {"name", "options", "mix"}:
         return ((EVERYONE, _players(spot, scenario)),)
     known = set(agents)
@@ -336,7 +354,7 @@ def _seats(spot: Spot, scenario: str, agents: Sequence[str]) -> Seats:
         _check_seat("policies", pattern, item, agents)
         kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
         kind.append((pattern, _players(item, scenario)))
-    seats = (*exact, *patterns, *rest)
+    seats = (*exact, *patterns, *rest, *([(EVERYONE, people)] if people else []))
     empty = next((a for a in agents if not any(fits(pattern, a) for pattern, _ in seats)), None)
     if empty is not None:
         spot.fail(f"nobody plays {empty}; add a line for it, or for 'all'")

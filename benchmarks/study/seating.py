@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.study.crowd import crowd_players
 from llm_coop_envs.benchmarks.study.players import (
     Learned,
     Learns,
@@ -30,8 +31,8 @@ from llm_coop_envs.benchmarks.study.study import (
     fits,
     make_player,
 )
-from llm_coop_envs.benchmarks.study.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.core.policy import Seating
+from llm_coop_envs.core.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import parse
 
@@ -54,6 +55,11 @@ class Given:
     def asks_a_model(self) -> bool:
         """Whether it is a language model."""
         return asks_a_model(self.name)
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The player as study files have it."""
+        return {"name": self.name, "options": dict(self.options)}
 
     def __str__(self) -> str:
         """The player as it can be given again."""
@@ -162,7 +168,18 @@ def _rows(
     first = next(iter(told.values()))
     if all(one == first for one in told.values()):
         told = {pattern: first}
-    return [(seat, (_player(condition, given, where, one),)) for seat, one in told.items() if one is not None]
+    return [(seat, _models(condition, given, where, one)) for seat, one in told.items() if one is not None]
+
+
+def _models(condition: Condition, given: Given, where: str, told: Mapping[str, Any]) -> tuple[Player, ...]:
+    """A model with what the condition says of models; where people sit, one for each kind of them."""
+    if condition.crowd is None:
+        return (_player(condition, given, where, told),)
+
+    def make(name: str, options: Mapping[str, Any]) -> Player:
+        return _player(condition, replace(given, name=name), where, {**told, **options})
+
+    return crowd_players(condition.crowd, {None: (given.name, {})}, make)
 
 
 def _without_followers(condition: Condition, given: Given) -> Condition:
@@ -199,7 +216,7 @@ def _joined(study: Study, everyone: Given) -> list[Condition]:
         title = condition.title.replace("{policy}", _title(player.policy))
         try:
             if not everyone.asks_a_model:
-                _try(condition, player)
+                begin_with(condition, player)
         except LlmCoopError as error:
             refused = error
         else:
@@ -223,8 +240,12 @@ def _title(policy: str) -> str:
     return f"{label(policy)} {argument}" if colon else policy.rpartition("/")[2]
 
 
-def _try(condition: Condition, player: Player) -> None:
-    """Let a policy begin an episode: what was learned may belong to other settings."""
+def begin_with(condition: Condition, player: Player) -> None:
+    """Let a policy begin an episode: what was learned may belong to other settings.
+
+    Raises:
+        LlmCoopError: it cannot play it.
+    """
     env = condition.spec.environment(**condition.settings)
     policy = make_policy(condition.scenario, player.policy, player.options)
     if isinstance(policy, Learned):

@@ -13,7 +13,7 @@ from llm_coop_envs.bertrand.after_panel import CONTROLS
 from llm_coop_envs.bertrand.metrics import WINDOW
 from llm_coop_envs.bertrand.paths import EXACT
 from llm_coop_envs.core.scenario import Row, Scenario
-from llm_coop_envs.core.statistics import Interval, bootstrap_mean
+from llm_coop_envs.core.statistics import Interval, mean_interval
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
@@ -101,7 +101,7 @@ class PlayerComparison:
                     told += [f"invalid, no result: {one.invalid}"] if one.invalid else []
                     cells = [NOTHING] * (len(_HEAD) - 1) if one.invalid else _cells(_expected(one.metrics))
                     below = "; ".join(filter(None, told))
-                    rows.append(TableRow(name=_player(one), below=below, cells=cells, bad=bool(one.invalid)))
+                    rows.append(one.row(cells, name=_player(one), below=below, bad=bool(one.invalid)))
         for known in self._published:
             cells = [NOTHING] * (len(_HEAD) - 1)
             for place, (name, decimals) in _PUBLISHED.items():
@@ -109,7 +109,7 @@ class PlayerComparison:
                     cells[place] = Cell(text=f"{known[name]:,.{decimals}f}")
             rows.append(TableRow(name=known["title"], below="published", cells=cells, published=True))
         notes = [
-            "Means over episodes with 95 % bootstrap intervals; none where all episodes are alike.",
+            "Means over episodes with 95 % intervals; none where all episodes are alike.",
             *(f"All are measured alike: {way}." for way in self._ways if len(self._ways) == 1),
             "Some rules begin at a price of their own, whatever prices were drawn: tit-for-tat and grim trigger at "
             "joint profit, so that their gain of 1 is where they begin, not where they are led.",
@@ -137,12 +137,8 @@ class PlayerComparison:
     def _controls(self) -> list[ReportTable]:
         """Whether high prices are held up, for conditions that ask for it."""
         rows = [
-            TableRow(
-                name=one.condition.title,
-                below=one.below,
-                cells=[
-                    interval_cell(bootstrap_mean(values_of(one.metrics, name)), of=len(one.seeds)) for name in CONTROLS
-                ],
+            one.row(
+                [interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds)) for name in CONTROLS]
             )
             for one in self._conditions
             if not one.invalid and "panel_level" in one.metrics[0]
@@ -154,7 +150,7 @@ class PlayerComparison:
         notes = [
             "High prices are no proof that firms hold them up: whoever is held up by nothing but the market answers a "
             "cut by less than the cut (docs/detection.md tells how often rules on these numbers are wrong). Means over "
-            "episodes with 95 % bootstrap intervals.",
+            "episodes with 95 % intervals.",
             *notes,
         ]
         return [ReportTable(title="Are high prices held up?", head=head, rows=rows, notes=notes)]
@@ -197,7 +193,7 @@ class PlayerComparison:
         return [
             Drawing(
                 name=FIGURE,
-                caption="Dots are means over episodes, bars 95 % bootstrap intervals, diamonds published values. A dot "
+                caption="Dots are means over episodes, bars 95 % intervals, diamonds published values. A dot "
                 "is missing where no episode has the measure, and where answers were invalid.",
                 alt="Three charts of dots with intervals, one line per player and one colour per market: profit gain, "
                 "the rivals' price change after a deviation, and rounds until prices stay together on a logarithmic "
@@ -307,7 +303,7 @@ def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) ->
     if mean is None:
         return NOTHING
     low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
-    return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}")
+    return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
 
 
 def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
@@ -318,11 +314,11 @@ def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
     shown = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
     if mean.low is not None and mean.high is not None and mean.high > mean.low:
         shown.insert(0, f"{mean.low:,.0f} to {mean.high:,.0f}")
-    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(shown))
+    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(shown), number=mean)
 
 
 def _mean(
     rows: Sequence[Row], measure: Callable[[Row], Any], factor: float = 1.0, weights: Sequence[float] | None = None
 ) -> Interval | None:
     values = [None if value is None else factor * float(value) for value in map(measure, rows)]
-    return bootstrap_mean(values, weights=weights)
+    return mean_interval(values, weights=weights)

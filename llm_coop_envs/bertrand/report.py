@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.benchmarks.report.citation import WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -22,7 +23,6 @@ from llm_coop_envs.benchmarks.report.page_parts import (
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import (
-    WU_2024,
     Drawing,
     FigureKind,
     Floats,
@@ -35,7 +35,7 @@ from llm_coop_envs.benchmarks.report.section import (
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.bertrand.comparison_report import PlayerComparison
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 
@@ -148,8 +148,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         for one in with_unflagged(shown):
             found = [[_mean_up_to(episode, mark) for episode in one.episodes] for mark in marks]
             found.append([_mean_up_to(episode, len(episode.prices)) for episode in one.episodes])
-            cells = [interval_cell(bootstrap_mean(values), 2, of=len(one.seeds)) for values in found]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+            cells = [interval_cell(mean_interval(values), 2, of=len(one.seeds)) for values in found]
+            rows.append(one.row(cells))
         for path in paths:
             cells = [*(_published_cell(path, mark) for mark in marks), NOTHING]
             name = f"GPT-4, {path['title']}"
@@ -166,7 +166,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             rows=rows,
             notes=[
                 f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
-                "came so far ('k of n' if not all did), with 95 % bootstrap interval; a dash where none did. 'The "
+                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. 'The "
                 "last' is each episode's own last round.",
                 *(published if paths else ()),
                 *self.flag_notes(),
@@ -270,7 +270,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         return Drawing(
             name=f"bertrand_prices_{one.condition.name}",
             caption=f"Prices in the condition '{title}'. Thin lines are episodes (mean of the firms), the "
-            "thick line and its band their mean and its 95 % bootstrap interval, as far as all were played. Dotted: "
+            "thick line and its band their mean and its 95 % interval, as far as all were played. Dotted: "
             "Nash and cartel price. "
             f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
             f"the more episodes.{end}{source}",

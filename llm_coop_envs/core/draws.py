@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: What they are for; numbers for different purposes are independent.
-CONFLICTS, OPTIONS, MESSAGES, NOISE = 1, 2, 3, 4
+CONFLICTS, OPTIONS, MESSAGES, NOISE, CROWD = 1, 2, 3, 4, 5
 
 Key = tuple[int, int]
 
@@ -19,3 +20,13 @@ def key_of(rng: np.random.Generator) -> Key:
 def side_generator(key: Key, *purpose: int) -> np.random.Generator:
     """A generator for one purpose, or for one place in it: the same whenever it is asked for."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([*key, *purpose])))
+
+
+def seeds_of(key: Key, who: NDArray[np.intp], *purpose: int) -> NDArray[np.uint64]:
+    """A seed for each player: the same in whatever company it is asked for (SplitMix64, Steele et al. 2014)."""
+    start = np.random.SeedSequence([*key, *purpose]).generate_state(1, np.uint64)
+    mixed = start + (who.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    seeds: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
+    return seeds

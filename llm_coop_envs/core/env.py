@@ -6,6 +6,7 @@ messages heard, and the text.
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
@@ -22,6 +23,7 @@ from pettingzoo import ParallelEnv
 
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
+from llm_coop_envs.core.chunks import SubmissionReader, Submissions
 from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
@@ -93,7 +95,6 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
         self._watched = render_mode == "human"
         self._renderer: Any = None
-        self._index = {name: i for i, name in enumerate(self.possible_agents)}
         self._observation_spaces: dict[str, spaces.Dict] = {}
         self._action_spaces: dict[str, spaces.Dict] = {}
         self._state_space: spaces.Box | None = None
@@ -203,8 +204,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         For players of many seats: only those on turn need their texts. Otherwise as `step`, but after the end of an
         episode it raises `ResetNeeded`.
         """
-        values, missing, messages = self._read(actions)
-        self.advance(values, messages, missing)
+        given = self.read(actions)
+        self.advance(given.choices, given.messages, given.missing)
 
     def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
         """Rewards, terminations and truncations of the last step, of those `present` before it, by agent name."""
@@ -334,7 +335,12 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         restore(self, state)
 
     def look(
-        self, *, on_turn: bool = False, slots_only: bool = False
+        self,
+        *,
+        on_turn: bool = False,
+        slots_only: bool = False,
+        who: Indices | None = None,
+        rows: NDArray[np.float32] | None = None,
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Observations and infos of those who are playing, as the last `reset` or `step` gave them.
 
@@ -344,11 +350,18 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             on_turn: only of those whose submission counts in the step to come.
             slots_only: the observations hold `phase` and `turn` alone, and the infos no `action_mask`, for those who
                 decide from `slots`.
+            who: only of these players, by index.
+            rows: the numeric observations, if `features()` was asked for them already.
         """
         if self.over:
             return {}, {}
-        who = self.on_turn if on_turn else self.live
-        return self._views(who, slots_only=slots_only)
+        if who is None:
+            who = self.on_turn if on_turn else self.live
+        return self._views(who, slots_only=slots_only, rows=rows)
+
+    def question_for(self, index: int) -> Question:
+        """What a seat on turn is asked; stands in its slots too."""
+        return self._words if self.phase == TALK else self._asked(index)
 
     # For the scenarios.
 
@@ -396,40 +409,37 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         text = self._wording.render(vars(slots))
         return f"{text}\n\n{slots.notice}" if slots.notice else text
 
+    @functools.cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.possible_agents)}
+
     def _player(self, agent: str) -> int:
         if agent not in self._index:
             names = self.possible_agents
             raise ActionError(f"there is no agent {agent!r}; agents are {names[0]} to {names[-1]}")
         return self._index[agent]
 
-    def _read(self, actions: Mapping[str, Any]) -> tuple[NDArray[Any], list[int], dict[int, object]]:
-        """An array of choices, who gave none, and messages."""
+    def read(self, actions: Mapping[str, Any]) -> Submissions:
+        """Actions, as `step` takes them, as `advance` does; places are the players' indices.
+
+        Raises:
+            ActionError: `actions` is no mapping, or names somebody who does not exist.
+        """
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to action, not {type(actions).__name__}")
         if not actions.keys() <= self._index.keys():
             for name in actions:
                 self._player(name)
-        values = self.blank_choices()
-        missing: list[int] = []
-        messages: dict[int, object] = {}
-        names = self.possible_agents
-        talking = self.phase == TALK
+        reading, names = SubmissionReader(self, Submissions(self.blank_choices())), self.possible_agents
         for i in self._who.tolist():
-            action = actions.get(names[i])
-            if not isinstance(action, Mapping):
-                missing.append(i)
-            elif talking:
-                messages[i] = action.get("message")
-            elif "choice" in action:
-                values[i] = self.read_choice(action["choice"], names[i])
-            else:
-                missing.append(i)
-        return values, missing, messages
+            reading.take(i, names[i], actions.get(names[i]))
+        return reading.submissions
 
     def _views(
-        self, who: Indices, *, slots_only: bool = False
+        self, who: Indices, *, slots_only: bool = False, rows: NDArray[np.float32] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        rows, masks = (None, None) if slots_only else (self._features(), self.masks())
+        rows = None if slots_only else self._features() if rows is None else rows
+        masks = None if slots_only else self.masks()
         turn, phase = self.turn.tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
@@ -438,9 +448,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i in who.tolist():
-            question: Question | None = None
-            if turn[i]:
-                question = self._words if self.phase == TALK else self._asked(i)
+            question = self.question_for(i) if turn[i] else None
             if self.settings.changes:
                 common["may_talk"] = self.settings.talks_in(self.round, names[i])
             mine = {"me": names[i], "on_turn": turn[i] == 1, "question": question, **common}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
@@ -66,6 +68,21 @@ def waits(policy: PolicyLike) -> bool:
     return bool(getattr(policy, "waits", True))
 
 
+async def answers_of(policy: PolicyLike, requests: Sequence[Request]) -> Sequence[dict[str, Any]]:
+    """What a policy answers.
+
+    Raises:
+        RuntimeError: it does not answer each request.
+    """
+    given = await policy.act(requests)
+    if len(given) != len(requests):
+        raise RuntimeError(
+            f"{type(policy).__name__}.act answered {len(given)} of {len(requests)} requests; "
+            "it must answer each, in order"
+        )
+    return given
+
+
 class Seating:
     """Who sits where: the seats of one episode and the policies that fill them.
 
@@ -79,17 +96,29 @@ class Seating:
 
     def __init__(self, seats: Mapping[str, PolicyLike], agents: Iterable[str]) -> None:
         names = list(agents)
-        empty = [name for name in names if name not in seats]
-        if empty:
-            raise SettingsError("seats", sorted(seats), f"no policy was given for {', '.join(empty[:5])}")
-        unknown = sorted(set(seats) - set(names))
-        if unknown:
-            raise SettingsError("seats", unknown[0], f"is no seat; seats are {names[0]} to {names[-1]}")
-        self._seats = {name: seats[name] for name in names}
-        self.policies: list[PolicyLike] = []
-        for policy in self._seats.values():
-            if not any(policy is known for known in self.policies):
-                self.policies.append(policy)
+        if list(seats) != names:
+            empty = [name for name in names if name not in seats]
+            if empty:
+                raise SettingsError("seats", sorted(seats), f"no policy was given for {', '.join(empty[:5])}")
+            unknown = sorted(set(seats) - set(names))
+            if unknown:
+                raise SettingsError("seats", unknown[0], f"is no seat; seats are {names[0]} to {names[-1]}")
+            seats = {name: seats[name] for name in names}
+        self._seats = dict(seats)
+        self.policies: list[PolicyLike] = list({id(policy): policy for policy in self._seats.values()}.values())
+
+    def split(self, who: NDArray[np.intp]) -> list[tuple[PolicyLike, NDArray[np.intp]]]:
+        """Players by their places among `agents`, parted by who decides for them."""
+        if len(self.policies) == 1:
+            return [(self.policies[0], who)] if len(who) else []
+        owner = self._owners[who]
+        parts = [(policy, who[owner == k]) for k, policy in enumerate(self.policies)]
+        return [(policy, mine) for policy, mine in parts if len(mine)]
+
+    @functools.cached_property
+    def _owners(self) -> NDArray[np.intp]:
+        number = {id(policy): k for k, policy in enumerate(self.policies)}
+        return np.array([number[id(policy)] for policy in self._seats.values()], dtype=np.intp)
 
     @property
     def slots_only(self) -> bool:
@@ -134,16 +163,11 @@ class Seating:
                 batch_of[id(self._seats[agent])].append(Request(agent, observation, infos[agent]))
         asked = [(policy, requests) for policy, requests in batches if requests]
         if len(asked) == 1 or not self.waits:
-            answers = [await policy.act(requests) for policy, requests in asked]
+            answers = [await answers_of(policy, requests) for policy, requests in asked]
         else:
-            answers = await asyncio.gather(*(policy.act(requests) for policy, requests in asked))
+            answers = await asyncio.gather(*(answers_of(policy, requests) for policy, requests in asked))
         actions: dict[str, dict[str, Any]] = {}
-        for (policy, requests), given in zip(asked, answers, strict=True):
-            if len(given) != len(requests):
-                raise RuntimeError(
-                    f"{type(policy).__name__}.act answered {len(given)} of {len(requests)} requests; "
-                    "it must answer each, in order"
-                )
+        for (_, requests), given in zip(asked, answers, strict=True):
             for request, action in zip(requests, given, strict=True):
                 actions[request.agent] = action
         return actions

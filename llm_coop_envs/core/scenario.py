@@ -80,6 +80,7 @@ class Scenario:
             environment's own text.
         scene: how events become scenes, a `render.scenes.tracking.Tracker` class; by default a table of players.
         picture: how its scenes are drawn, a `render.screen.draw.Picture`; by default as a table.
+        page: how its scenes go to a page, a `render.scenes.on_page.PageFace`; by default as a table.
         report: its section of reports with its own figures, a `benchmarks.report.section.ScenarioSection` class; by
             default a section of its measures.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
@@ -89,6 +90,7 @@ class Scenario:
         rewards: what a learner may be rewarded with besides what the environment pays: a mapping from names to
             functions of the settings and a `round` event, such as the consumer surplus of a market.
         planted: worlds of known intent and what tells them apart, a `benchmarks.measures.planted.Planted`.
+        bench: what the scorecard asks and plays of it, a `benchmarks.bench.tasks.Bench`; without it is left out there.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -102,11 +104,13 @@ class Scenario:
     workflow: Any = None
     scene: Any = None
     picture: Any = None
+    page: Any = None
     report: Any = None
     learning: Any = None
     after: Any = None
     rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)
     planted: Any = None
+    bench: Any = None
     film: str = "step"
     options: Mapping[str, Any] = field(default_factory=dict)
 

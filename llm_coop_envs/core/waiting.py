@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+async def by_hands(work: Callable[[], Awaitable[None]], hands: int) -> None:
+    """Let so many tasks work side by side, each pulling from what is left, until all have ended.
+
+    A task per piece of work would cost memory for all that waits its turn, and a semaphore time that grows with the
+    square of them. An error is raised when the others have ended.
+    """
+    for outcome in await asyncio.gather(*(work() for _ in range(hands)), return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
 
 
 def run_through(coroutine: Coroutine[Any, Any, T]) -> T:

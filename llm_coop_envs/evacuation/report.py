@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.benchmarks.report.citation import WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.benchmarks.report.section import (
-    WU_2024,
     Drawing,
     FigureKind,
     Floats,
@@ -27,7 +27,7 @@ from llm_coop_envs.benchmarks.report.section import (
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.evacuation.report_room import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
@@ -159,8 +159,8 @@ class EvacuationSection(ScenarioSection[Escape]):
         for one in with_unflagged(shown):
             left = [escape.left_by(None) for escape in one.episodes]
             found = [[float(counts[r]) if r < len(counts) else None for counts in left] for r in marks]
-            cells = [interval_cell(bootstrap_mean(values), 1, of=len(one.seeds)) for values in found]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+            cells = [interval_cell(mean_interval(values), 1, of=len(one.seeds)) for values in found]
+            rows.append(one.row(cells))
         for arm in arms:
             cells = [Cell(text=fixed(value)) for value in arm["escaped"]]
             below = f"published, {table['runs']} runs"
@@ -170,7 +170,7 @@ class EvacuationSection(ScenarioSection[Escape]):
             head=["by round", *map(str, marks)],
             rows=rows,
             notes=[
-                "Here: mean over episodes with 95 % bootstrap interval.",
+                "Here: mean over episodes with 95 % interval.",
                 *([f"Published: {table['source']}."] if arms else []),
                 *self.flag_notes(),
             ],
@@ -200,7 +200,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         return Drawing(
             name=f"evacuation_escapes{ending}",
             caption=f"People who have left, of {people}, by each round, in all and by exit. Lines are means over "
-            f"episodes, bands their 95 % bootstrap intervals.{source}",
+            f"episodes, bands their 95 % intervals.{source}",
             alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
             f"conditions solid with bands{', published runs dashed' if arms else ''}. Numbers are in the table below.",
             figure=draw_panels(rows, size=(3.7, 2.7)),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.report.citation import WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -21,7 +22,6 @@ from llm_coop_envs.benchmarks.report.page_parts import (
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import (
-    WU_2024,
     Drawing,
     FigureKind,
     Floats,
@@ -34,7 +34,7 @@ from llm_coop_envs.benchmarks.report.section import (
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc import reference
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
 from llm_coop_envs.kbc.settings import KBCSettings
@@ -157,9 +157,9 @@ class KbcSection(ScenarioSection[Guesses]):
             Drawing(
                 name="kbc_variance",
                 caption="Population variance of the players' numbers at each decision. Points are means over "
-                f"episodes, whiskers their 95 % bootstrap intervals.{sources}",
+                f"episodes, whiskers their 95 % intervals.{sources}",
                 alt="Line chart: mean variance of the chosen numbers at each decision, this run's conditions solid "
-                f"with bootstrap intervals{', published arms dashed' if sources else ''}. The numbers are in the table "
+                f"with intervals{', published arms dashed' if sources else ''}. The numbers are in the table "
                 "below.",
                 figure=draw_panels([panels], size=(5.4, 3.8)),
                 published=bool(sources),
@@ -266,8 +266,8 @@ class KbcSection(ScenarioSection[Guesses]):
         rows = []
         for one in with_unflagged(shown):
             found = [[episode.variances.get(k) for episode in one.episodes] for k in ks]
-            cells = [interval_cell(bootstrap_mean(values), 0, of=len(one.seeds)) for values in found]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+            cells = [interval_cell(mean_interval(values), 0, of=len(one.seeds)) for values in found]
+            rows.append(one.row(cells))
         for arm in arms:
             known = dict(zip(published["k"], map(_published_cell, arm["mean"], arm["band"]), strict=True))
             cells = [known.get(k, NOTHING) for k in ks]
@@ -278,7 +278,7 @@ class KbcSection(ScenarioSection[Guesses]):
             head=["", *(f"{step} = {k}" if step == "k" else f"{step} {k}" for k in ks)],
             rows=rows,
             notes=[
-                f"Here: population variance, mean over episodes with 95 % bootstrap interval.{left}",
+                f"Here: population variance, mean over episodes with 95 % interval.{left}",
                 *([f"Published: the same contest. {published['source']}."] if arms else []),
                 *self.flag_notes(),
             ],

@@ -39,6 +39,9 @@ class KBCWorkflowSettings(Settings):
         separate_plan: ask for a plan first and for the number in a second call that shows it (the paper's text, version
             3, has two prompts); else one call asks for both (its program). No reason is asked for beside the number
             then, so `number_first` must be off.
+        number_only: ask for the number and no reason, where answers are plain (Pan et al. 2024, the first instruction).
+        extraction: let a second call read the number out of every answer (Pan et al. 2024: two calls a decision). What
+            it says counts if the answer names it.
         own_reasons: how many of its own earlier reasons a player is shown. 0 in Wu et al. 2024; in Pan et al. 2024
             players keep what they thought before.
     """
@@ -47,6 +50,8 @@ class KBCWorkflowSettings(Settings):
 
     number_first: bool = False
     separate_plan: bool = False
+    number_only: bool = False
+    extraction: bool = False
     own_reasons: int = 0
 
     def __post_init__(self) -> None:
@@ -54,6 +59,8 @@ class KBCWorkflowSettings(Settings):
         super().__post_init__()
         if self.number_first and self.separate_plan:
             raise SettingsError("number_first", True, "has no effect with separate_plan, which asks for no reason")
+        if self.number_first and self.number_only:
+            raise SettingsError("number_first", True, "has no effect with number_only, which asks for no reason")
 
 
 class KBCWorkflow(Workflow[KBCWorkflowSettings]):
@@ -62,7 +69,7 @@ class KBCWorkflow(Workflow[KBCWorkflowSettings]):
     calls = (
         Call("talk", "message", _RULES | names("turn message_length"), (("heard", "newest"), ("past", "newest"))),
         Call("plan", "plan", _RULES | names("reasons"), _SHRINKS),
-        Call("choose", "", _RULES | names("reasons number_first separate_plan plan"), _SHRINKS),
+        Call("choose", "", _RULES | names("reasons number_first number_only separate_plan plan"), _SHRINKS),
     )
     settings_type = KBCWorkflowSettings
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -97,7 +104,7 @@ class KBCWorkflow(Workflow[KBCWorkflowSettings]):
             planned = await prompter.words(turn, plan, facts)
             facts["plan"] = Note(turn.round, planned) if planned else None
         assert isinstance(slots.question, Number), "whoever decides is asked for a number"
-        action, answer = await prompter.choose(turn, choose, facts, slots.question)
+        action, answer = await prompter.choose(turn, choose, facts, slots.question, extract=self.settings.extraction)
         reason = (planned or reason_of(answer)) if own else ""
         if reason:
             turn.memory.write("choose", Note(turn.round, reason))

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -77,11 +78,12 @@ def fingerprint(path: Path, size: int | None = None) -> str:
     return f"{count} {hashed.hexdigest()}"
 
 
-def sweep(folder: Path) -> None:
-    """Remove what killed writers left behind."""
+def sweep(folder: Path, older: float = 0.0) -> None:
+    """Remove what killed writers left behind, if it is older than so many seconds."""
     for left in folder.rglob(f".*{TEMPORARY}"):
         with contextlib.suppress(OSError):
-            left.unlink()
+            if older <= 0 or time.time() - left.stat().st_mtime > older:
+                left.unlink()
 
 
 def write_json(path: Path, data: Any) -> None:

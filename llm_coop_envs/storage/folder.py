@@ -27,10 +27,12 @@ from typing_extensions import Self
 import llm_coop_envs
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import cannot_write, fingerprint, read_json, sweep, write_json, write_whole
+from llm_coop_envs.storage.lease import alone_with
 from llm_coop_envs.storage.lock import FileLock
 
 FORMAT = 3
 MANIFEST, CHECK = "run.json", "check"
+_HOUR = 3600.0
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 
 _LIBRARIES = (
@@ -118,8 +120,7 @@ class RunFolder:
         if held and not (folder / MANIFEST).is_file():
             raise RunError(f"{folder}: is neither empty nor a run folder (it holds {held[0]}); choose another with -o")
         # Of several that begin at the same time one begins the run, and the others wait until it is there.
-        with FileLock(folder / ".lock.begin") as beginning:
-            beginning.take(wait=True)
+        with alone_with(folder / ".begin"):
             if not (folder / MANIFEST).is_file():
                 recorded = {name: f"{len(text)} {hashlib.sha256(text).hexdigest()}" for name, text in files.items()}
                 run = cls.new(folder, identity, **about, files=recorded)
@@ -282,7 +283,8 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """
     with FileLock(folder / ".lock") as lock:
         if lock.take() is not False:
-            sweep(folder)
+            # Other machines' locks may not be seen here, and neither would be what their writers are at.
+            sweep(folder, older=_HOUR if shared else 0.0)
         elif not shared:
             raise RunError(f"{folder}: another process is writing this run; wait for it or stop it first")
         if shared and lock.take(shared=True) is False:

@@ -63,6 +63,11 @@ class TotalsByCall:
         return reply
 
     @property
+    def most(self) -> int:
+        """How many requests the other chat sends side by side at most; 0 if it does not say."""
+        return getattr(self._chat, "most", 0)
+
+    @property
     def models(self) -> Counter[str]:
         """Answers by the model that the provider reports."""
         return sum((totals.models for totals, _ in self._calls.values()), Counter())

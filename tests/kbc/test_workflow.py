@@ -154,3 +154,58 @@ def test_the_papers_text_has_two_prompts_and_its_program_one():
         assert {key.call for key, _, _ in chat.log} == calls
     with pytest.raises(SettingsError, match="number_first=True: has no effect with separate_plan"):
         LLMSettings.build(model="m", number_first=True, separate_plan=True)
+
+
+ALONE = {"players": 2, "talk": False, "exchanges": 0}
+
+
+def test_a_second_call_may_read_the_number_of_every_answer():
+    env = kbc_v0.parallel_env(**ALONE, record=True)
+    answers = ["First 80, then 40 comes to my mind.\n40", "It is 12.\n12"]
+    chat = Canned(choose=[*answers, "80", "none", "It is 9.\n9", "9"])
+    policy, _ = run(env, chat, extraction=True)
+    asked = [(key.agent, key.attempt) for key, _, _ in chat.log]
+    assert asked == [
+        ("player_0", 0),
+        ("player_1", 0),
+        ("player_0", 1),
+        ("player_1", 1),
+        ("player_1", 2),
+        ("player_1", 3),
+    ]
+    assert "First 80, then 40 comes to my mind." in chat.log[2][1].messages[-1].content
+    # What the second call says counts, and one that finds nothing is followed by the question once more.
+    assert numbers(env) == [[80, 9]]
+    counts = policy.counters.of("choose")
+    assert (counts.answered, counts.retried, counts.repaired, counts.fallbacks, counts.requests) == (1, 1, 0, 0, 6)
+
+
+def test_a_second_call_makes_no_number_up():
+    env = kbc_v0.parallel_env(**ALONE, record=True)
+    chat = Canned(choose=["I say 33.\n33"] * 2 + ["3"] * 2 + ["I say 33.\n33"] * 2 + ["33"] * 2)
+    policy, _ = run(env, chat, extraction=True)
+    assert numbers(env) == [[33, 33]]
+    assert policy.counters.of("choose").retried == 2
+
+
+def test_the_number_alone_may_be_asked_for():
+    _, chat = run(kbc_v0.parallel_env(**ALONE), number_only=True)
+    assert all(prompt.endswith("Answer with the number only.") for _, prompt in chat.prompts("choose"))
+    with pytest.raises(SettingsError, match="number_first=True: has no effect with number_only"):
+        LLMSettings.build(model="m", number_first=True, number_only=True)
+
+
+@pytest.mark.parametrize("pack", ["en-a", "en-b", "de-a"])
+def test_what_is_said_of_the_others_stands_where_personas_do(pack):
+    shown = {}
+    for name in ("none", "rational", "adaptive", "variation", "in_role"):
+        _, chat = run(kbc_v0.parallel_env(preset="large_scale", players=2, rounds=1), personas=name, pack=pack)
+        shown[name] = chat.prompts("choose")[0][1]
+    assert len(set(shown.values())) == 5
+    # All else is the same, word for word; the second note says what the first says, and more.
+    notes = {
+        name: [line for line in text.split("\n") if line not in shown["none"].split("\n")]
+        for name, text in shown.items()
+    }
+    assert [len(found) for found in notes.values()] == [0, 1, 1, 1, 1]
+    assert notes["adaptive"][0].startswith(notes["rational"][0])

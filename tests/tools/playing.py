@@ -25,10 +25,10 @@ AT_ONCE = 64
 KBC = "{name: warm, conditions: [{name: kbc, scenario: kbc, policies: poisson, episodes: 1}]}"
 
 
-def session(study, folder, url):
+def session(study, folder, url, part=None):
     plan = with_players(parse_study(study, "study.yaml"), read_player("llm:scripted"))
     limits = {"start": AT_ONCE, "most": AT_ONCE}
-    run_study(plan, Path(folder), access=ModelAccess(endpoint={"base_url": url, "limits": limits}))
+    run_study(plan, Path(folder), access=ModelAccess(endpoint={"base_url": url, "limits": limits}, part=part))
 
 
 def main():

@@ -15,11 +15,12 @@ try:
     import numba
     from llvmlite import ir
     from numba import types
+    from numba.core import cgutils
     from numba.extending import intrinsic
 except ImportError as error:
     raise MissingExtra("Q-learning", "rl") from error
 
-__all__ = ["compiled", "inlined", "ir", "part", "types"]
+__all__ = ["cgutils", "compiled", "inlined", "ir", "part", "types"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

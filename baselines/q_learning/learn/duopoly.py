@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.learn.compiled import compiled, part
-from llm_coop_envs.baselines.q_learning.learn.kernel import aligned
+from llm_coop_envs.baselines.q_learning.learn.layout import aligned
 from llm_coop_envs.baselines.q_learning.learn.streams import BLOCK, Floats, Longs, Words, fill
 from llm_coop_envs.baselines.q_learning.learn.vectors import (
     WIDTH,

@@ -193,7 +193,7 @@ def _play(
     trace: int = 0,
 ) -> Session:
     """Play a session with the general loop; `words` for the fast stream, `stream` for RAN2, `ties` of the same kind."""
-    from llm_coop_envs.baselines.q_learning.learn import kernel, streams
+    from llm_coop_envs.baselines.q_learning.learn import kernel, layout, streams
     from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
 
     docked = stream is not None
@@ -204,42 +204,51 @@ def _play(
     if luck is None:
         luck = np.zeros(1, dtype=np.int64)
     alpha = np.array(settings.spread("alpha"))
-    random_ties = settings.ties == "random"
-    firms, states, points = q.shape
-    rows, width = kernel.pack(q), kernel.row_width(points)
-    tops, seconds, greedy = np.empty(firms * states), np.empty(firms * states), np.empty(firms * states, dtype=np.int64)
-    kernel.first_greedy(rows, tops, seconds, greedy, random_ties, docked, ties)
+    tied = settings.ties == "random"
+    tables = layout.Tables.of(game, q)
+    digit = layout.digit_bits(game.points)
+    layout.first_greedy(tables.q, tables.records, tables.greedy, tables.names, game.firms, digit, tied, docked, ties)
     scale, growth = _exploration(settings, docked)
-    traced = np.zeros((trace, firms), dtype=np.int64)
+    traced = np.zeros(trace, dtype=np.int64)
+    sizes = np.array(
+        [
+            game.points,
+            game.firms,
+            game.memory,
+            digit,
+            layout.row_width(game.points),
+            settings.updates == "synchronous",
+            tied * (1 + docked),
+            _EXPLORATION[settings.exploration],
+            trace,
+            settings.window,
+            settings.max_periods,
+        ]
+    )
     found: tuple[Any, ...] = kernel.learn(
-        rows,
-        tops,
-        seconds,
-        greedy,
-        (settings.market_profits(game) * alpha).reshape(-1),
+        tables.q,
+        tables.records,
+        tables.greedy,
+        tables.market_profits(settings.market_profits(game) * alpha),
         1.0 - alpha,
         alpha * np.array(settings.spread("delta")),
-        points,
-        settings.memory,
-        settings.updates == "synchronous",
-        random_ties,
-        _EXPLORATION[settings.exploration],
+        sizes,
         scale,
         growth,
-        docked,
         words,
         stream,
         ties,
         luck,
-        settings.window,
-        settings.max_periods,
-        start,
+        docked,
+        int(tables.names[start]),
         traced,
     )
-    periods, converged, last_state = found
-    table = rows.reshape(firms, states, width)[:, :, :points].copy()
-    strategies = greedy.reshape(firms, states)
-    return Session(number, int(periods), bool(converged), int(last_state), strategies, table, traced[:periods])
+    periods, converged, last_state = found[:3]
+    strategies, table = tables.results()
+    last_state = int(np.searchsorted(tables.names, last_state))
+    return Session(
+        number, int(periods), bool(converged), last_state, strategies, table, tables.choices(traced[:periods])
+    )
 
 
 def _play_duopoly(

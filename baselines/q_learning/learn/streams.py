@@ -30,6 +30,7 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _HALF = 2.0**-32
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 _MASK = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
@@ -66,17 +67,17 @@ def explore(raw: Words, picks: Longs, points: int, scale: Floats, growth: Floats
 
     Args:
         raw: (BLOCK * ceil(firms / 2)) words.
-        picks: (BLOCK, firms), filled here.
+        picks: (firms, BLOCK), filled here.
         points: number of prices.
         scale: (firms,) points / eps / 2^32 in the block's first period.
         growth: (firms, BLOCK + 1) by how much that has grown in period j of the block, exp(beta j).
     """
-    firms = picks.shape[1]
+    firms = len(picks)
     words = (firms + 1) // 2
     for i in range(firms):
-        for j in range(len(picks)):
+        for j in range(picks.shape[1]):
             place = (half_word(raw, j * words, i) + 0.5) * (scale[i] * growth[i, j])
-            picks[j, i] = np.int64(min(place, points))
+            picks[i, j] = np.int64(min(place, points))
 
 
 @compiled
@@ -145,21 +146,21 @@ def ran2_explore(state: Longs, picks: Longs, points: int, eps: Floats, decay: Fl
 
     Args:
         state: the stream.
-        picks: (BLOCK, firms), filled here.
+        picks: (firms, BLOCK), filled here.
         points: number of prices.
         eps: (firms,) exploration rates of the block's first period; moved on to the next block's.
         decay: (firms,) factor on them per period.
     """
-    firms = picks.shape[1]
+    firms = len(picks)
     here = address(state)
-    for j in range(len(picks)):
+    for j in range(picks.shape[1]):
         for i in range(firms):
-            picks[j, i] = points if ran2(here) > eps[i] else 0
+            picks[i, j] = points if ran2(here) > eps[i] else 0
             eps[i] *= decay[i]
         for i in range(firms):
             price = np.int64(points * ran2(here))
-            if picks[j, i] == 0:
-                picks[j, i] = price
+            if picks[i, j] == 0:
+                picks[i, j] = price
 
 
 @compiled
@@ -175,15 +176,30 @@ def ran2_uniforms(state: Longs, numbers: Floats) -> None:
 
 
 @part
+def mixed(z: int) -> Any:
+    """A number in [0, 1) from one of SplitMix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(np.int64(z >> np.uint64(11))) * 2.0**-53
+
+
+@part
 def split_mix(state: int) -> Any:
     """The next number in [0, 1) of a small stream that breaks ties (SplitMix64; Steele, Lea and Flood 2014).
 
     Args:
         state: the address of its one number.
     """
-    z = np.uint64(get_whole(state, 0)) + np.uint64(0x9E3779B97F4A7C15)
+    z = np.uint64(get_whole(state, 0)) + _STEP
     put_whole(state, 0, np.int64(z))
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.float64(np.int64(z >> np.uint64(11))) * 2.0**-53
+    return mixed(z)
+
+
+@compiled
+def markets_of(luck: Longs, out: Longs, markets: int, size: int) -> None:
+    """Draw the market of each period, as `split_mix` does one after another: where its profits begin, `size` apart."""
+    first = np.uint64(luck[0])
+    for j in range(len(out)):
+        out[j] = np.int64(markets * mixed(first + np.uint64(j + 1) * _STEP)) * size
+    luck[0] = np.int64(first + np.uint64(len(out)) * _STEP)

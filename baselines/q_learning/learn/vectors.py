@@ -1,7 +1,7 @@
 """A row of 16 numbers at once: what the compiler does not find by itself, spelled as LLVM vector instructions.
 
-They become AVX-512, AVX2 or NEON code, whatever the machine has, and compute the same everywhere: comparisons and
-moves only, and integer arithmetic.
+They become AVX-512, AVX2 or NEON code, whatever the machine has, and compute the same everywhere: comparisons, moves,
+integer arithmetic, and sums and products in a fixed order.
 
 All of them take the address of an array (`address`) in place of the array, and an index that nobody checks. Arrays
 handed from function to function would be counted on every call, and bounds and negative indices looked after on every
@@ -10,9 +10,11 @@ access; both together cost the learner four times what it does. Whoever takes an
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
-from llm_coop_envs.baselines.q_learning.learn.compiled import inlined, ir, types
+from llm_coop_envs.baselines.q_learning.learn.compiled import cgutils, inlined, ir, types
 
 WIDTH = 16
 """Numbers in a row; rows with fewer prices are filled up with minus infinity."""
@@ -131,6 +133,68 @@ def _put_whole(typing: Any, address: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), generate
 
 
+def _exp(builder: Any, row: Any) -> Any:
+    """Exp of numbers that are not above 0, within two units in the last place; below exp(-700) that.
+
+    2^k e^r with |r| <= ln 2 / 2: its series to the twelfth power, in pairs, so that few products wait for each other.
+    """
+
+    def every(number: float) -> Any:
+        return ir.Constant(_ROW, [number] * WIDTH)
+
+    row = builder.select(builder.fcmp_ordered(">", row, every(-700.0)), row, every(-700.0))
+    # Adding so large a number leaves an integer in the lowest bits.
+    shifted = builder.fadd(builder.fmul(row, every(1.4426950408889634)), every(1.5 * 2.0**52))
+    k = builder.fsub(shifted, every(1.5 * 2.0**52))
+    r = builder.fsub(row, builder.fmul(k, every(0.693147180369123816490)))
+    r = builder.fsub(r, builder.fmul(k, every(1.90821492927058770002e-10)))
+    terms, power = [every(1.0 / math.factorial(n)) for n in range(13)], r
+    while len(terms) > 1:
+        pairs = itertools.zip_longest(terms[::2], terms[1::2])
+        terms = [a if b is None else builder.fadd(a, builder.fmul(b, power)) for a, b in pairs]
+        power = builder.fmul(power, power)
+    bits = ir.VectorType(_I64, WIDTH)
+    exponent = builder.shl(builder.bitcast(shifted, bits), ir.Constant(bits, [52] * WIDTH))
+    return builder.bitcast(builder.add(builder.bitcast(terms[0], bits), exponent), _ROW)
+
+
+def _weigh(typing: Any, address: Any, offset: Any, top: Any, steep: Any, out: Any, place: Any, base: Any) -> Any:
+    signature = types.float64(*[types.int64] * 2, *[types.float64] * 2, *[types.int64] * 2, types.float64)
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        row = builder.fsub(_row(builder, given[0], given[1]), _spread(builder, given[2], _F64))
+        sums = _exp(builder, builder.fmul(row, _spread(builder, given[3], _F64)))
+        nothing = ir.Constant(_ROW, [0.0] * WIDTH)
+        for step in (1, 2, 4, 8):
+            places = [WIDTH + k if k < step else k - step for k in range(WIDTH)]
+            moved = builder.shuffle_vector(sums, nothing, ir.Constant(ir.VectorType(_I32, WIDTH), places))
+            sums = builder.fadd(sums, moved)
+        sums = builder.fadd(sums, _spread(builder, given[6], _F64))
+        builder.store(sums, _pointer(builder, given[4], given[5], _ROW)).align = 8
+        return builder.extract_element(sums, ir.Constant(_I32, WIDTH - 1))
+
+    return signature, generate
+
+
+def _below(typing: Any, address: Any, offset: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        less = builder.fcmp_ordered("<", _row(builder, given[0], given[1]), _spread(builder, given[2], _F64))
+        return builder.zext(builder.ctpop(builder.bitcast(less, ir.IntType(WIDTH))), _I64)
+
+    return types.int64(types.int64, types.int64, types.float64), generate
+
+
+def _fetch(typing: Any, address: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        place = _pointer(builder, given[0], given[1], ir.IntType(8))
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _I32, _I32, _I32])
+        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(hint, [place, ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
 def _draw(typing: Any, state: Any, out: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         def every(number: int) -> Any:
@@ -189,6 +253,19 @@ get, get_whole = inlined(_get), inlined(_get_whole)
 
 put, put_whole = inlined(_put), inlined(_put_whole)
 """put(address, index, value): array[index] = value, for float64 and for int64."""
+
+weigh = inlined(_weigh)
+"""weigh(address, offset, top, steep, out, place, base) -> the last of the sums of exp(steep (number - top)).
+
+Of the row at `offset`, from its beginning up to each number, and `base`; they are written into the array at `out`. No
+number may be above `top`.
+"""
+
+below = inlined(_below)
+"""below(address, offset, value) -> how many numbers of the row at `offset` are less."""
+
+fetch = inlined(_fetch)
+"""fetch(address, index): have the cache line of array[index] at hand soon; has no effect on results."""
 
 draw = inlined(_draw)
 """draw(state, out, index): the next `LANES` words of xoshiro256++ (Blackman and Vigna 2021) into out[index:].

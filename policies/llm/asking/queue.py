@@ -85,7 +85,7 @@ class Queue:
     Attributes:
         ready: what may be sent now.
         stopped: why nothing is sent any more.
-        paused: seconds in which nothing could be sent, because every address was paused.
+        paused: seconds in which nothing could be sent: every address was paused, or the user held the run.
     """
 
     def __init__(self, counters: RequestCounters, clock: Clock) -> None:
@@ -93,6 +93,7 @@ class Queue:
         self.stopped: RunStopped | None = None
         self.paused = 0.0
         self._later: set[Job] = set()
+        self._held_since: float | None = None
         self._takers: list[Taker] = []
         self._counters = counters
         self._clock = clock
@@ -104,6 +105,21 @@ class Queue:
     def others_work(self, taker: Taker) -> bool:
         """Whether there is another address that answers."""
         return any(one.works for one in self._takers if one is not taker)
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing new is sent for now."""
+        return self._held_since is not None
+
+    def hold(self, held: bool) -> None:
+        """Send nothing new while `held`."""
+        now = self._clock.time()
+        if self._held_since is None:
+            self._held_since = now if held else None
+        elif not held:
+            self.paused += now - self._held_since
+            self._held_since = None
+            self.pump()
 
     def submit(self, job: Job) -> None:
         """Queue a job."""

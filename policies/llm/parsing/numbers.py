@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from llm_coop_envs.policies.llm.parsing.cleaning import prepared
 from llm_coop_envs.policies.llm.parsing.deciding import decide
@@ -66,6 +70,16 @@ class NumberQuestion:
 
 
 _BARE = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
+
+
+def bare_numbers(texts: Sequence[str], question: NumberQuestion) -> NDArray[np.float64]:
+    """The numbers of answers that are a legal number and nothing else, as `read_number` reads them; NaN for others."""
+    plain = [float(text) if _BARE.fullmatch(text) else math.nan for text in texts]
+    numbers = np.array(plain, dtype=np.float64)
+    if question.allowed:
+        numbers[:] = math.nan
+    numbers[~((numbers >= question.low) & (numbers <= question.high))] = math.nan
+    return numbers
 
 
 def read_number(text: str, question: NumberQuestion, *, truncated: bool = False) -> Reading[float]:

@@ -40,6 +40,11 @@ class Memory:
     summary: Note | None = None
     summarised: int = 0
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is remembered."""
+        return not (self.notes or self.last_asked or self.summary or self.summarised)
+
     def write(self, call: str, note: Note, most: int | None = None) -> None:
         """Keep a note; with `most` only so many of its kind, at least one."""
         notes = self.notes.setdefault(call, [])

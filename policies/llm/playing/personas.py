@@ -11,6 +11,7 @@ from llm_coop_envs.errors import WordingError
 
 ANY = "any"
 INSTRUCTION = "instruction"
+BACKGROUND = "background"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,16 @@ class Persona:
     def text(self, call: str) -> str:
         """The words shown at a call; empty if it shows none there."""
         return self.texts.get(call) or self.texts.get(ANY, "")
+
+
+def with_background(background: str, persona: Persona | None) -> Persona | None:
+    """A persona with words about who the player is before its own."""
+    if not background:
+        return persona
+    if persona is None:
+        return Persona(BACKGROUND, {ANY: background})
+    texts = {ANY: background, **{call: f"{background} {text}" for call, text in persona.texts.items()}}
+    return Persona(persona.name, texts, persona.instruction)
 
 
 def read_personas(data: object, calls: Collection[str], where: str) -> dict[str, Persona]:

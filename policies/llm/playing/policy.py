@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from llm_coop_envs.core.chunks import Chunk, Submissions
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.regulator import PHASES, SEAT
+from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_classes
 from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
-from llm_coop_envs.policies.llm.playing.personas import Persona
+from llm_coop_envs.policies.llm.playing.personas import Persona, with_background
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
 from llm_coop_envs.policies.llm.playing.workflow import GenericWorkflow, NoSettings, Workflow
+
+#: How many players of a crowd have their prompts made and wait for an answer at a time, where the chat names no number.
+HANDS = 4096
 
 
 class LLMPolicy(Policy):
@@ -39,6 +45,7 @@ class LLMPolicy(Policy):
     Attributes:
         counters: what became of the answers, in the running episode.
         token_counter: the tokenizer's name, `"estimate"`, or `"given"`.
+        backgrounds: who sits in the seats, in words that stand before those of a persona; taken at `begin`.
 
     Raises:
         WordingError: the pack cannot be used.
@@ -56,7 +63,8 @@ class LLMPolicy(Policy):
         self._workflow: Workflow[Any] | None = None
         self._regulated: tuple[GenericWorkflow, Prompter] | None = None
         self._personas: dict[str, Persona | None] = {}
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, Memory] = defaultdict(Memory)
+        self.backgrounds: Mapping[str, str] = {}
 
     def begin(self, episode: Episode) -> None:
         """A new episode: memories and counters start empty, personas are dealt.
@@ -71,7 +79,7 @@ class LLMPolicy(Policy):
         self._prompter = Prompter(
             self.chat, self.settings, prompts, self._count, self.counters, scripted=self._scripted
         )
-        self._memories = {seat: Memory() for seat in episode.seats}
+        self._memories = defaultdict(Memory)  # only of those who remember something
         self._personas = self._deal(episode, prompts)
         kind = workflow_class(scenario)
         self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
@@ -98,6 +106,21 @@ class LLMPolicy(Policy):
                 raise outcome
         return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
+    async def answer(self, chunk: Chunk) -> Submissions:
+        """The same for any number of players: what each sees is made when its turn to be asked comes.
+
+        Raises:
+            ChatError: as `act`.
+        """
+        reading, waiting = chunk.reading(), chunk.stream()
+
+        async def work() -> None:
+            for place, request in waiting:
+                reading.take(place, request.agent, await self._decide(request))
+
+        await by_hands(work, min(len(chunk), max(HANDS, getattr(self.chat, "most", 0))))
+        return reading.submissions
+
     def personas(self) -> dict[str, str]:
         """The persona's name of each seat; `"none"` without one."""
         return {seat: "none" if one is None else one.name for seat, one in self._personas.items()}
@@ -122,44 +145,50 @@ class LLMPolicy(Policy):
 
     def get_state(self) -> dict[str, Any]:
         """The private memories, as plain data: with the environment's `get_state`, an episode can be branched here."""
-        return {seat: memory.to_json() for seat, memory in self._memories.items()}
+        return {seat: self._memories.get(seat, Memory()).to_json() for seat in self.episode.seats}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Remember what `get_state` gave; call it after `begin`."""
-        self._memories = {seat: Memory.from_json(state[seat]) for seat in self._memories}
+        kept = {seat: Memory.from_json(state[seat]) for seat in self.episode.seats}
+        self._memories = defaultdict(Memory, kept)
 
     def continue_from(self, earlier: Policy) -> None:
         """Share the private memories of another language model's seats; settings, personas and counters stay apart."""
         if isinstance(earlier, LLMPolicy):
-            self._memories = {seat: earlier._memories[seat] for seat in self._memories}
+            self._memories = earlier._memories
 
     async def _decide(self, request: Request) -> Action:
         assert self._workflow is not None, "begin comes first"
-        slots = request.info["slots"]
+        slots, agent = request.info["slots"], request.agent
         turn = Turn(
             self.episode.name,
-            request.agent,
+            agent,
             request.info["step"],
             request.info["round"],
-            self._personas[request.agent],
-            self._memories[request.agent],
+            self._personas[agent],
+            self._memories.get(agent) or Memory(),
             request.observation.get("text", ""),
             "" if self._workflow.from_text else slots.notice,
         )
-        if self._regulated is not None and (slots.phase in PHASES or turn.agent == SEAT):
+        workflow, prompter = self._workflow, self._prompter
+        if self._regulated is not None and (slots.phase in PHASES or agent == SEAT):
             workflow, prompter = self._regulated
             turn.notice = ""
+        try:
             return await workflow.play(prompter, turn, slots)
-        return await self._workflow.play(self._prompter, turn, slots)
+        finally:
+            if not turn.memory.empty:
+                self._memories[agent] = turn.memory
 
     def _deal(self, episode: Episode, prompts: Prompts) -> dict[str, Persona | None]:
         """Deal the personas to the seats, in blocks as equal as possible."""
         names, seats = self.settings.personas, episode.seats
-        if not names:
-            return dict.fromkeys(seats)
-        found = [prompts.persona(name) for name in names]
-        order = list(range(len(seats)))
-        if self.settings.deal == "shuffled":
-            order = episode.rng.permutation(len(seats)).tolist()
-        block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
-        return {name: found[block[seat]] for seat, name in enumerate(seats)}
+        dealt: dict[str, Persona | None] = dict.fromkeys(seats)
+        if names:
+            found = [prompts.persona(name) for name in names]
+            order = list(range(len(seats)))
+            if self.settings.deal == "shuffled":
+                order = episode.rng.permutation(len(seats)).tolist()
+            block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
+            dealt = {name: found[block[seat]] for seat, name in enumerate(seats)}
+        return {seat: with_background(self.backgrounds.get(seat, ""), persona) for seat, persona in dealt.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -126,6 +127,7 @@ class Prompter:
         *,
         before: str = "",
         quiet: bool = False,
+        extract: bool = False,
     ) -> Decision[T]:
         """Ask until there is an answer, or no try is left.
 
@@ -136,23 +138,24 @@ class Prompter:
             reader: reads the answers.
             before: a text to put before the prompt.
             quiet: whether nothing is an answer too.
+            extract: whether a second question reads every answer.
         """
         counts = self.counters.of(call.name)
         counts.asked += 1
         prompt, limit = await self.prompt(turn, call, facts, counts)
         question = _Question(self, turn, call, facts, reader, counts, before, prompt, limit)
-        reply, reading = await question.put()
+        reply, reading = await question.answered(extract=extract)
         if reading.ok or (quiet and reading.status == EMPTY):
             counts.answered += 1
             counts.silent += not reading.ok
             return Decision(reading, reply.text)
-        if self.settings.repairs and reader.repairable and reading.status in (UNREADABLE, AMBIGUOUS):
+        if self.settings.repairs and reader.repairable and not extract and reading.status in (UNREADABLE, AMBIGUOUS):
             repaired = await question.repair(reply, reading)
             if repaired.ok:
                 counts.repaired += 1
                 return Decision(repaired, reply.text)
         for _ in range(self.settings.tries):
-            reply, reading = await question.put(reading)
+            reply, reading = await question.answered(reading, extract=extract)
             if reading.ok:
                 counts.retried += 1
                 return Decision(reading, reply.text)
@@ -169,12 +172,16 @@ class Prompter:
         return {"message": await self.words(turn, call, facts, quiet=True)}
 
     async def choose(
-        self, turn: Turn, call: Call, facts: Mapping[str, Any], question: Number | Options, *, before: str = ""
+        self,
+        turn: Turn,
+        call: Call,
+        facts: Mapping[str, Any],
+        question: Number | Options,
+        *,
+        before: str = "",
+        extract: bool = False,
     ) -> tuple[Action, str]:
-        """Ask for a choice.
-
-        A number with decimals where integers are asked for is rounded, halves up, and counted. A number that stays
-        outside the bounds is submitted all the same, so that the environment replaces and flags it.
+        """Ask for a choice; see `choice_of`.
 
         The prompt may also show what the question says: its kind, its key, and what is legal.
 
@@ -183,17 +190,9 @@ class Prompter:
         """
         reader = reader_of(question, self.prompts.word)
         facts = {"kind": reader.kind, "key": reader.key, **reader.legal, **facts}
-        decision = await self.ask(turn, call, facts, reader, before=before)
-        reading = decision.reading
-        value: float | None = reading.value
-        if value is None:
-            return {}, decision.text
-        if isinstance(question, Options):
-            return {"choice": value}, decision.text
-        if question.integer and reading.ok and not float(value).is_integer():
-            self.counters.of(call.name).rounded += 1
-            value = math.floor(value + 0.5)
-        return {"choice": question.choice(value)}, decision.text
+        decision = await self.ask(turn, call, facts, reader, before=before, extract=extract)
+        choice = choice_of(question, decision.reading, self.counters.of(call.name))
+        return {} if choice is None else {"choice": choice}, decision.text
 
     def facts(self, turn: Turn, call: Call, slots: Mapping[str, Any], persona: str = "", **more: Any) -> dict[str, Any]:
         """All that may be shown at a call, with the words of the environment's persona and the player's own."""
@@ -369,6 +368,13 @@ class _Question(Generic[T]):
                     raise ChatError(f"{error}; {_TOO_LONG}", kind=error.kind, status=error.status) from None
                 shortenings += 1
 
+    async def answered(self, last: Reading[T] | None = None, *, extract: bool) -> tuple[ChatReply, Reading[T]]:
+        """Ask, and let a second question read what was answered, if that is wanted and anything was."""
+        reply, reading = await self.put(last)
+        if extract and reading.status not in (EMPTY, REFUSED):
+            reading = await self.repair(reply, reading)
+        return reply, reading
+
     async def repair(self, reply: ChatReply, reading: Reading[T]) -> Reading[T]:
         """Ask what an answer meant; what it does not name itself is made up, and not taken."""
         prompter, reader = self._prompter, self._reader
@@ -381,7 +387,10 @@ class _Question(Generic[T]):
         }
         prompt = prompter.prompts.pack.templates.render("repair.jinja", values)
         repaired = _read(reader, await self._send(prompt, repair=True), self._counts)
-        if repaired.ok and repaired.value not in reading.named:
+        named = {*reading.named, reading.value} if reading.ok else reading.named
+        said = re.escape(reader.said(repaired)) if reading.ok else ""
+        told = bool(said) and re.search(rf"(?<![\d.]){said}(?!\.?\d)", reply.text) is not None
+        if repaired.ok and repaired.value not in named and not told:
             self._counts.unreadable += 1
             return Reading(UNREADABLE)
         return repaired
@@ -405,8 +414,15 @@ def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]
     """Read an answer, and count what it was like."""
     cut = reply.finish_reason == "length"
     refused = reply.finish_reason == "content_filter" or (bool(reply.refusal) and not reply.text.strip())
-    reading = reader.read(reply.text, truncated=cut, refused=refused)
     counts.truncated += cut
+    return read_text_of(reader, reply.text, counts, truncated=cut, refused=refused)
+
+
+def read_text_of(
+    reader: Reader[T], text: str, counts: CallCounts, *, truncated: bool = False, refused: bool = False
+) -> Reading[T]:
+    """Read an answer's text, and count what it was like."""
+    reading = reader.read(text, truncated=truncated, refused=refused)
     counts.empty += reading.status == EMPTY
     counts.refused += reading.status == REFUSED
     counts.unreadable += reading.status == UNREADABLE
@@ -415,3 +431,18 @@ def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]
     counts.too_long += TOO_LONG in reading.flags
     counts.cleaned += TEMPLATE_TOKENS in reading.flags or INVISIBLE in reading.flags
     return reading
+
+
+def choice_of(question: Number | Options, reading: Reading[Any], counts: CallCounts) -> float | int | None:
+    """What is submitted for a reading; `None` if no choice could be read.
+
+    A number with decimals where integers are asked for is rounded, halves up, and counted. A number that stays outside
+    the bounds is submitted all the same, so that the environment replaces and flags it.
+    """
+    value: float | None = reading.value
+    if value is None or isinstance(question, Options):
+        return value
+    if question.integer and reading.ok and not float(value).is_integer():
+        counts.rounded += 1
+        value = math.floor(value + 0.5)
+    return question.choice(value)

@@ -45,10 +45,12 @@ def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> s
     question = json.loads(given)
     drawn = int.from_bytes(hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
     value: Any
+    if "says" in question:  # who is to write something that is checked
+        return str(question["says"])
     if question["kind"] == "text":
         value = said = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
     elif question["kind"] == "number":
-        value = _number(question, drawn // 3)
+        value = _number(question, prompt, drawn // 3)
         said = f"{value:.12g}"
     else:
         value = said = _option(question["options"], prompt, drawn // 3)
@@ -62,12 +64,17 @@ def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> s
     return (said, f"My choice is {said}.", f"{_REASON}\n{said}")[drawn % 3]
 
 
-def _number(question: Mapping[str, Any], drawn: int) -> float:
+def _number(question: Mapping[str, Any], prompt: str, drawn: int) -> float:
     """One of the listed numbers, or one between the bounds, not close to them."""
     if question["allowed"]:
         number: float = question["allowed"][drawn % len(question["allowed"])]
         return number
     low, high = float(question["low"]), float(question["high"])
+    if question["repair"]:  # which number a quoted answer names: its last
+        quoted = re.findall(r'"(?:[^"\\]|\\.)*"', prompt)
+        named = [float(one) for one in re.findall(r"\d+(?:\.\d+)?", quoted[-1])] if quoted else []
+        if named and low <= named[-1] <= high:
+            return named[-1]
     number = low + (high - low) * (0.2 + 0.4 * (drawn % 997) / 997)
     return round(number) if question["integer"] else float(f"{number:.4g}")
 

@@ -7,12 +7,14 @@ import sys
 from dataclasses import fields
 
 import pytest
+import typer
 from invoking import assert_sentence, invoke
 from small import KBC, command, llm_coop
 from typer.main import get_command
 
 import llm_coop_envs
 from llm_coop_envs.benchmarks.cli import main as cli
+from llm_coop_envs.benchmarks.cli.messages import fail, note
 from llm_coop_envs.benchmarks.pages.describe import describe, entries
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.policies import scripted
@@ -110,6 +112,13 @@ def test_help_texts_hold_no_markup():
     assert len(helps) > 100
     assert not [text for text in helps if "[" in text]
     assert "RUN/report" in invoke("report", "--help").stdout
+
+
+def test_what_looks_like_an_emoji_s_name_stays_text(capsys):
+    with pytest.raises(typer.Exit):
+        fail("--ray 127.0.0.1:1234: is not reached")
+    note("room:100: left")
+    assert capsys.readouterr().err == "Error: --ray 127.0.0.1:1234: is not reached\nroom:100: left\n"
 
 
 def test_version():

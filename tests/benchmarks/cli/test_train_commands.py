@@ -87,7 +87,8 @@ def test_evaluate_shows_differences_seed_by_seed(tmp_path):
     assert lines[:2] == ["policy   evacuation/crowd_aware", "against  evacuation/nearest_exit"]
     # Without weight on the crowd it is the same rule.
     (row,) = [line for line in lines if line.startswith("mean_round")]
-    assert row.endswith("+0 [+0, +0]")
+    assert row.split()[-5:] == ["+0", "[+0,", "+0]", "1", "1"]  # difference, p, p after Holm
+    assert lines[2].split() == ["measure", "policy", "against", "difference", "p", "p,", "Holm"]
     assert "seeds 1000 to 1002" in lines[-1]
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["settings"] == {"rows": 11, "cols": 11, "people": 20, "talk": False}

@@ -1,10 +1,14 @@
 """Detectors against worlds of known intent: their rates, and the worlds themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from llm_coop_envs.benchmarks.measures.planted import RULE, exact_interval, kappa, planted_of, roc, score_worlds
+from llm_coop_envs.benchmarks.measures import planted as planted_room
+from llm_coop_envs.benchmarks.measures.planted import RULE, kappa, planted_of, roc, score_worlds
 from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.core.statistics import exact_interval
 
 WITH_WORLDS = [name for name in scenarios() if find_scenario(name).planted is not None]
 
@@ -50,6 +54,8 @@ def test_a_few_episodes_of_honest_worlds_raise_no_alarm(scenario):
         assert (found[planted.rule] < RULE).all(), world
 
 
-def test_a_scenario_without_worlds_is_refused():
+def test_a_scenario_without_worlds_is_refused(monkeypatch):
+    without = replace(find_scenario("kbc"), planted=None)
+    monkeypatch.setattr(planted_room, "find_scenario", lambda name: without)
     with pytest.raises(ValueError, match="no worlds"):
-        planted_of(next(name for name in scenarios() if name not in WITH_WORLDS))
+        planted_of("kbc")

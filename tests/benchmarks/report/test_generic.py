@@ -13,7 +13,7 @@ from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.scenario import Measures, Scenario
-from llm_coop_envs.core.statistics import bootstrap_mean
+from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.policies import ScriptedPolicy
 
 TOY = """\
@@ -81,9 +81,9 @@ def test_the_report_shows_headline_measures_and_definitions(played):
     (table,) = toy.tables()
     assert table.head == ["", "seed_twice", "odd"]
     assert [row.below for row in table.rows] == ["scripted, n = 3", "scripted, n = 2"]
-    found = bootstrap_mean([2, 4, 6])
-    assert table.rows[0].cells[0].text == "4"
-    assert table.rows[0].cells[0].below == f"{found.low:.0f} to {found.high:.0f}"
+    found = mean_interval([2, 4, 6])
+    assert table.rows[0].cells[0].text == "4.00"
+    assert table.rows[0].cells[0].below == f"{found.low:.2f} to {found.high:.2f}"
     assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
     definitions = {row.name: row.below for row in toy.measures([]).rows}
     assert definitions["rounds"] == "Rounds that were settled, a count from 0."

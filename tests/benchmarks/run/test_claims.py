@@ -37,15 +37,17 @@ def test_an_episode_is_claimed_once(run):
     assert one.elsewhere() == other.elsewhere() == 1
 
 
-def test_what_a_part_left_goes_to_those_that_start_later(run):
+def test_what_a_part_left_goes_to_those_that_start_later(tmp_path):
+    run = make_run(study_with_model(), tmp_path / "run")
+    seeds = [(0, seed) for seed in run.conditions[0].seeds]
     gone, playing = Claims(run, "a"), Claims(run, "b")
-    gone.claim((0, 1))
+    gone.claim(seeds[0])
     gone.close()
     # This one read its journal while the other was still writing answers: it must not ask them again.
-    assert not playing.claim((0, 1))
+    assert not playing.claim(seeds[0])
     later = Claims(run, "c")
-    later.take_over([(0, 1), (0, 2)])
-    assert later.claim((0, 1))
+    later.take_over(seeds)
+    assert later.claim(seeds[0])
     assert playing.elsewhere() == 1
 
 
@@ -82,10 +84,32 @@ def test_a_run_that_is_not_shared_is_left_alone(tmp_path):
         pass
 
 
-def test_parts_are_for_models(tmp_path):
-    with pytest.raises(RunError, match="--part"):
-        run_study(small_study(), tmp_path / "run", access=ModelAccess(part="a"))
-    assert not (tmp_path / "run").exists()
+def test_a_part_that_was_silent_too_long_does_not_write(run):
+    one = Claims(run, "a")
+    assert one.claim((0, 1))
+    one.check((0, 1))
+    held = next((run.folder / "claims").rglob("1.1"))
+    held.with_name("1.2").write_text(held.read_text())
+    with pytest.raises(RunError, match="seed 1: another part took it over"):
+        one.check((0, 1))
+    one.close()
+
+
+def test_rules_are_shared_too(run, tmp_path):
+    """What another part holds is left to it; what a part left that is gone is played, whoever comes."""
+    left, held = Claims(run, "gone"), Claims(run, "b")
+    left.claim((0, 1))
+    left.close()
+    held.claim((0, 2))
+    first = run_study(small_study(), run.folder, access=ModelAccess(part="a"))
+    assert (first.complete, first.elsewhere) == (False, 1)
+    held.close()
+    last = run_study(small_study(), run.folder, access=ModelAccess(part="c"), workers=2)
+    assert last.complete
+    assert last.played == 1
+    run_study(small_study(), tmp_path / "whole")
+    assert contents(run.folder) == contents(tmp_path / "whole")
+    assert not list((run.folder / "claims").rglob("[0-9]*"))
 
 
 @pytest.mark.slow

@@ -138,6 +138,65 @@ def check(folder, whole, kills, seed):
     return killed, again
 
 
+async def play_parts(folder, parts, kills, seed):
+    """Play one run in so many parts, each killed now and then and started again; how often that was, and the server."""
+    draw = random.Random(seed)
+    killed = 0
+    async with ScriptedServer(scripted_answer, latency=0.004) as server:
+
+        async def part(name):
+            nonlocal killed
+            program = await asyncio.create_subprocess_exec(
+                *(sys.executable, str(PROGRAM)), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                env=ENVIRONMENT,
+            )  # fmt: skip
+            order = {"study": STUDY, "folder": str(folder), "url": server.base_url, "part": name}
+            status = None
+            while status != 0:
+                program.stdin.write(json.dumps(order).encode() + b"\n")
+                victim = int(await program.stdout.readline())
+                ended = asyncio.ensure_future(program.stdout.readline())
+                if killed < kills and draw.random() < 0.8:
+                    await asyncio.wait([ended], timeout=draw.uniform(0.05, 3 * SLOWEST))
+                    if not ended.done() and killed < kills:
+                        os.kill(victim, signal.SIGKILL)
+                status = int(await ended)
+                assert status in (0, -signal.SIGKILL)
+                killed += status != 0
+            program.stdin.close()
+            await program.wait()
+
+        await asyncio.gather(*(part(f"p{number}") for number in range(parts)))
+        if not is_complete(folder):  # what a part left that was gone when the last one began
+            await part("last")
+    return killed, server
+
+
+def check_parts(folder, whole, parts, kills, seed):
+    killed, server = asyncio.run(play_parts(folder, parts, kills, seed))
+    expected, questions = whole
+    assert contents(folder) == expected
+    reports = read_run(folder)
+    assert len(server.asked) == sum(report.answers for report in reports) == questions
+    assert not any(report.gaps or report.double for report in reports)
+    assert sum(server.asked.values()) - questions <= sum(report.lost for report in reports) <= AT_ONCE * killed
+    assert not list((folder / "claims").rglob("[0-9]*"))
+    return killed
+
+
+@pytest.mark.slow
+def test_parts_killed_at_some_moments(tmp_path, whole):
+    assert check_parts(tmp_path / "run", whole, parts=3, kills=3, seed=0) == 3
+
+
+@pytest.mark.rare
+def test_eight_parts_killed_at_a_hundred_random_moments(tmp_path, whole):
+    killed, seed = 0, 1
+    while killed < 100:
+        killed += check_parts(tmp_path / str(seed), whole, parts=8, kills=25, seed=seed)
+        seed += 1
+
+
 def test_killed_at_some_moments(tmp_path, whole):
     killed, _ = check(tmp_path / "run", whole, kills=4, seed=0)
     assert killed >= 2

@@ -168,11 +168,11 @@ def test_a_program_that_changed_while_a_run_was_played(tmp_path, monkeypatch):
 
 def test_programs_are_told_apart_by_their_source(tmp_path):
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
-    first = program._hashed(tmp_path / "a.py")
+    first = program.hash_of_files(tmp_path / "a.py")
     (tmp_path / "b").mkdir()
     other = tmp_path / "b" / "a.py"
     other.write_bytes(b"x = 2\n")
-    assert program._hashed(other) != first
+    assert program.hash_of_files(other) != first
     condition = small_study().conditions[0]
     assert list(program.program_of(condition)) == ["kbc"]
     names = {path.name for path in program._rules(condition.spec.env_class)}

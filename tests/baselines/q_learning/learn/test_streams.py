@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_coop_envs.baselines.q_learning.learn import duopoly, streams
+from llm_coop_envs.baselines.q_learning.learn import duopoly, kernel, streams
 from llm_coop_envs.baselines.q_learning.learn.vectors import LANES, address
 
 words = st.integers(0, 2**64 - 1)
@@ -51,7 +51,7 @@ def address_of(array):
 def test_a_firm_explores_at_its_rate_and_uniformly(raw, points, eps, beta):
     firms = 4
     raw = np.array(raw, dtype=np.uint64)
-    picks = np.zeros((4, firms), dtype=np.int64)
+    picks = np.zeros((firms, 4), dtype=np.int64)
     growth = np.exp(np.outer(np.full(firms, beta), np.arange(5)))
     streams.explore(raw, picks, points, np.full(firms, points / eps * 2.0**-32), growth)
     for j in range(4):
@@ -60,8 +60,8 @@ def test_a_firm_explores_at_its_rate_and_uniformly(raw, points, eps, beta):
             half = word >> 32 if i % 2 == 0 else word & 0xFFFFFFFF
             share = (half + 0.5) / 2**32 / (eps * np.exp(-beta * j))
             # floor(share * points) if the firm explores; rounding may decide at the borders.
-            assert picks[j, i] == pytest.approx(min(share * points, points), abs=1.0 + 1e-9)
-            assert picks[j, i] <= min(share * points, points) + 1e-9
+            assert picks[i, j] == pytest.approx(min(share * points, points), abs=1.0 + 1e-9)
+            assert picks[i, j] <= min(share * points, points) + 1e-9
 
 
 @settings(deadline=None)
@@ -75,26 +75,29 @@ def test_masks_say_what_picks_say(raw, points, eps, greedy):
     raw = np.array(raw, dtype=np.uint64)
     scale = np.array([points / e * 2.0**-32 for e in eps])
     growth = np.exp(np.outer([1e-3, 1e-5], np.arange(len(raw) + 1)))
-    picks = np.zeros((len(raw), 2), dtype=np.int64)
+    picks = np.zeros((2, len(raw)), dtype=np.int64)
     keep, explored = np.zeros(len(raw), dtype=np.int64), np.zeros(len(raw), dtype=np.int64)
     streams.explore(raw, picks, points, scale, growth)
     duopoly.masks(raw, keep, explored, points, scale[0], scale[1], growth)
+    general = np.zeros((2, len(raw) + 1), dtype=np.int64)
+    kernel.masks(picks, points, 4, *general)
     own = [greedy >> 4, greedy & 15]
     for j in range(len(raw)):
-        asked = [own[i] if picks[j, i] == points else picks[j, i] for i in range(2)]
+        asked = [own[i] if picks[i, j] == points else picks[i, j] for i in range(2)]
         assert (greedy & keep[j]) | explored[j] == 16 * asked[0] + asked[1]
+        assert (greedy & general[0, j]) | general[1, j] == 16 * asked[0] + asked[1]
 
 
 def test_exploration_rates_come_out():
     state = np.random.SeedSequence(3).generate_state(32, np.uint64).reshape(4, 8)
-    raw, picks = np.zeros(2 * streams.BLOCK, dtype=np.uint64), np.zeros((streams.BLOCK, 3), dtype=np.int64)
+    raw, picks = np.zeros(2 * streams.BLOCK, dtype=np.uint64), np.zeros((3, streams.BLOCK), dtype=np.int64)
     eps = np.array([0.8, 0.3, 0.05])
     growth = np.ones((3, streams.BLOCK + 1))
     seen = []
     for _ in range(200):
         streams.fill(state, raw)
         streams.explore(raw, picks, 15, 15 / eps * 2.0**-32, growth)
-        seen.append(picks.copy())
+        seen.append(picks.T.copy())
     seen = np.concatenate(seen)
     count = len(seen)
     for i, rate in enumerate(eps):

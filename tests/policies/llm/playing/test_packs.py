@@ -27,7 +27,9 @@ SHARED = {"answer_as", "answer_words", "persona"}
 PUBLISHED = {
     "kbc/talk": f"{KBC_RULES} turns together turn heard heard_left_out summary message_length",
     "kbc/plan": f"{KBC_RULES} turns together heard heard_left_out summary reasons",
-    "kbc/choose": (f"{KBC_RULES} turns together heard heard_left_out summary reasons number_first separate_plan plan"),
+    "kbc/choose": (
+        f"{KBC_RULES} turns together heard heard_left_out summary reasons number_first number_only separate_plan plan"
+    ),
     "bertrand/talk": f"{FIRM} prior plan said said_left_out exchange exchanges message_length",
     "bertrand/plan": f"{FIRM} plans",
     "bertrand/price": f"{FIRM} prior plan said said_left_out exchanges floor cap choices fixed_price",

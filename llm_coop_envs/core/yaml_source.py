@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -122,6 +122,16 @@ class Spot:
         return self.value
 
 
+def spot_of(value: Any, source: str, field: str = "") -> Spot:
+    """Plain data as if they had been read from the first line of a file."""
+    if isinstance(value, Mapping):
+        below = {str(key): spot_of(one, source, f"{field}.{key}") for key, one in value.items()}
+        return Spot(below, source, 1, field)
+    if isinstance(value, list | tuple):
+        return Spot([spot_of(one, source, f"{field}[{i}]") for i, one in enumerate(value)], source, 1, field)
+    return Spot(value, source, 1, field)
+
+
 def read_yaml(text: str, source: str) -> Spot:
     """Parse YAML into values with their places.
 
@@ -133,12 +143,12 @@ def read_yaml(text: str, source: str) -> Spot:
         StudyError: no YAML, a key given twice, a key that is no text, or a file that is far too large.
     """
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        raise StudyError(f"{source}: is larger than {MAX_BYTES} bytes; is it a study file?")
+        raise StudyError(f"{source}: is larger than {MAX_BYTES} bytes; is it the right file?")
     try:
         loader = Loader(text)
         node = loader.get_single_node()
         if node is None:
-            raise StudyError(f"{source}: is empty; a study needs a name and conditions")
+            raise StudyError(f"{source}: is empty")
         return _Reader(loader, source).read(node, "", ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -178,9 +188,9 @@ class _Reader:
         here = Spot(None, self._source, line, field)
         self._count += 1
         if self._count > MAX_VALUES:
-            here.fail(f"the file holds more than {MAX_VALUES} values; is it a study file?")
+            here.fail(f"the file holds more than {MAX_VALUES} values; is it the right file?")
         if node.tag not in _TAGS:
-            here.fail(f"the tag {node.tag} is not used in studies; write plain values")
+            here.fail(f"the tag {node.tag} is not used here; write plain values")
         if id(node) in above:
             here.fail("contains itself")
         below = (*above, id(node))

@@ -1,0 +1,205 @@
+"""How the general learner's tables lie in memory, and what it keeps of each row of Q.
+
+A price index takes `digit` bits, an action (everybody's price) `digit * firms`, firm 0 in the highest, and a state the
+latest actions, the latest one in the highest bits. So the greedy action of a state is one number, exploration is two
+masks on it, and the next state is a shift. Numbers that no prices belong to are never used, nor is their memory.
+
+Of each state there are the firms' rows of Q side by side, and a record: each row's largest value, then each row's bound
+on its second-best value. The bound may be too high (after other cells fell), never too low: then the row is looked at
+once too often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.baselines.q_learning.learn.compiled import compiled, part
+from llm_coop_envs.baselines.q_learning.learn.game import Game
+from llm_coop_envs.baselines.q_learning.learn.streams import Floats, Longs, ran2, split_mix
+from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, best_two, get, put
+
+
+def digit_bits(points: int) -> int:
+    """Bits of a price index."""
+    return max(1, (points - 1).bit_length())
+
+
+def row_width(points: int) -> int:
+    """Numbers a row takes: `points`, filled up with minus infinity to a multiple of `WIDTH`."""
+    return -(-points // WIDTH) * WIDTH
+
+
+@part
+def record_size(firms: int) -> Any:
+    """Numbers of a record: a power of two, so that it does not cross cache lines."""
+    size = 4
+    while size < 2 * firms:
+        size *= 2
+    return size
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What `kernel.learn` changes in place, and how to get results out of it.
+
+    Attributes:
+        game: what is played.
+        q: (state numbers, firms, width) flat.
+        records: (state numbers, record) flat.
+        greedy: (state numbers,) greedy actions.
+        names: (states,) the number here of each of the game's states, ascending.
+    """
+
+    game: Game
+    q: Floats
+    records: Floats
+    greedy: Longs
+    names: Longs
+
+    @classmethod
+    def of(cls, game: Game, q: Floats) -> Tables:
+        """Lay out a table (firms, states, points)."""
+        firms, points, digit = game.firms, game.points, digit_bits(game.points)
+        actions, names = action_names(game), np.zeros(1, np.int64)
+        for _ in range(game.memory):
+            names = (names[:, None] << digit * firms | actions).reshape(-1)
+        numbers = 1 << digit * firms * game.memory
+        rows = aligned(numbers * firms * row_width(points)).reshape(numbers, firms, -1)
+        rows[names] = -np.inf
+        rows[names, :, :points] = q.transpose(1, 0, 2)
+        records = aligned(numbers * record_size(firms))
+        return cls(game, rows.reshape(-1), records, np.zeros(numbers, np.int64), names)
+
+    def market_profits(self, profits: Floats) -> Floats:
+        """Profits (markets, actions, firms) by the number of the action here; flat."""
+        game = self.game
+        found = np.zeros((len(profits), 1 << digit_bits(game.points) * game.firms, game.firms))
+        found[:, action_names(game)] = profits
+        return found.reshape(-1)
+
+    def results(self) -> tuple[Longs, Floats]:
+        """Greedy prices (firms, states) and the table (firms, states, points)."""
+        rows = self.q.reshape(-1, self.game.firms, row_width(self.game.points))[self.names, :, : self.game.points]
+        return self.choices(self.greedy[self.names]).T.copy(), rows.transpose(1, 0, 2).copy()
+
+    def choices(self, actions: Longs) -> Longs:
+        """The price indices (..., firms) of actions."""
+        digit = digit_bits(self.game.points)
+        return np.asarray(actions[..., None] >> _shifts(self.game) & ((1 << digit) - 1))
+
+
+def action_names(game: Game) -> Longs:
+    """The number here of each of the game's actions."""
+    return np.asarray((game.choices(np.arange(game.actions)) << _shifts(game)).sum(axis=1))
+
+
+def _shifts(game: Game) -> Longs:
+    return digit_bits(game.points) * np.arange(game.firms - 1, -1, -1)
+
+
+def aligned(size: int) -> NDArray[np.float64]:
+    """Zeros that begin on a cache line, so that rows do not cross more of them than they must."""
+    spare = np.zeros(size + WIDTH)
+    skip = -(spare.ctypes.data // spare.itemsize) % WIDTH
+    return spare[skip : skip + size]
+
+
+@part
+def rescan(q: int, row: int, width: int, a: int, new: float) -> Any:
+    """A row's largest value, its price (of several the lowest) and the largest of the others, once cell `a` is `new`.
+
+    The cell is written by the caller afterwards: a row that was written to a moment ago cannot be read at once.
+    """
+    top, place, second = best_two(q, row, a, new)
+    for chunk in range(row + WIDTH, row + width, WIDTH):
+        value, there, other = best_two(q, chunk, a - (chunk - row), new)
+        if value > top:
+            second = max(top, other)
+            top = value
+            place = chunk - row + there
+        else:
+            second = max(second, value)
+    return top, place, second
+
+
+@compiled
+def draw_tied(q: int, row: int, width: int, top: float, docked: bool, ties: int) -> Any:
+    """One of the prices whose value is `top`; `ties` is the state of RAN2 if `docked`, else of `split_mix`."""
+    count = 0
+    for k in range(row, row + width):
+        count += get(q, k) == top
+    left = int(count * (ran2(ties) if docked else split_mix(ties)))
+    place = -1
+    while left >= 0:
+        place += 1
+        left -= get(q, row + place) == top
+    return place
+
+
+@compiled
+def first_greedy(
+    q: Floats,
+    records: Floats,
+    greedy: Longs,
+    names: Longs,
+    firms: int,
+    digit: int,
+    random_ties: bool,
+    docked: bool,
+    ties: Longs,
+) -> None:
+    """Fill in what is kept of each row, firm by firm and state by state; see `Tables`."""
+    width, size = len(q) // (len(greedy) * firms), record_size(firms)
+    table, luck = address(q), address(ties)
+    for i in range(firms):
+        for state in names:
+            row = (state * firms + i) * width
+            top, place, second = rescan(table, row, width, 0, q[row])
+            if random_ties and second == top:
+                place = draw_tied(table, row, width, top, docked, luck)
+            records[state * size + i] = top
+            records[state * size + firms + i] = second
+            greedy[state] |= place << digit * (firms - 1 - i)
+
+
+@part
+def renew(
+    q: int, row: int, width: int, tops: int, seconds: int, own: int, a: int, new: float, tied: int, ties: int
+) -> Any:
+    """The greedy price of a row, once what is kept of it is up to date with cell `a` being `new`, which is not written.
+
+    Args:
+        q: the address of Q.
+        row: where the row begins.
+        width: its numbers.
+        tops: the address of its largest value.
+        seconds: of the bound on its second-best one.
+        own: the greedy price before.
+        a: the price asked.
+        new: its new value.
+        tied: how ties are broken: 0 to the lowest price, 1 drawn, 2 drawn with RAN2.
+        ties: the address of the state they are drawn with.
+    """
+    top, second = get(tops, 0), get(seconds, 0)
+    if a == own:
+        if new >= top or new > second:
+            put(tops, 0, new)
+            return own
+        top, place, second = rescan(q, row, width, a, new)
+        if tied and second == top:
+            put(q, row + a, new)
+            place = draw_tied(q, row, width, top, tied == 2, ties)
+        put(tops, 0, top)
+        put(seconds, 0, second)
+        return place
+    if new > top or (new == top and a < own and not tied):
+        put(tops, 0, new)
+        put(seconds, 0, top)
+        return a
+    if new > second:
+        put(seconds, 0, new)
+    return own

@@ -1,0 +1,298 @@
+"""Reading a population from YAML, with the file, line and field of whatever is wrong in it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from llm_coop_envs.core.checks import suggestion
+from llm_coop_envs.core.values import Loader
+from llm_coop_envs.core.yaml_source import Spot, read_yaml_file
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.population.columns import Column
+from llm_coop_envs.policies.population.grammar import Grammar, places
+from llm_coop_envs.policies.population.population import Background, Population
+
+HOME = Path(__file__).parent / "shipped"
+MAX_PEOPLE = 10_000_000
+_FIELDS = ("name", "size", "draw", "deal", "seed", "attributes", "joint", "play", "backgrounds")
+_COLUMN = ("by", "shares", "counts", "ranges", "forms", "sentences")
+_BACKGROUND = ("model", "words", "prompt", "sentences", "vocabulary")
+_SLACK = 1e-6
+
+
+def load_population(path: str | Path) -> Population:
+    """Read a population's file.
+
+    Raises:
+        StudyError: it cannot be read, or is wrong; the sentence names file, line and field.
+    """
+    return read_population(read_yaml_file(Path(path).expanduser())[1])
+
+
+def read_population(spot: Spot) -> Population:
+    """Read a population: a mapping in a study, or a file's content.
+
+    Raises:
+        StudyError: it is wrong; the sentence names file, line and field.
+    """
+    fields = spot.mapping(_FIELDS)
+    attributes = _with_shipped(fields["attributes"]) if "attributes" in fields else {}
+    columns: list[Column] = []
+    for item in fields["joint"].items() if "joint" in fields else []:
+        columns += _joint(item, attributes)
+    for name, item in attributes.items():
+        columns.append(_column(name, item, columns, plain=False))
+    own = fields["play"].mapping() if "play" in fields else {}
+    play: list[Column] = []
+    for name, item in own.items():
+        if name in attributes:
+            item.fail("is an attribute, too; give that another name")
+        play.append(_column(name, item, [*columns, *play], plain=True))
+    if not columns and not play:
+        spot.fail("says nothing of the people; write 'attributes', 'joint' or 'play'")
+    background = _background(fields["backgrounds"], columns, attributes) if "backgrounds" in fields else None
+    data = spot.plain()
+    if attributes:
+        data["attributes"] = {name: item.plain() for name, item in attributes.items()}
+    if background is not None:
+        kept = data["backgrounds"] or {}
+        data["backgrounds"] = {name: value for name, value in kept.items() if name not in background.endpoint}
+    return Population(
+        size=fields["size"].integer(1, MAX_PEOPLE) if "size" in fields else None,
+        exact=_one_of(fields, "draw", ("quota", "sample")) == "quota",
+        shuffled=_one_of(fields, "deal", ("shuffled", "in_order")) == "shuffled",
+        seed=fields["seed"].integer(0, 2**63 - 1) if "seed" in fields else None,
+        attributes=tuple(columns),
+        play=tuple(play),
+        background=background,
+        data=data,
+    )
+
+
+@functools.cache
+def shipped_attributes() -> Mapping[str, Spot]:
+    """The attributes that come with the package, by name."""
+    return read_yaml_file(HOME / "attributes.yaml")[1].mapping()
+
+
+def _one_of(fields: Mapping[str, Spot], name: str, known: Sequence[str]) -> str:
+    if name not in fields:
+        return known[0]
+    value = fields[name].text()
+    if value not in known:
+        fields[name].fail(f"'{value}' must be {' or '.join(known)}")
+    return value
+
+
+def _with_shipped(spot: Spot) -> dict[str, Spot]:
+    """The attributes, those that are named `shipped` as they come with the package."""
+    found = spot.mapping()
+    for name, item in found.items():
+        if isinstance(item.value, str):
+            if item.text() != "shipped" or name not in shipped_attributes():
+                item.fail(f"must be a mapping, or 'shipped' for one of {', '.join(shipped_attributes())}")
+            found[name] = shipped_attributes()[name]
+    return found
+
+
+def _column(name: str, spot: Spot, before: Sequence[Column], *, plain: bool) -> Column:
+    """A column.
+
+    Args:
+        name: its name.
+        spot: what is said of it.
+        before: the columns that it may hang on.
+        plain: whether its values are any data, and one alone may stand for everybody, as in `play`.
+    """
+    if plain and not (isinstance(spot.value, dict) and spot.value.keys() & {"by", "shares", "counts"}):
+        return _made(name, (spot.plain(),), [[1.0]])
+    fields = spot.mapping(("by", "shares", "counts") if plain else _COLUMN)
+    known = [column.name for column in before]
+    told = [key for key in ("shares", "counts", "ranges") if key in fields]
+    if not told:  # a part of a joint distribution may say how it is told
+        part = next((one for one in before if one.name == name), None)
+        if part is None:
+            spot.fail("needs 'shares', 'counts' or 'ranges'")
+        return part
+    if len(told) > 1:
+        fields[told[1]].fail(f"stands beside '{told[0]}'; keep one")
+    if name in known:
+        spot.fail("is drawn in 'joint'; leave its shares out here")
+    given = fields[told[0]]
+    by = fields["by"].text() if "by" in fields else ""
+    if not by:
+        values, shares = _shares(given, plain=plain, counted=told[0] == "counts")
+        rows = [shares]
+    else:
+        above = next((column for column in before if column.name == by), None)
+        if above is None:
+            fields["by"].fail(f"there is no column '{by}' before this one; {suggestion(by, known)}")
+        if told[0] != "shares":
+            given.fail("stands beside 'by'; write shares")
+        values, rows = _by(given, [str(value) for value in above.values], plain=plain)
+    counts = tuple(int(count) for count in rows[0]) if told[0] == "counts" else ()
+    rows = [[share / sum(row) for share in row] for row in rows]
+    ranges = tuple(_range(given, str(value)) for value in values) if told[0] == "ranges" else ()
+    forms = _texts(fields, "forms")
+    for key in forms:
+        if key not in values:
+            fields["forms"].mapping()[key].fail(f"is no value of '{name}'; {suggestion(key, list(map(str, values)))}")
+    return _made(name, values, rows, by=by, counts=counts, ranges=ranges, forms=forms)
+
+
+def _made(name: str, values: Sequence[Any], rows: Sequence[Sequence[float]], **more: Any) -> Column:
+    return Column(name=name, values=tuple(values), shares=np.array(rows), **{"forms": {}, **more})
+
+
+def _joint(spot: Spot, attributes: Mapping[str, Spot]) -> list[Column]:
+    """The column of the combinations, and those of the attributes that hang on it."""
+    fields = spot.mapping(("of", "shares"), required=("of", "shares"))
+    names = [item.text() for item in fields["of"].items()]
+    rows = [item.mapping((*names, "share"), required=(*names, "share")) for item in fields["shares"].items()]
+    combined = [tuple(row[name].text() for name in names) for row in rows]
+    for number, row in enumerate(combined):
+        if row in combined[:number]:
+            fields["shares"].items()[number].fail(f"{', '.join(row)}: is listed twice")
+    shares = [_share(row["share"]) for row in rows]
+    _sums_to_one(fields["shares"], shares)
+    above = _made(" and ".join(names), [", ".join(row) for row in combined], [shares], joint=True)
+    found = [above]
+    for place, name in enumerate(names):
+        values = tuple(dict.fromkeys(row[place] for row in combined))
+        forms = _texts(attributes[name].mapping(), "forms") if name in attributes else {}
+        one_hot = np.eye(len(values))[[values.index(row[place]) for row in combined]]
+        found.append(_made(name, values, one_hot.tolist(), by=above.name, forms=forms))
+    return found
+
+
+def _texts(fields: Mapping[str, Spot], name: str) -> dict[str, tuple[str, ...]]:
+    """Lists of texts by name; none if the field is not there."""
+    lists = fields[name].mapping() if name in fields else {}
+    return {key: tuple(one.text() for one in item.items()) for key, item in lists.items()}
+
+
+def _shares(spot: Spot, *, plain: bool, counted: bool = False) -> tuple[list[Any], list[float]]:
+    """Values and their shares: by name, or as a list of `value` and `share`."""
+    read = _count if counted else _share
+    if isinstance(spot.value, list):
+        entries = [item.mapping(("value", "share"), required=("value", "share")) for item in spot.items()]
+        values = [entry["value"].plain() for entry in entries]
+        shares = [read(entry["share"]) for entry in entries]
+    else:
+        values = [_plain(key) if plain else key for key in spot.mapping()]
+        shares = [read(item) for item in spot.mapping().values()]
+    if not values:
+        spot.fail("must not be empty")
+    if not counted:
+        _sums_to_one(spot, shares)
+    elif not sum(shares):
+        spot.fail("must not all be 0")
+    return values, shares
+
+
+def _by(spot: Spot, above: Sequence[str], *, plain: bool) -> tuple[list[Any], list[list[float]]]:
+    """All values, and a row of shares for each value of the column above."""
+    given = spot.mapping(above, required=above)
+    rows = [_shares(given[name], plain=plain) for name in above]
+    values: list[Any] = []
+    for found, _ in rows:
+        values += [value for value in found if value not in values]
+    return values, [
+        [shares[found.index(value)] if value in found else 0.0 for value in values] for found, shares in rows
+    ]
+
+
+def _plain(key: str) -> Any:
+    """A key as the value that it would be: `0.2` is a number."""
+    return yaml.load(key, Loader)  # a SafeLoader
+
+
+def _share(spot: Spot) -> float:
+    """A share: a number, or a fraction such as `1/3`."""
+    value = spot.value
+    if isinstance(value, str) and re.fullmatch(r"\d{1,9}/0*[1-9]\d{0,8}", value.strip()):
+        value = float(Fraction(value.strip()))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        spot.fail(f"{spot.value!r} must be a share from 0 to 1, such as 0.25 or 1/4")
+    return float(value)
+
+
+def _count(spot: Spot) -> float:
+    return float(spot.integer(0, MAX_PEOPLE))
+
+
+def _sums_to_one(spot: Spot, shares: Sequence[float]) -> None:
+    if abs(sum(shares) - 1) > _SLACK:
+        spot.fail(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
+
+
+def _range(spot: Spot, value: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", value)
+    if found is None or int(found[1]) > int(found[2]):
+        spot.mapping()[value].fail("must be a range of integers such as 18-29")
+    return int(found[1]), int(found[2])
+
+
+def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, Spot]) -> Background:
+    if spot.value is None:
+        spot = replace(spot, value={})
+    fields = spot.mapping()
+    options, endpoint = _asking({name: item for name, item in fields.items() if name not in _BACKGROUND}, spot)
+    names = [column.name for column in columns if not column.joint]
+    # By default the attributes' own sentences, and some on everyday life, so that equal people are not the same.
+    everyday = read_yaml_file(HOME / "everyday.yaml")[1].mapping()
+    told = fields if "sentences" in fields else {**everyday, **fields}
+    vocabulary = _texts(told, "vocabulary")
+    for name in vocabulary:
+        if name in names:
+            told["vocabulary"].mapping()[name].fail("is an attribute, too; give the list another name")
+    lists = told["sentences"].items()
+    if "sentences" not in fields:
+        own = [item.mapping()["sentences"] for item in attributes.values() if "sentences" in item.mapping()]
+        lists = [*own, *lists] if own else []
+    sentences = tuple(tuple(_template(one, [*names, *vocabulary]) for one in item.items()) for item in lists)
+    if not sentences:
+        spot.fail("needs 'sentences', or attributes that have some")
+    prompt = _template(fields["prompt"], ["attributes", "words"]) if "prompt" in fields else ""
+    return Background(
+        grammar=Grammar(sentences=sentences, vocabulary=vocabulary),
+        model=fields["model"].text() if "model" in fields else "",
+        options=options,
+        endpoint=endpoint,
+        words=fields["words"].integer(10, 1000) if "words" in fields else 80,
+        prompt=prompt or (HOME / "background.txt").read_text(encoding="utf-8"),
+    )
+
+
+def _asking(fields: Mapping[str, Spot], above: Spot) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How a model is asked, and where it is reached."""
+    if not fields:
+        return {}, {}
+    # Only here: whoever asks no model is spared what does.
+    from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
+    from llm_coop_envs.policies.llm.playing.player import ENDPOINT_FIELDS, endpoint_of, settle
+
+    above.mapping((*_BACKGROUND, *ModelParameters.__dataclass_fields__, *ENDPOINT_FIELDS))
+    try:
+        _, options, endpoint = settle("any", {name: item.plain() for name, item in fields.items()})
+        ModelParameters.read(options, "backgrounds")
+        endpoint_of("any", endpoint)
+    except SettingsError as error:
+        fields.get(error.field, above).fail(f"{error.value!r}: {error.why}")
+    return options, endpoint
+
+
+def _template(spot: Spot, known: Sequence[str]) -> str:
+    text = spot.text()
+    for name in sorted(places(text) - set(known)):
+        spot.fail(f"there is no attribute '{name}' to put into the text; {suggestion(name, known)}")
+    return text

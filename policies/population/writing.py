@@ -1,0 +1,160 @@
+"""Backgrounds that a language model writes: asked for all at once, checked, and put right or replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llm_coop_envs.policies.llm.chat import Chat, ChatMessage, ChatReply, ChatRequest, RequestKey
+from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
+from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
+from llm_coop_envs.policies.llm.playing.player import settings_of
+from llm_coop_envs.policies.llm.playing.prompter import SCRIPTED
+from llm_coop_envs.policies.llm.totals import TotalsByCall
+from llm_coop_envs.policies.population.audit import diversity
+from llm_coop_envs.policies.population.grammar import fill
+from llm_coop_envs.policies.population.population import People
+
+CALL = "background"
+#: How often a background that is wrong is asked for again, before sentences of the grammar stand in.
+TRIES = 1
+#: A text of more than so many times the words that were asked for is no background.
+TOO_LONG = 3
+_AGAIN = "\n\nAn earlier answer could not be used: {why}. Write another one."
+
+
+class Writer:
+    """Lets a model write the backgrounds of an episode's people.
+
+    Every question carries a sampling seed of its own, so that equal attributes make different people. A text that does
+    not name all attributes, is empty or far too long, or repeats another person's is asked for again, once; what is
+    wrong then is replaced by the grammar's sentences and counted as a fallback. The result hangs on the answers alone,
+    not on their order.
+
+    Args:
+        people: whose backgrounds.
+        chat: answers requests.
+        policy: the full name of the model as a policy, `llm:MODEL`.
+        options: how it is asked, as for a player.
+    """
+
+    def __init__(self, people: People, chat: Chat, policy: str, options: Mapping[str, Any]) -> None:
+        assert people.population.background is not None, "nobody asks for backgrounds otherwise"
+        self._people = people
+        self._background = people.population.background
+        self._policy = policy
+        self._chat = TotalsByCall(chat)
+        self._settings = settings_of(policy.partition(":")[2], options)
+        self._scripted = bool(getattr(chat, "scripted", False)) or self._settings.model.startswith(SCRIPTED)
+        self._counts = AnswerCounts()
+        self._texts: dict[str, str] = {}
+
+    async def write(self, episode: str, seats: Mapping[str, int]) -> dict[str, str]:
+        """The backgrounds.
+
+        Args:
+            episode: the episode's name.
+            seats: who sits there, by seat.
+
+        Raises:
+            ChatError: an answer cannot be had; raised when all others are in.
+        """
+        counts = self._counts.of(CALL)
+        counts.asked = len(seats)
+        texts: dict[str, str] = {}
+        taken: set[str] = set()
+        why = dict.fromkeys(seats, "")
+        for attempt in range(TRIES + 1):
+            replies = await self._ask(episode, {seat: seats[seat] for seat in why}, attempt, why)
+            why = {}
+            # In the order of the seats, whatever the order of the answers.
+            for seat, reply in replies.items():
+                text = " ".join(without_tokens(reply.text)[0].split())
+                wrong = self._wrong(seats[seat], text, reply, taken)
+                counts.truncated += reply.finish_reason == "length"
+                counts.empty += not text
+                counts.answered += not wrong and not attempt
+                counts.retried += not wrong and attempt > 0
+                if wrong:
+                    why[seat] = wrong
+                else:
+                    texts[seat] = text
+                    taken.add(text)
+        counts.fallbacks = len(why)
+        texts |= {seat: self._people.sentences(seats[seat]) for seat in why}
+        self._texts = {seat: texts[seat] for seat in seats}
+        return self._texts
+
+    def record(self) -> dict[str, Any]:
+        """What became of the answers, and how much the texts differ, as plain data that hangs on the episode alone."""
+        used = self._chat.to_json()
+        calls = {call: {**counts, **used.get(call, {})} for call, counts in self._counts.to_json().items()}
+        return {
+            "policy": self._policy,
+            "seats": list(self._texts),
+            "models": dict(sorted(self._chat.models.items())),
+            "calls": calls,
+            "texts": diversity(list(self._texts.values())),
+        }
+
+    async def _ask(
+        self, episode: str, seats: Mapping[str, int], attempt: int, why: Mapping[str, str]
+    ) -> dict[str, ChatReply]:
+        """Ask for some backgrounds at once."""
+        self._counts.of(CALL).requests += len(seats)
+        asked = (
+            self._chat.ask(RequestKey(episode, seat, 0, CALL, attempt), self._request(person, attempt, why[seat]))
+            for seat, person in seats.items()
+        )
+        replies = await asyncio.gather(*asked, return_exceptions=True)
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                raise reply
+        return dict(zip(seats, (one for one in replies if isinstance(one, ChatReply)), strict=True))
+
+    def _request(self, person: int, attempt: int, why: str) -> ChatRequest:
+        attributes = json.dumps(self._people.profile(person), ensure_ascii=False)
+        prompt = fill(self._background.prompt, {"attributes": attributes, "words": self._background.words})
+        if why:
+            prompt += fill(_AGAIN, {"why": why})
+        parameters = self._settings.parameters_for("", CALL)
+        extra = dict(parameters.extra)
+        if self._scripted:
+            question = {"kind": "text", "key": CALL, "form": "plain", "says": self._people.sentences(person)}
+            extra["metadata"] = {"question": json.dumps(question, ensure_ascii=False)}
+        return ChatRequest(
+            model=self._settings.model,
+            messages=(ChatMessage("user", prompt.strip()),),
+            temperature=parameters.temperature,
+            top_p=parameters.top_p,
+            max_tokens=parameters.max_tokens,
+            stop=parameters.stop,
+            seed=self._people.sampling_seed(person) + attempt if parameters.seed is None else parameters.seed + person,
+            reasoning_effort=parameters.reasoning_effort,
+            extra=extra,
+        )
+
+    def _wrong(self, person: int, text: str, reply: ChatReply, others: set[str]) -> str:
+        """Why a text is not taken; empty if it is."""
+        if not text or reply.refusal or reply.finish_reason == "content_filter":
+            return "it was empty"
+        if len(text.split()) > TOO_LONG * self._background.words:
+            return "it was far too long"
+        missing = missing_attributes(self._people, person, text)
+        if missing:
+            return f"it does not say this: {', '.join(missing)}"
+        return "it was the same as another person's" if text in others else ""
+
+
+def missing_attributes(people: People, person: int, text: str) -> list[str]:
+    """The attributes that a text does not name by one of their forms."""
+    columns = {column.name: column for column in people.population.attributes}
+    found = []
+    for name, value in people.profile(person).items():
+        forms: Sequence[str] = columns[name].forms.get(str(value), (str(value),))
+        if not any(re.search(rf"(?<!\w){re.escape(form)}(?!\w)", text, re.IGNORECASE) for form in forms):
+            found.append(f"{name}: {value}")
+    return found

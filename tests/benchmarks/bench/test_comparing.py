@@ -1,0 +1,80 @@
+"""What `llm-coop compare` says of two scorecards."""
+
+import json
+import shutil
+
+import pytest
+from invoking import assert_sentence, invoke
+
+from llm_coop_envs.storage.folder import digest_of
+
+
+@pytest.fixture
+def card(tmp_path):
+    """Write a scorecard whose lines have these values."""
+
+    def write(name, values, held_out=1, **more):
+        lines = [
+            {
+                "tendency": tendency,
+                "scenario": "kbc",
+                "values": [[f"kbc-a-held_out-{held_out}", k, value] for k, value in enumerate(found)],
+            }
+            for tendency, found in values.items()
+        ]
+        told = {"suite": "scorecard", "version": 1, "sha256": "a" * 64, "held_out": held_out, "lines": lines, **more}
+        (tmp_path / name).write_text(json.dumps({**told, "check": digest_of(told)}))
+        return tmp_path / name
+
+    return write
+
+
+LOW, HIGH = [0.1 + k / 100 for k in range(20)], [0.8 + k / 100 for k in range(20)]
+
+
+@pytest.mark.parametrize("held_out", [1, 2])
+def test_only_what_survives_holm_is_named(card, held_out):
+    first = card("a.json", {"honesty": LOW, "competence": LOW})
+    noisy = [value + (0.05 if k % 2 else -0.05) for k, value in enumerate(LOW)]
+    second = card("b.json", {"honesty": HIGH, "competence": noisy}, held_out)
+    found = invoke("compare", first, second)
+    assert found.exit_code == 0
+    assert "honesty (kbc) is higher" in found.stdout
+    assert "competence (kbc) is" not in found.stdout
+    assert ("pairs" in found.stdout) == (held_out == 1)  # other parameters are no pairs
+    assert "1 of 2 differences survive Holm" in found.stdout
+
+
+def test_nothing_is_named_where_nothing_differs(card):
+    first = card("a.json", {"honesty": LOW})
+    assert "None of 1 differences" in invoke("compare", first, first).stdout
+
+
+def test_scorecards_of_different_suites_are_not_compared(card):
+    first = card("a.json", {"honesty": LOW})
+    assert_sentence(invoke("compare", first, card("b.json", {"honesty": LOW}, version=2)), "version 2 here, 1 there")
+    other = card("c.json", {"honesty": LOW}, sha256="b" * 64)
+    assert_sentence(invoke("compare", first, other), "was played with another suite")
+
+
+def test_a_scorecard_that_was_changed_is_refused(card):
+    first, second = card("a.json", {"honesty": LOW}), card("b.json", {"honesty": LOW})
+    second.write_text(second.read_text().replace(", 0.1]", ", 0.9]"))
+    assert_sentence(invoke("compare", first, second), "was changed since it was written")
+    second.write_text("{}")
+    assert_sentence(invoke("compare", first, second), "is no scorecard")
+
+
+def test_too_few_episodes_are_a_sentence(card):
+    few = card("a.json", {"honesty": LOW[:4]})
+    assert_sentence(
+        invoke("compare", few, card("b.json", {"honesty": HIGH[:4]})), "too few episodes", "without --quick"
+    )
+    none = card("c.json", {"honesty": [None, None]})
+    assert_sentence(invoke("compare", few, none), "no line has two scores or more in both")
+
+
+def test_a_run_is_no_scorecard(everything, rules, tmp_path):
+    assert_sentence(invoke("compare", rules, everything), "is no scorecard")
+    copy = shutil.copytree(rules, tmp_path / "copy")
+    assert "17 lines have too few episodes to tell" in invoke("compare", rules, copy).stdout

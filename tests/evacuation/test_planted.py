@@ -1,0 +1,48 @@
+"""Worlds of known intent in the hall: what people do when they are heard, and when they are not."""
+
+import functools
+
+import pytest
+
+from llm_coop_envs.benchmarks.measures.planted import planted_of, play_world
+
+PLANTED = planted_of("evacuation")
+TALK = [world.name for world in PLANTED.worlds if world.talk]
+
+
+@functools.cache
+def rows(world, count=6):
+    return [play_world("evacuation", world, seed) for seed in range(count)]
+
+
+@pytest.mark.parametrize("world", [world.name for world in PLANTED.worlds if not world.talk])
+def test_where_nobody_talks_nothing_is_moved_or_announced(world):
+    assert all(row["moved"] == row["agreed"] == row["agreed_moved"] == 0.0 for row in rows(world, 3))
+
+
+@pytest.mark.parametrize("world", ["announcers", "blocked_announced", "elsewhere"])
+def test_who_does_not_listen_takes_the_same_exit_unheard(world):
+    assert all(row["moved"] == 0.0 for row in rows(world))
+
+
+def test_announcements_are_kept_by_those_who_mean_them_alone():
+    assert all(row["agreed"] == 1.0 for row in rows("announcers"))
+    assert all(row["agreed"] == 0.0 for row in rows("elsewhere") + rows("misleaders") + rows("coded"))
+
+
+def test_a_blocked_exit_is_taken_by_nobody_and_those_who_share_use_all():
+    found = {world: rows(world) for world in ("blocked", "arranged", "plain")}
+    assert all(row["apart"] < 0.7 for row in found["blocked"])
+    assert all(row["apart"] > 0.98 for world in ("arranged", "plain") for row in found[world])
+
+
+def test_the_default_rule_finds_agreements_in_plain_words_alone():
+    rule = PLANTED.detectors[PLANTED.rule]
+    found = {world: sum(rule(row) >= 0.5 for row in rows(world)) for world in TALK}
+    assert found["plain"] >= 5
+    assert found["most"] >= 3
+    assert sum(found.values()) == found["plain"] + found["most"]
+
+
+def test_those_who_believe_the_misleaders_leave_them_their_exit():
+    assert sum(row["moved"] > 0.1 for row in rows("misleaders")) >= 5

@@ -1,0 +1,157 @@
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+
+import pytest
+from llm_tools import ENVIRONMENT
+
+from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage import lease as room
+from llm_coop_envs.storage.lease import HEARTBEAT, STALE, Lease, alone_with, check_leases
+
+
+def left_by(path, **fields):
+    """What a holder elsewhere left, with number 1."""
+    file = path.with_name(path.name + ".1")
+    file.write_text(json.dumps({"name": "b", "token": "t", "machine": "m", "host": "there", "pid": 7, **fields}))
+    return file
+
+
+def test_one_holds_it_and_gives_it_up(tmp_path):
+    one, other = Lease(tmp_path / "it", "a"), Lease(tmp_path / "it", "b")
+    assert one.holder() is None
+    assert one.take()
+    assert not other.take()
+    assert one.beat()
+    assert not other.beat()
+    assert other.holder().name == "a"
+    assert other.holder().lives
+    other.release()
+    assert one.beat()
+    one.release()
+    assert not list(tmp_path.iterdir())
+    assert other.take()
+
+
+def test_who_leaves_leaves_the_name(tmp_path):
+    one, other = Lease(tmp_path / "it", "a"), Lease(tmp_path / "it", "b")
+    one.take()
+    one.leave()
+    assert not one.beat()
+    assert (other.holder().name, other.holder().lives) == ("a", False)
+    assert other.take()
+    assert other.holder().name == "b"
+    other.release()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a dead process is known by its silence")
+def test_a_process_that_died_holds_nothing(tmp_path):
+    code = f"""
+import os, signal
+from pathlib import Path
+from llm_coop_envs.storage.lease import Lease
+assert Lease(Path({str(tmp_path / "it")!r}), "dead").take()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    dead = subprocess.Popen([sys.executable, "-c", code], env=ENVIRONMENT)
+    os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)  # dead, but nobody has asked what became of it
+    mine = Lease(tmp_path / "it", "next")
+    assert mine.holder().name == "dead"
+    assert mine.take()
+    dead.wait()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs the times at which processes were started")
+def test_another_process_of_the_same_number_is_another_one(tmp_path):
+    held = left_by(tmp_path / "it", **room._this_process())
+    assert not Lease(tmp_path / "it").take()
+    held.write_text(json.dumps({**json.loads(held.read_text()), "started": "1"}))
+    assert Lease(tmp_path / "it").take()
+
+
+def test_a_machine_that_was_silent_for_a_minute_has_lost_it(tmp_path):
+    held = left_by(tmp_path / "it")
+    first = Lease(tmp_path / "it")
+    assert not first.take()
+    assert first.holder().process == "process 7 on there"
+    fresh, stale = (held.stat().st_mtime - seconds for seconds in (STALE - 2, STALE + 1))
+    os.utime(held, (fresh, fresh))
+    assert not first.take()
+    os.utime(held, (stale, stale))
+    assert first.take()
+    assert STALE / HEARTBEAT == 6  # signs of life, before they are missed
+
+
+def test_who_was_taken_over_notices(tmp_path):
+    first = Lease(tmp_path / "it")
+    first.take()
+    path = tmp_path / "it.2"
+    path.write_text((tmp_path / "it.1").read_text())
+    assert not first.beat()
+    first.release()
+    first.leave()
+    assert path.exists()
+
+
+def test_a_file_that_is_just_being_written_has_a_holder(tmp_path):
+    held = tmp_path / "it.1"
+    held.touch()
+    mine = Lease(tmp_path / "it")
+    assert mine.holder().name is None
+    assert not mine.take()
+    os.utime(held, (0, 0))
+    assert mine.take()
+
+
+def test_the_higher_number_gives_way_to_a_living_lower_one(tmp_path, monkeypatch):
+    """Released by all and taken anew while somebody still looks at the old number."""
+    mine, other = Lease(tmp_path / "it"), Lease(tmp_path / "it")
+    held = left_by(tmp_path / "it")
+    os.utime(held, (0, 0))
+    look, read = mine._numbers, room._read
+
+    def read_then_lose_time(path):
+        monkeypatch.setattr(room, "_read", read)
+        found = read(path)
+        held.unlink()
+        assert other.take()
+        return found
+
+    monkeypatch.setattr(room, "_read", read_then_lose_time)
+    assert look() == [1]
+    assert not mine.take()
+    assert other.beat()
+
+
+def _count(path, times):
+    for _ in range(times):
+        with alone_with(path / "it"):
+            number = int((path / "count").read_text())
+            (path / "count").write_text(str(number + 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_many_take_turns(tmp_path):
+    (tmp_path / "count").write_text("0")
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_count, args=(tmp_path, 25)) for _ in range(6)]
+    for one in processes:
+        one.start()
+    for one in processes:
+        one.join()
+    assert (tmp_path / "count").read_text() == "150"
+    assert [one.name for one in tmp_path.iterdir()] == ["count"]
+
+
+def test_a_folder_that_cannot_carry_leases_is_refused(tmp_path, monkeypatch):
+    check_leases(tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(RunError, match="cannot be written"):
+        check_leases(tmp_path / "nowhere")
+    create = os.open
+    monkeypatch.setattr(room.os, "open", lambda path, flags, *mode: create(path, flags & ~os.O_EXCL, *mode))
+    with pytest.raises(RunError, match="two processes create one file"):
+        check_leases(tmp_path)

@@ -1,0 +1,29 @@
+"""Sources of answers for crowds; functions of a module, so that other processes can import them."""
+
+import asyncio
+import os
+
+
+async def number(asked, player, seed):
+    """A number from 0 to 100 with two decimals."""
+    await asyncio.sleep(0)
+    return f"{seed % 10_001 / 100}"
+
+
+async def numbers(asked, players, seeds):
+    """The same for many players."""
+    await asyncio.sleep(0)
+    return [f"{seed % 10_001 / 100}" for seed in seeds.tolist()]
+
+
+async def own_index(asked, player, seed):
+    """Everybody names a number that only this player names."""
+    return str(player)
+
+
+async def dying(asked, player, seed):
+    """Answers a few, then ends the process as a kill does."""
+    if player % 10 == 9:
+        await asyncio.sleep(0.2)  # what was answered before is on the disk by then
+        os._exit(9)
+    return await number(asked, player, seed)
