@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.benchmarks.measures.information import same
-from llm_coop_envs.benchmarks.measures.process import talk_rounds
+from llm_coop_envs.benchmarks.measures.process import announcement_measures, talk_rounds
 from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.registry import find_scenario
@@ -176,9 +176,8 @@ def kept(measures: Measures) -> Score:
     """The share of announcements that were kept; `None` without any."""
 
     def score(played: Played) -> float | None:
-        rounds = talk_rounds(played[""], measures)
-        kept, broken = (sum(len(getattr(one, name)) for one in rounds) for name in ("kept", "broken"))
-        return kept / (kept + broken) if kept + broken else None
+        found: float | None = announcement_measures(talk_rounds(played[""], measures))["kept_share"]
+        return found
 
     return score
 

@@ -17,6 +17,7 @@ from llm_coop_envs.benchmarks.cli.export import export_command
 from llm_coop_envs.benchmarks.cli.figures import figures_command
 from llm_coop_envs.benchmarks.cli.film import film_command
 from llm_coop_envs.benchmarks.cli.journal import journal_command
+from llm_coop_envs.benchmarks.cli.judge import judge_command
 from llm_coop_envs.benchmarks.cli.list import list_command
 from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.cli.play import play_command
@@ -25,9 +26,11 @@ from llm_coop_envs.benchmarks.cli.report import report_command
 from llm_coop_envs.benchmarks.cli.run import run_command
 from llm_coop_envs.benchmarks.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.benchmarks.cli.slurm import slurm_command
+from llm_coop_envs.benchmarks.cli.steer import limit_command, pause_command, resume_command, stop_command
 from llm_coop_envs.benchmarks.cli.train import train_command
 from llm_coop_envs.benchmarks.cli.transcript import transcript_command
 from llm_coop_envs.benchmarks.cli.verify import verify_command
+from llm_coop_envs.benchmarks.cli.view import view_command
 from llm_coop_envs.benchmarks.cli.watch import watch_command
 
 app = typer.Typer(
@@ -39,8 +42,13 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("branch")(branch_command)
-app.command("bench")(bench_command)
 app.command("slurm")(slurm_command)
+app.command("bench")(bench_command)
+app.command("view")(view_command)
+app.command("pause")(pause_command)
+app.command("resume")(resume_command)
+app.command("stop")(stop_command)
+app.command("limit")(limit_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)
@@ -54,6 +62,7 @@ app.command("figures")(figures_command)
 app.command("export")(export_command)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
+app.command("judge")(judge_command)
 app.command("journal")(journal_command)
 app.command("transcript")(transcript_command)
 app.command("population")(population_command)

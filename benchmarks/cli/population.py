@@ -41,7 +41,7 @@ def population_command(
         told = {"size": people.size, "shares": [vars(row) for row in rows], "texts": differ, "people": shown}
         typer.echo(json.dumps(told, ensure_ascii=False, indent=1))
         return
-    console = Console()
+    console = Console(emoji=False)
     table = Table(title=f"{people.size:,} people", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name in ("", "value", "asked", "drawn", "people", "difference" if population.exact else "p"):
         table.add_column(name, justify="left" if name in ("", "value") else "right", overflow="fold")

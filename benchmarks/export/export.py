@@ -45,7 +45,7 @@ def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
         MissingExtra: a library is not installed.
     """
     if form not in FORMS:
-        raise SettingsError("to", form, f"is no form of export; {suggestion(form, FORMS)}")
+        raise SettingsError("to", form, f"is no form of export; {suggestion(form, [*FORMS, 'html'])}")
     run = open_run(folder)
     there = len(run.finished())
     if there < run.total or not run.complete:

@@ -133,15 +133,15 @@ class AnswersSection:
         return sorted({row["call"] for row in self.rows[condition]})
 
     def _table(self, shown: Sequence[Condition]) -> ReportTable:
-        rows = [(c.title, c.spec.title, self.rows[c.name], bool(self._why(c.name))) for c in shown]
+        rows = [([c.name], c.title, c.spec.title, self.rows[c.name], bool(self._why(c.name))) for c in shown]
         if len(rows) > 1:
-            rows.append(("all", "", [row for c in shown for row in self.rows[c.name]], False))
+            rows.append(([c.name for c in shown], "all", "", [row for c in shown for row in self.rows[c.name]], False))
         return ReportTable(
             title="What became of the answers",
             head=["condition", "decisions", *_OUTCOMES, *_DEFECTS, "tokens", "cost"],
             rows=[
-                TableRow(name=name, below=below, cells=_cells(_sums(found)), bad=bad)
-                for name, below, found, bad in rows
+                TableRow(name=name, below=below, cells=_cells(_sums(found)), bad=bad, conditions=names)
+                for names, name, below, found, bad in rows
             ],
             notes=[
                 "Every decision ends in one of four ways: the first answer could be read; the model was asked what it "
@@ -162,7 +162,7 @@ class AnswersSection:
             for policy, call in sorted({(row["policy"], row["call"]) for row in found}):
                 sums = _sums(row for row in found if (row["policy"], row["call"]) == (policy, call))
                 below = f"{condition.spec.title}, {condition.title}; {policy}"
-                rows.append(TableRow(name=call, below=below, cells=_cells(sums)))
+                rows.append(TableRow(name=call, below=below, cells=_cells(sums), conditions=[condition.name]))
         return ReportTable(
             title="By question",
             head=["question", "decisions", *_OUTCOMES, *_DEFECTS, "tokens", "cost"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,18 +12,27 @@ from typing import Any
 import jinja2
 
 from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE, AnswersSection
+from llm_coop_envs.benchmarks.report.citation import Paper, entries
+from llm_coop_envs.benchmarks.report.data import Filed, data_files, episode_rows, file_tables
+from llm_coop_envs.benchmarks.report.methods import (
+    condition_text,
+    methods,
+    prompts_text,
+    seats_text,
+    seeds_text,
+    shared_switches,
+)
 from llm_coop_envs.benchmarks.report.page_parts import ReportTable, episodes_text
 from llm_coop_envs.benchmarks.report.paired import paired_arms, paired_tables
 from llm_coop_envs.benchmarks.report.published_measures import published_tables
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.report.section import Drawing, ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
-from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.charts.style import need_matplotlib
+from llm_coop_envs.render.charts.style import need_matplotlib, plotted
 from llm_coop_envs.storage.files import write_whole
 
-PAGE = "index.html"
+PAGE, CITATION, ANSWERS = "index.html", "citation.bib", "answers"
 
 
 def write_report(
@@ -60,22 +68,64 @@ def write_report(
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
     sections, answers = read_run(run, invalid_above)
     drawings = {section.scenario.name: section.drawings() for section in sections}
+    tables = file_tables(_tables(run, sections, answers), episode_rows(sections))
     again = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
     again += ["--partial"] if partial else []
     again += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
     out = out or folder / "report"
-    for figure in (figure for found in drawings.values() for figure in found):
-        write_whole(out / f"{figure.name}.png", figure.png)
+    shown = [figure for found in drawings.values() for figure in found]
+    cited = _cited(run, sections, tables, shown)
+    files = data_files(run, sections, [one for found in tables.values() for one in found], shown)
+    files |= {f"{figure.name}.png": figure.png for figure in shown}
+    files[CITATION] = "\n\n".join([*cited, ""]).encode()
+    for name, content in files.items():
+        write_whole(out / name, content)
     page = out / PAGE
-    write_whole(page, _render_page(run, sections, drawings, answers, shlex.join(again)).encode())
+    write_whole(page, _render_page(run, sections, drawings, tables, answers, cited, shlex.join(again)).encode())
     return page
+
+
+def _tables(
+    run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None
+) -> dict[str, list[ReportTable]]:
+    """All tables of the page: of each scenario its own, then its measures, then those about the models."""
+    arms = paired_arms(sections, run.manifest["measures"], {} if answers is None else answers.invalid)
+    tables: dict[str, list[ReportTable]] = {}
+    for section in sections:
+        name, measures = section.scenario.name, section.measures(run.manifest["measures"])
+        tables[name] = [*section.tables(), *published_tables(section), *paired_tables(arms, section)]
+        tables[f"{name}_measures"] = [] if measures is None else [measures]
+    return {**tables, ANSWERS: [] if answers is None else [table for table in answers.tables() if table.rows]}
+
+
+def _cited(
+    run: Run,
+    sections: Sequence[ScenarioSection[Any]],
+    tables: Mapping[str, Sequence[Filed]],
+    drawings: Sequence[Drawing],
+) -> list[str]:
+    """What is to be cited: this software, the study's papers, and those that the page names."""
+    return entries(run.manifest.get("source", ""), _papers(sections, tables, drawings))
+
+
+def _papers(
+    sections: Sequence[ScenarioSection[Any]], tables: Mapping[str, Sequence[Filed]], drawings: Sequence[Drawing]
+) -> list[Paper]:
+    """The papers of the sections that the page names."""
+    texts = [text for section in sections for text in section.intro()]
+    texts += [note for found in tables.values() for one in found for note in one.table.notes]
+    texts += [drawing.caption for drawing in drawings]
+    papers = dict.fromkeys(paper for section in sections for paper in section.papers)
+    return [paper for paper in papers if any(paper.short in text for text in texts)]
 
 
 def _render_page(
     run: Run,
     sections: Sequence[ScenarioSection[Any]],
     drawings: Mapping[str, Sequence[Drawing]],
+    tables: Mapping[str, Sequence[Filed]],
     answers: AnswersSection | None,
+    cited: Sequence[str],
     again: str,
 ) -> str:
     """The page; whatever was said in an episode is data in it, never markup."""
@@ -88,38 +138,32 @@ def _render_page(
     )
     manifest = run.manifest
     style = "\n" + (Path(__file__).parent / "page.css").read_text(encoding="utf-8").rstrip("\n") + "\n"
-    invalid = {} if answers is None else answers.invalid
-    cut_off = {} if answers is None else answers.cut_off
-    tables: dict[str, list[ReportTable]] = {}
-    texts = []
-    arms = paired_arms(sections, manifest["measures"], invalid)
-    for section in sections:
-        name = section.scenario.name
-        tables[name] = [*section.tables(), *published_tables(section), *paired_tables(arms, section)]
-        texts += [*section.intro(), *(note for table in tables[name] for note in table.notes)]
-        texts += [drawing.caption for drawing in drawings[name]]
+    shown = [drawing for found in drawings.values() for drawing in found]
+    rows = [row for found in tables.values() for one in found for row in one.table.rows]
     return environment.get_template("page.jinja").render(
         run=run,
         manifest=manifest,
         sections=sections,
         drawings=drawings,
+        plotted={drawing.name for drawing in shown if plotted(drawing.figure)},
         tables=tables,
-        published=any(row.published for found in tables.values() for table in found for row in table.rows)
-        or any(drawing.published for found in drawings.values() for drawing in found),
+        published=any(row.published for row in rows) or any(drawing.published for drawing in shown),
         again=[*_commands(run), again],
-        invalid=invalid,
-        cut_off=cut_off,
+        invalid={} if answers is None else answers.invalid,
+        cut_off={} if answers is None else answers.cut_off,
         scripted=all(kind == "scripted" for kind in manifest["policies"].values()),
         answers=answers,
         there=len(run.finished()),
-        conditions=[_condition_row(c, invalid, cut_off) for c in run.conditions],
-        versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
-        seeds=_seeds(run.conditions),
-        papers=[
-            paper
-            for paper in dict.fromkeys(paper for section in sections for paper in section.papers)
-            if any(paper.short in text for text in texts)
+        conditions=_condition_rows(run, sections, answers),
+        shared=[
+            (section.scenario.title, switched)
+            for section in sections
+            if (switched := shared_switches(one for one in run.conditions if one.scenario == section.scenario.name))
         ],
+        methods=methods(run, sections, answers),
+        versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
+        papers=_papers(sections, tables, shown),
+        cited=cited,
         study_text=run.study_text,
         faults=[*run.mixed(), *run.changed()],
         policy=f"default-src 'none'; img-src data:; style-src 'sha256-{_sha256(style)}'",
@@ -139,43 +183,28 @@ def _commands(run: Run) -> list[str]:
     return list(dict.fromkeys(one if " -o " in one else f"{one} {where}" for one in told))
 
 
-def _condition_row(condition: Condition, invalid: Mapping[str, str], cut_off: Mapping[str, str]) -> dict[str, str]:
-    changed = {key: json.dumps(value, ensure_ascii=False) for key, value in condition.changed.items()}
-    settings = [f"preset {condition.preset}"] if condition.preset else []
-    settings += [f"{key} = {value}" for key, value in changed.items() if key != "changes"]
-    settings += condition.what_changes
-    return {
-        "title": condition.title,
-        "name": condition.name,
-        "scenario": condition.spec.title,
-        "settings": ", ".join(settings) or "the defaults",
-        "policies": "; ".join(_seat_text(pattern, players) for pattern, players in condition.seats),
-        "episodes": episodes_text(len(condition.seeds)),
-        "invalid": invalid.get(condition.name, ""),
-        "cut_off": cut_off.get(condition.name, ""),
+def _condition_rows(
+    run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None
+) -> list[dict[str, str]]:
+    """What the page says of each condition."""
+    shared = {
+        name: shared_switches(one for one in run.conditions if one.scenario == name)
+        for name in {one.scenario for one in run.conditions}
     }
-
-
-def _seeds(conditions: Sequence[Condition]) -> list[tuple[str, str]]:
-    """The seeds in words, each with the names of the conditions that share them."""
-    names: dict[tuple[int, ...], list[str]] = {}
-    for condition in conditions:
-        names.setdefault(condition.seeds, []).append(condition.name)
-    return [(_seeds_text(seeds), ", ".join(who)) for seeds, who in names.items()]
-
-
-def _seat_text(pattern: str, players: Sequence[Any]) -> str:
-    total = sum(player.share for player in players)
-    parts = []
-    for player in players:
-        options = ", ".join(f"{key} = {value}" for key, value in player.options.items())
-        name = f"{player.policy} ({options})" if options else player.policy
-        parts.append(name if len(players) == 1 else f"{player.share / total:.0%} {name}")
-    return f"{pattern}: " + " + ".join(parts)
-
-
-def _seeds_text(seeds: Sequence[int]) -> str:
-    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
-        return f"{seeds[0]} to {seeds[-1]}"
-    shown = ", ".join(str(seed) for seed in seeds[:20])
-    return shown if len(seeds) <= 20 else f"{shown}, … ({len(seeds)})"
+    played = episode_rows(sections)
+    return [
+        {
+            "title": one.title,
+            "name": one.name,
+            "scenario": one.spec.title,
+            "settings": condition_text(one, shared[one.scenario]),
+            "policies": seats_text(one),
+            "prompts": prompts_text(run, one),
+            "episodes": episodes_text(len(one.seeds)),
+            "seeds": seeds_text(one.seeds),
+            "rows": played.get(one.name, ""),
+            "invalid": "" if answers is None else answers.invalid.get(one.name, ""),
+            "cut_off": "" if answers is None else answers.cut_off.get(one.name, ""),
+        }
+        for one in run.conditions
+    ]

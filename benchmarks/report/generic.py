@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.report.page_parts import ReportTable, TableRow, interval_cell
+from llm_coop_envs.benchmarks.report.page_parts import ReportTable, interval_cell
 from llm_coop_envs.benchmarks.report.section import (
     Drawing,
     FigureKind,
@@ -59,13 +59,11 @@ class GenericSection(ScenarioSection[list[Row]]):
                 title="Headline measures",
                 head=["", *names],
                 rows=[
-                    TableRow(
-                        name=one.condition.title,
-                        below=one.below,
-                        cells=[
+                    one.row(
+                        [
                             interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds))
                             for name in names
-                        ],
+                        ]
                     )
                     for one in self.rows
                 ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.core.scenario import Row
@@ -15,10 +15,17 @@ EXCERPT_MESSAGES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A cell of a table: its text, and what stands below it, smaller."""
+    """A cell of a table.
+
+    Attributes:
+        text: what it says.
+        below: what stands below it, smaller.
+        number: what the text shows, unrounded, with its interval; `None` where the text says it all.
+    """
 
     text: str
     below: str = ""
+    number: Interval | float | None = field(default=None, compare=False)
 
 
 DASH = "\N{EN DASH}"
@@ -36,6 +43,7 @@ class TableRow:
         cells: its cells.
         published: whether its numbers are somebody else's.
         bad: whether its numbers do not count.
+        conditions: the names of the conditions whose episodes its numbers are computed from.
     """
 
     name: str
@@ -43,6 +51,7 @@ class TableRow:
     below: str = ""
     published: bool = False
     bad: bool = False
+    conditions: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +64,7 @@ class ReportTable:
         rows: the rows.
         notes: what one should know, with sources.
         lead: what was found, in words.
+        columns: for each column but the first the name of its condition, where columns are conditions.
     """
 
     title: str
@@ -62,6 +72,7 @@ class ReportTable:
     rows: Sequence[TableRow]
     notes: Sequence[str] = ()
     lead: str = ""
+    columns: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +120,10 @@ def interval_cell(found: Interval | None, decimals: int | None = None, *, of: in
     if decimals is None:
         decimals = decimals_for([found.mean, *ends])
         if ends and ends[0] == ends[1]:
-            return Cell(text=fixed(found.mean, decimals), below=", ".join(["always", *below]))
+            return Cell(text=fixed(found.mean, decimals), below=", ".join(["always", *below]), number=found)
     if ends:
         below.insert(0, " to ".join(fixed(end, decimals) for end in ends))
-    return Cell(text=fixed(found.mean, decimals), below="; ".join(below))
+    return Cell(text=fixed(found.mean, decimals), below="; ".join(below), number=found)
 
 
 def episodes_text(n: int) -> str:

@@ -51,6 +51,11 @@ class Arms:
         """The family of tests that p is adjusted in: that which the study names, else all of the scenario."""
         return self.family_name or self.first.condition.family or f"scenario {self.section.scenario.name}"
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the two conditions."""
+        return self.first.condition.name, self.second.condition.name
+
     def findings(self) -> list[str]:
         """What can be said of each measure; see `Comparison.finding`."""
         return [one.finding(p) for one, p in zip(self.comparisons, self.adjusted, strict=True)]
@@ -149,6 +154,7 @@ def power_table(found: Iterable[Arms]) -> ReportTable | None:
         TableRow(
             name=test.measure,
             below=f"{one.second.condition.title} minus {one.first.condition.title}",
+            conditions=one.names,
             cells=[
                 Cell(text=test.episodes),
                 interval_cell(test.interval),
@@ -216,9 +222,10 @@ def _arms(
 def _table(one: Arms, family: Sequence[Arms]) -> ReportTable:
     define = one.section.define
     rows = [
-        _row(test, test.measure, define(test.measure), p) for test, p in zip(one.comparisons, one.adjusted, strict=True)
+        _row(one, test, test.measure, define(test.measure), p)
+        for test, p in zip(one.comparisons, one.adjusted, strict=True)
     ]
-    rows += [_row(test, f"{test.measure}, without flagged choices", "", None) for test in one.rest]
+    rows += [_row(one, test, f"{test.measure}, without flagged choices", "", None) for test in one.rest]
     a, b = one.first.condition.title, one.second.condition.title
     lead = (
         f"Nothing can be said: {' and '.join(one.bad)} {'is' if len(one.bad) == 1 else 'are'} invalid."
@@ -303,20 +310,24 @@ def _p(value: float | None) -> str:
     return NOTHING.text if value is None else f"{value:.3g}"
 
 
-def _row(test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:
-    possible = Cell(text=_p(test.p), below="" if test.p is None else f"{_p(test.smallest_p)} possible")
+def _row(one: Arms, test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:
     return TableRow(
         name=name,
         below=below,
+        conditions=one.names,
         cells=[
             *(interval_cell(mean_interval(values)) for values in (test.first, test.second)),
             interval_cell(test.interval),
             interval_cell(test.effect),
             Cell(text=test.episodes),
-            possible,
-            Cell(text=_p(adjusted)),
+            _p_cell(test.p, "" if test.p is None else f"{_p(test.smallest_p)} possible"),
+            _p_cell(adjusted),
         ],
     )
+
+
+def _p_cell(p: float | None, below: str = "") -> Cell:
+    return Cell(text=_p(p), below=below, number=p)
 
 
 def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:

@@ -27,7 +27,7 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
             continue
         found = [mean_interval(values_of(one.metrics, name)) if name in alike else None for name in names]
         cells = [interval_cell(interval, of=len(one.seeds)) for interval in found]
-        rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+        rows.append(one.row(cells))
     for entry in measured:
         cells = [Cell(text=f"{entry['value']:g}") if name == entry["measure"] else NOTHING for name in names]
         runs = entry.get("runs")

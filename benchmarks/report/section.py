@@ -8,12 +8,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.report.page_parts import Excerpt, ReportTable, TableRow, episodes_text, interval_cell
+from llm_coop_envs.benchmarks.report.citation import Paper
+from llm_coop_envs.benchmarks.report.page_parts import (
+    Cell,
+    Excerpt,
+    ReportTable,
+    TableRow,
+    episodes_text,
+    interval_cell,
+)
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables, without_flagged
 from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE, Condition
 from llm_coop_envs.core.scenario import Row, Scenario, load
@@ -30,21 +38,6 @@ TITLE = 36
 EXCERPTS = 2
 Floats = NDArray[np.float64]
 E = TypeVar("E")
-
-
-class Paper(NamedTuple):
-    """A paper that published values come from: what they call it, and its full reference."""
-
-    short: str
-    full: str
-
-
-WU_2024 = Paper(
-    "Wu et al. 2024",
-    "Zengqing Wu, Run Peng, Shuyuan Zheng, Qianying Liu, Xu Han, Brian I. Kwon, Makoto Onizuka, Shaojie Tang, Chuan "
-    "Xiao (2024). Shall We Team Up: Exploring Spontaneous Cooperation of Competing LLM Agents. Findings of the "
-    "Association for Computational Linguistics: EMNLP 2024, 5163-5186. arXiv 2402.12327.",
-)
 
 
 class NotDrawn(Exception):
@@ -111,6 +104,7 @@ class PlayedCondition(Generic[E]):
         seeds: the episodes' seeds.
         episodes: what the scenario's section keeps of each.
         metrics: the measures of each.
+        lengths: how many rounds each had.
         said: round and text of the messages of each that are not empty.
         excerpt: a piece of the first conversation, if anybody spoke.
         choices: how many choices counted.
@@ -125,6 +119,7 @@ class PlayedCondition(Generic[E]):
     seeds: list[int] = field(default_factory=list)
     episodes: list[E] = field(default_factory=list)
     metrics: list[Row] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
     said: list[list[tuple[int, str]]] = field(default_factory=list)
     excerpt: Excerpt | None = None
     invalid: str = ""
@@ -157,6 +152,7 @@ class PlayedCondition(Generic[E]):
         self.seeds.append(episode.seed)
         self.episodes.append(kept)
         self.metrics.append(episode.metrics)
+        self.lengths.append(len(episode.rounds))
 
     @property
     def label(self) -> str:
@@ -178,6 +174,11 @@ class PlayedCondition(Generic[E]):
         """What stands below the condition's title in tables: who played, how many episodes, and flagged choices."""
         flagged = f", {self.flagged:,} of {self.choices:,} choices flagged" if self.flagged else ""
         return f"{self.who}, n = {len(self.seeds)}{flagged}"
+
+    def row(self, cells: Sequence[Cell], **more: Any) -> TableRow:
+        """A table's row of the condition's own numbers."""
+        about: dict[str, Any] = {"name": self.condition.title, "below": self.below, **more}
+        return TableRow(cells=cells, conditions=(self.condition.name,), **about)
 
     @property
     def talk(self) -> bool:
@@ -265,6 +266,7 @@ class ScenarioSection(ABC, Generic[E]):
         return ReportTable(
             title="Measures that the study names" if chosen else "All measures",
             head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
+            columns=[one.condition.name for one in shown],
             rows=[
                 TableRow(
                     name=n,

@@ -1,4 +1,4 @@
-"""Ctrl-C while a run is played."""
+"""Ctrl-C while a run is played, and what else asks it to stop."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ class Interrupts:
     def asked(self) -> bool:
         """Whether there was one."""
         return self._count > 0
+
+    def stop(self) -> None:
+        """As the first Ctrl-C, if there was none yet; from any thread."""
+        if not self._count:
+            self._hear(signal.SIGINT, None)
 
     def listen(self, listener: Callable[[int], None] | None) -> None:
         """Tell someone the count of every Ctrl-C from now on, who also obeys the second one; `None` for nobody."""

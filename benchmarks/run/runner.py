@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.run.branch import check_begun
 from llm_coop_envs.benchmarks.run.claims import Claims, alone, check_shared
+from llm_coop_envs.benchmarks.run.control import listening
 from llm_coop_envs.benchmarks.run.folder import STUDY, Run, check_words, described_models, make_run, open_run
 from llm_coop_envs.benchmarks.run.interrupts import Interrupts
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.remaining import Remaining, missing_episodes, usable
+from llm_coop_envs.benchmarks.run.steering import Steering
 from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
@@ -133,6 +135,7 @@ class _Runner:
         self._models = described_models(study)
         self._table: SideBySide | None = None
         self._claims: Claims | None = None
+        self._steering = Steering()
         self._number = 0
         self._files: dict[str, str] = {}
         side_by_side = all(one.asks_a_model for one in study.conditions)
@@ -159,7 +162,13 @@ class _Runner:
         with self._guard(folder):
             run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
-        with run.locked(shared=part is not None), Interrupts(self._watcher) as interrupts:
+        with contextlib.ExitStack() as held:
+            held.enter_context(run.locked(shared=part is not None))
+            interrupts = held.enter_context(Interrupts(self._watcher))
+            self._steering.stop = interrupts.stop
+            unheard = held.enter_context(listening(folder, part or "main", self._steering))
+            if unheard:
+                self._watcher.say(unheard)
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
@@ -237,15 +246,16 @@ class _Runner:
         def finished(done: Finished) -> None:
             self._files.update(done.files)
             count.done(done)
+            self._steering.told = {**self._steering.told, "finished": run.manifest["finished"]}
 
         claims = self._claims
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
-            here = self._workers == 1 or len(quiet) == 1
+            here, room = self._workers == 1 or len(quiet) == 1, self._steering.room
             mine = quiet if claims is None else filter(claims.claim, quiet)
             count_apart = min(self._workers, len(quiet))
-            episodes = play_here(run, mine, asked) if here else play_apart(run, mine, asked, count_apart)
+            episodes = play_here(run, mine, asked, room) if here else play_apart(run, mine, asked, count_apart, room)
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)
@@ -255,7 +265,9 @@ class _Runner:
             # Only now: the module brings the chat with it, which studies of rules do not need.
             from llm_coop_envs.benchmarks.run.side_by_side import SideBySide
 
-            table = SideBySide(run, asking, self._access, self._endpoints, self._watcher, finished, claims)
+            table = SideBySide(
+                run, asking, self._access, self._endpoints, self._watcher, finished, claims, self._steering
+            )
             self._table = table
             interrupts.listen(table.interrupt)
             try:

@@ -17,8 +17,10 @@ from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.remaining import TimeLeft, clock
+from llm_coop_envs.benchmarks.run.steering import Steering
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, failure
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
 
@@ -55,6 +57,7 @@ class SideBySide:
         watcher: is told about the questions.
         done: is told of each episode that was played and written.
         claims: which episodes this part of the run plays, if there are several.
+        steering: what users want of the run meanwhile, and what they are told.
 
     Attributes:
         why: why it stopped before all was played, if it had to.
@@ -69,6 +72,7 @@ class SideBySide:
         watcher: Watcher,
         done: Callable[[Finished], None],
         claims: Claims | None = None,
+        steering: Steering | None = None,
     ) -> None:
         self._run = run
         self._waiting = deque(tasks)
@@ -77,6 +81,7 @@ class SideBySide:
         self._watcher = watcher
         self._done = done
         self._claims = claims
+        self._steering = steering or Steering()
         self.why: str | None = None
         self._chat: OpenChat | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -166,6 +171,10 @@ class SideBySide:
     async def _work(self, chat: OpenChat) -> None:
         """Play episode after episode."""
         while self._waiting:
+            while self._steering.paused:
+                await asyncio.sleep(TICK_SECONDS)
+            if not self._waiting:
+                return
             task = self._waiting.popleft()
             if self._claims is None:
                 await self._one(chat, task)
@@ -178,7 +187,7 @@ class SideBySide:
         condition, seed = run.conditions[task[0]], task[1]
         started = time.perf_counter()
         try:
-            follow = functools.partial(self._time.follow, task)
+            follow = functools.partial(self._follow, task)
             played = await play_episode(run.manifest["seed"], condition, seed, chat, on_step=follow)
             if self._claims is not None:
                 self._claims.check(task)
@@ -187,15 +196,29 @@ class SideBySide:
             raise
         except Exception as error:
             raise failure(run, condition, seed, error) from error
+        finally:
+            self._steering.events.pop(f"{condition.name}/{seed}", None)
         self._time.shares[task] = 1.0
         self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
 
+    def _follow(self, task: Task, env: ScenarioEnv) -> None:
+        self._time.follow(task, env)
+        self._steering.events[f"{self._run.conditions[task[0]].name}/{task[1]}"] = env.events
+
     async def _tick(self, chat: OpenChat) -> None:
+        steering = self._steering
         while True:
+            chat.steer(paused=steering.paused, most=steering.most)
             # What the journal answers comes at once, and says nothing about the rest.
             left = self._time.left(time.monotonic(), begun=chat.counters.calls > 0)
-            told = "" if left is None else f", at most about {clock(left)} left"
+            told = ", paused" if steering.paused else "" if left is None else f", at most about {clock(left)} left"
             self._watcher.asked(chat.counters.line() + told)
+            shares = {
+                f"{self._run.conditions[at].name}/{seed}": one
+                for (at, seed), one in self._time.shares.items()
+                if one < 1
+            }
+            steering.told = {**steering.told, "counters": chat.counters.plain(), "left": left, "shares": shares}
             await asyncio.sleep(TICK_SECONDS)
 
     def _break_off(self) -> None:

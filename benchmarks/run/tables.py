@@ -37,6 +37,8 @@ class EpisodeTables:
         messages: one row per message.
         answers: one row for each kind of question of each policy that asked a model.
         models: the answers of each model, as the provider reports them.
+        policies: the policy of each seat, by full name.
+        people: who sat in the seats, if a population did: each column's values and everybody's code.
     """
 
     condition: Condition
@@ -47,6 +49,8 @@ class EpisodeTables:
     messages: list[Row]
     answers: list[Row]
     models: dict[str, int]
+    policies: dict[str, str]
+    people: dict[str, Any]
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
@@ -129,6 +133,8 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             for call, counts in one["calls"].items()
         ],
         models=models,
+        policies=policies,
+        people=header.get("people", {}),
     )
 
 
@@ -189,18 +195,18 @@ def make_tables(run: Run) -> dict[Path, pa.Table]:
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     unflagged = []
     for episode in read_episodes(run):
-        parts[EPISODES].append(_table([episode.metrics]))
+        parts[EPISODES].append(as_table([episode.metrics]))
         rest = without_flagged(episode)
         if rest is not None:
-            unflagged.append(_table([rest.metrics]))
+            unflagged.append(as_table([rest.metrics]))
         if rest is not episode:
             parts[UNFLAGGED] = unflagged
         if episode.messages:
-            parts[MESSAGES].append(_table(episode.messages))
+            parts[MESSAGES].append(as_table(episode.messages))
         if episode.answers:
-            parts.setdefault(ANSWERS, []).append(_table(episode.answers))
+            parts.setdefault(ANSWERS, []).append(as_table(episode.answers))
         if episode.rounds:
-            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(_table(episode.rounds))
+            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(as_table(episode.rounds))
     import pyarrow as pa
 
     return {
@@ -220,10 +226,11 @@ def _no_messages() -> pa.Table:
     return pa.schema(kinds.items()).empty_table()
 
 
-def _table(rows: Sequence[Row]) -> pa.Table:
+def as_table(rows: Sequence[Row], names: Iterable[str] = ()) -> pa.Table:
+    """Rows as a table; its columns are the given names, by default all in the order in which they first come."""
     import pyarrow as pa
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = names or dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]

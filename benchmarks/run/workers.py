@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -45,11 +46,15 @@ class Finished:
     files: Mapping[str, str]
 
 
-def play_here(run: Run, tasks: Iterable[Task], stop: Callable[[], bool]) -> Generator[Finished, None, None]:
-    """Play episodes in this process, one after the other, until `stop` says so."""
+def play_here(
+    run: Run, tasks: Iterable[Task], stop: Callable[[], bool], room: Callable[[], float] = lambda: math.inf
+) -> Generator[Finished, None, None]:
+    """Play episodes in this process, one after the other, until `stop` says so; see `play_apart`."""
     loop = asyncio.new_event_loop()
     try:
         for task in tasks:
+            while room() < 1 and not stop():
+                time.sleep(POLL_SECONDS)
             if stop():
                 return
             yield _play(loop, run, task)
@@ -58,7 +63,11 @@ def play_here(run: Run, tasks: Iterable[Task], stop: Callable[[], bool]) -> Gene
 
 
 def play_apart(
-    run: Run, tasks: Iterable[Task], stop: Callable[[], bool], workers: int
+    run: Run,
+    tasks: Iterable[Task],
+    stop: Callable[[], bool],
+    workers: int,
+    room: Callable[[], float] = lambda: math.inf,
 ) -> Generator[Finished, None, None]:
     """Play episodes in worker processes.
 
@@ -71,22 +80,29 @@ def play_apart(
         tasks: the episodes, in the order in which they are begun; each is taken when it is begun.
         stop: asked several times a second.
         workers: how many processes.
+        room: how many episodes may be played at the same time now, 0 for a pause; asked as often.
 
     Raises:
         RunError: an episode failed or a worker died.
     """
-    waiting = iter(tasks)
+    waiting, over = iter(tasks), False
     busy: dict[Connection, Task] = {}
     with _workers(run, workers) as connections:
         idle = list(connections)
         while True:
-            while idle and not stop() and (task := next(waiting, None)) is not None:
+            while idle and not over and len(busy) < room() and not stop():
+                if (task := next(waiting, None)) is None:
+                    over = True
+                    break
                 connection = idle.pop()
                 busy[connection] = task
                 with contextlib.suppress(OSError):  # a dead worker is found below
                     connection.send(task)
-            if not busy:
+            if not busy and (over or stop()):
                 return
+            if not busy:
+                time.sleep(POLL_SECONDS)
+                continue
             for ready in multiprocessing.connection.wait(list(busy), timeout=POLL_SECONDS):
                 assert isinstance(ready, Connection)
                 task = busy.pop(ready)

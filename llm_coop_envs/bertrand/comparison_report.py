@@ -101,7 +101,7 @@ class PlayerComparison:
                     told += [f"invalid, no result: {one.invalid}"] if one.invalid else []
                     cells = [NOTHING] * (len(_HEAD) - 1) if one.invalid else _cells(_expected(one.metrics))
                     below = "; ".join(filter(None, told))
-                    rows.append(TableRow(name=_player(one), below=below, cells=cells, bad=bool(one.invalid)))
+                    rows.append(one.row(cells, name=_player(one), below=below, bad=bool(one.invalid)))
         for known in self._published:
             cells = [NOTHING] * (len(_HEAD) - 1)
             for place, (name, decimals) in _PUBLISHED.items():
@@ -137,12 +137,8 @@ class PlayerComparison:
     def _controls(self) -> list[ReportTable]:
         """Whether high prices are held up, for conditions that ask for it."""
         rows = [
-            TableRow(
-                name=one.condition.title,
-                below=one.below,
-                cells=[
-                    interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds)) for name in CONTROLS
-                ],
+            one.row(
+                [interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds)) for name in CONTROLS]
             )
             for one in self._conditions
             if not one.invalid and "panel_level" in one.metrics[0]
@@ -307,7 +303,7 @@ def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) ->
     if mean is None:
         return NOTHING
     low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
-    return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}")
+    return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
 
 
 def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
@@ -318,7 +314,7 @@ def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
     shown = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
     if mean.low is not None and mean.high is not None and mean.high > mean.low:
         shown.insert(0, f"{mean.low:,.0f} to {mean.high:,.0f}")
-    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(shown))
+    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(shown), number=mean)
 
 
 def _mean(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.benchmarks.report.citation import WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -22,7 +23,6 @@ from llm_coop_envs.benchmarks.report.page_parts import (
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import (
-    WU_2024,
     Drawing,
     FigureKind,
     Floats,
@@ -149,7 +149,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             found = [[_mean_up_to(episode, mark) for episode in one.episodes] for mark in marks]
             found.append([_mean_up_to(episode, len(episode.prices)) for episode in one.episodes])
             cells = [interval_cell(mean_interval(values), 2, of=len(one.seeds)) for values in found]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+            rows.append(one.row(cells))
         for path in paths:
             cells = [*(_published_cell(path, mark) for mark in marks), NOTHING]
             name = f"GPT-4, {path['title']}"

@@ -16,6 +16,7 @@ SCENARIO = Scenario(
     workflow=f"{_ROOM}.workflow:BertrandWorkflow",
     scene=f"{_ROOM}.scene:BertrandTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
+    page=f"{_ROOM}.scene_page:PAGE",
     report=f"{_ROOM}.report:BertrandSection",
     after=f"{_ROOM}.after:Deviations",
     learning=f"{_ROOM}.learning:LEARNING",

@@ -269,7 +269,15 @@ class Conversation:
         if settings is not None:
             talkers = sorted(self._position)
             delivered = deliver(
-                settings, self.key, text, speaker, place=place, round_=self.now, talkers=talkers, players=players
+                settings,
+                self.key,
+                text,
+                speaker,
+                place=place,
+                round_=self.now,
+                talkers=talkers,
+                players=players,
+                other=getattr(raw, "other", ""),
             )
             if delivered is not None:
                 self._treated = True

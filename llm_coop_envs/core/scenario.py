@@ -80,6 +80,7 @@ class Scenario:
             environment's own text.
         scene: how events become scenes, a `render.scenes.tracking.Tracker` class; by default a table of players.
         picture: how its scenes are drawn, a `render.screen.draw.Picture`; by default as a table.
+        page: how its scenes go to a page, a `render.scenes.on_page.PageFace`; by default as a table.
         report: its section of reports with its own figures, a `benchmarks.report.section.ScenarioSection` class; by
             default a section of its measures.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
@@ -103,6 +104,7 @@ class Scenario:
     workflow: Any = None
     scene: Any = None
     picture: Any = None
+    page: Any = None
     report: Any = None
     learning: Any = None
     after: Any = None

@@ -261,7 +261,9 @@ class ScenarioSettings(Settings):
         delivery_delay: how many rounds later delayed messages are heard.
         delivery_text: the neutral sentence.
         delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
-            same; by default a table of English phrases (`core.paraphrase`).
+            same; by default a table of English phrases (`core.paraphrase`), which also serves whoever is no language
+            model with `"speaker"`: a language model that speaks then says it itself in other words, which it is asked
+            for by one more question.
         changes: what is otherwise from a round on, for all players or for some: a list of
             `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
             `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.

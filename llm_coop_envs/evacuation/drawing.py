@@ -5,18 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from llm_coop_envs.evacuation.drawing_room import draw_room, exit_colour, layout_of, look_of
-from llm_coop_envs.evacuation.scene import DISABLED, ESCAPED, INSIDE, EvacuationScene
+from llm_coop_envs.evacuation.scene import DISABLED, ESCAPED, INSIDE, PERSONA_WORDS, EvacuationScene
 from llm_coop_envs.evacuation.scene_sight import exits_seen
 from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, VERMILION, Canvas, Rect
 from llm_coop_envs.render.screen.chart import Chart
 from llm_coop_envs.render.screen.page import Picture, areas, draw_page
-
-_PERSONA_WORDS: dict[tuple[bool | None, bool | None], str] = {
-    (True, True): "strong, confident",
-    (True, False): "strong, afraid",
-    (False, True): "not strong, confident",
-    (False, False): "not strong, afraid",
-}
 
 
 def draw_evacuation(scene: EvacuationScene, canvas: Canvas) -> None:
@@ -102,8 +95,8 @@ def _signs(scene: EvacuationScene, canvas: Canvas, rect: Rect) -> int:
         canvas.text((rect.left, y), f"and {len(scene.room.exit_names) - len(shown)} more exits", size=11, colour=FAINT)
         y += step
     y += px(5)
-    if canvas.view.colour == "persona" and any(persona in scene.personas for persona in _PERSONA_WORDS):
-        for persona, words in _PERSONA_WORDS.items():
+    if canvas.view.colour == "persona" and any(persona in scene.personas for persona in PERSONA_WORDS):
+        for persona, words in PERSONA_WORDS.items():
             if persona in scene.personas:
                 colour, sign = look_of(scene, scene.personas.index(persona), "persona")
                 canvas.dot((rect.left + px(7), y + step // 2 - px(1)), colour, px(11), sign)
@@ -158,7 +151,7 @@ def _person(scene: EvacuationScene, canvas: Canvas, rect: Rect, person: int) -> 
     canvas.dot((rect.left + px(7), y + px(9)), colour, px(13), sign)
     canvas.text((rect.left + px(20), y), scene.agents[person], size=13.5, bold=True, width=rect.width - px(20))
     y += canvas.line_height(13.5) + px(2)
-    words = _PERSONA_WORDS.get(scene.personas[person], "")
+    words = PERSONA_WORDS.get(scene.personas[person], "")
     row, col = scene.positions[person].tolist()
     state = {ESCAPED: "out", DISABLED: "disabled"}.get(int(scene.status[person]), f"at row {row}, column {col}")
     lines = [", ".join(part for part in (words, "selfish" if words and scene.selfish else "", state) if part)]

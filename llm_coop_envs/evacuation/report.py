@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.benchmarks.report.citation import WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.benchmarks.report.section import (
-    WU_2024,
     Drawing,
     FigureKind,
     Floats,
@@ -160,7 +160,7 @@ class EvacuationSection(ScenarioSection[Escape]):
             left = [escape.left_by(None) for escape in one.episodes]
             found = [[float(counts[r]) if r < len(counts) else None for counts in left] for r in marks]
             cells = [interval_cell(mean_interval(values), 1, of=len(one.seeds)) for values in found]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+            rows.append(one.row(cells))
         for arm in arms:
             cells = [Cell(text=fixed(value)) for value in arm["escaped"]]
             below = f"published, {table['runs']} runs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from llm_coop_envs.render.charts.style import (
     PURPLE,
     VERMILION,
     new_figure,
+    note_plotted,
     styled,
     titled,
 )
@@ -82,7 +83,17 @@ def draw_snapshots(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]], 
             handletextpad=0.3,
             columnspacing=1.4,
         )
+    note_plotted(figure, (row for line in rows for one in line for row in _plotted(one, room["exit_names"])))
     return figure
+
+
+def _plotted(one: Snapshot, exits: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Who is where at one moment: columns as x, rows as y."""
+    for row, col, exit_ in one.people:
+        heading = "undecided" if exit_ < 0 else f"heads for the {exits[exit_]} exit"
+        yield {"panel": one.title, "kind": "person", "series": heading, "x": col, "y": row}
+    for row, col in one.disabled:
+        yield {"panel": one.title, "kind": "person", "series": "hurt", "x": col, "y": row}
 
 
 def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot, inches: float) -> None:

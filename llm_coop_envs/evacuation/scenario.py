@@ -16,8 +16,9 @@ SCENARIO = Scenario(
     workflow=f"{_ROOM}.workflow:EvacuationWorkflow",
     scene=f"{_ROOM}.scene:EvacuationTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
+    page=f"{_ROOM}.scene_page:PAGE",
     report=f"{_ROOM}.report:EvacuationSection",
     learning=f"{_ROOM}.learning:LEARNING",
-    bench=f"{_ROOM}.bench:BENCH",
     planted=f"{_ROOM}.planted:PLANTED",
+    bench=f"{_ROOM}.bench:BENCH",
 )

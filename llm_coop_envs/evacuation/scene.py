@@ -15,6 +15,13 @@ from llm_coop_envs.render.scenes.base import OPENED, IntArray, Scene
 from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker, frozen
 
 INSIDE, ESCAPED, DISABLED = 0, 1, 2
+#: A persona's two parts, strong and confident, in words.
+PERSONA_WORDS: dict[tuple[bool | None, bool | None], str] = {
+    (True, True): "strong, confident",
+    (True, False): "strong, afraid",
+    (False, True): "not strong, confident",
+    (False, False): "not strong, afraid",
+}
 #: Over how many rounds a trail goes back.
 TRAIL = 8
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.report.citation import WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -21,11 +22,11 @@ from llm_coop_envs.benchmarks.report.page_parts import (
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import (
-    WU_2024,
     Drawing,
     FigureKind,
     Floats,
     NotDrawn,
+    Paper,
     PlayedCondition,
     ScenarioSection,
     comparable,
@@ -37,10 +38,15 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc import reference
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
+from llm_coop_envs.kbc.report_crowd import LargeContest, crowd_tables, kinds_figure, read_crowd
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
 
+PAN_2024 = Paper(
+    "Pan et al. 2024",
+    "Pan et al. (2024). Very Large-Scale Multi-Agent Simulation in AgentScope. arXiv 2407.17789.",
+)
 MOST_NUMBERS = 1000
 _MOST_COLUMNS = 4
 # The longest title of a condition that a narrow panel holds, in characters.
@@ -66,11 +72,13 @@ class Guesses:
         rounds: the decisions' numbers (k in nested sessions).
         choices: (players,) numbers at each decision.
         targets: the target at each decision.
+        crowd: more of a large contest; `None` of others.
     """
 
     rounds: tuple[int, ...]
     choices: tuple[Floats, ...]
     targets: tuple[float, ...]
+    crowd: LargeContest | None
 
     @property
     def variances(self) -> dict[int, float]:
@@ -81,7 +89,7 @@ class Guesses:
 class KbcSection(ScenarioSection[Guesses]):
     """Variance of the numbers by k beside the published arms, and the numbers themselves."""
 
-    papers = (WU_2024,)
+    papers = (WU_2024, PAN_2024)
     episode_caption = "Each dot is a player's number at a decision; bars: the targets."
     overview_caption = "Variance of the numbers by k"
 
@@ -98,6 +106,7 @@ class KbcSection(ScenarioSection[Guesses]):
             rounds=tuple(event["round"] for event in rounds),
             choices=tuple(np.array(event["choices"], dtype=np.float64) for event in rounds),
             targets=tuple(float(event["target"]) for event in rounds),
+            crowd=read_crowd(episode),
         )
 
     def intro(self) -> list[str]:
@@ -125,12 +134,24 @@ class KbcSection(ScenarioSection[Guesses]):
                 about="numbers of the first decision beside those of people",
                 draw=self.distribution,
             ),
+            FigureKind(
+                name="kbc-kinds",
+                about="numbers of the first decision of large contests, by who plays",
+                draw=lambda: kinds_figure(self._large),
+            ),
             FigureKind(name="kbc-choices", about="every number in every run, with the targets", draw=self.choices),
         ]
 
     def tables(self) -> list[ReportTable]:
         """The variance by k or decision: the contests as published, beside the published arms, and the others."""
-        return [self._table(*group) for group in self._groups()]
+        large = crowd_tables(self._large, self.scenario.published["large_scale"])
+        return [*(self._table(*group) for group in self._groups()), *large]
+
+    @property
+    def _large(self) -> list[tuple[PlayedCondition[Guesses], list[LargeContest]]]:
+        """The conditions with large contests, and what is kept of these."""
+        crowds = [(one, [e.crowd for e in one.episodes if e.crowd is not None]) for one in self.conditions]
+        return [both for both in crowds if both[1]]
 
     def variance(self) -> list[Drawing]:
         """The variance of the numbers by k or decision, the contests as published in a panel of their own."""
@@ -267,7 +288,7 @@ class KbcSection(ScenarioSection[Guesses]):
         for one in with_unflagged(shown):
             found = [[episode.variances.get(k) for episode in one.episodes] for k in ks]
             cells = [interval_cell(mean_interval(values), 0, of=len(one.seeds)) for values in found]
-            rows.append(TableRow(name=one.condition.title, below=one.below, cells=cells))
+            rows.append(one.row(cells))
         for arm in arms:
             known = dict(zip(published["k"], map(_published_cell, arm["mean"], arm["band"]), strict=True))
             cells = [known.get(k, NOTHING) for k in ks]

@@ -16,6 +16,7 @@ SCENARIO = Scenario(
     workflow=f"{_ROOM}.workflow:KBCWorkflow",
     scene=f"{_ROOM}.scene:KbcTracker",
     picture=f"{_ROOM}.drawing:PICTURE",
+    page=f"{_ROOM}.scene_page:PAGE",
     report=f"{_ROOM}.report:KbcSection",
     learning=f"{_ROOM}.learning:LEARNING",
     bench=f"{_ROOM}.bench:BENCH",

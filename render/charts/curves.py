@@ -6,11 +6,11 @@ Nothing here knows an environment, a run, or pyplot's global state.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.render.charts.style import BLUE, FAINT, new_figure, styled, titled
+from llm_coop_envs.render.charts.style import BLUE, FAINT, INK, new_figure, note_plotted, styled, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,6 +108,19 @@ class Shade:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MarkedLine:
+    """A vertical line with a name, where something else begins or ends.
+
+    Attributes:
+        at: where along x.
+        label: what; it stands at the line's upper end.
+    """
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Panel:
     """One set of axes.
 
@@ -119,6 +132,7 @@ class Panel:
         dots: drawn above the curves.
         levels: horizontal reference lines.
         shades: drawn behind everything.
+        marks: vertical lines, such as from where on something else holds.
         x_ticks: where the horizontal axis has ticks; `None` for automatic.
         tick_labels: what stands there; `None` for the numbers.
         x_range: the horizontal axis' ends; `None` for automatic.
@@ -133,6 +147,7 @@ class Panel:
     dots: Sequence[Dots] = ()
     levels: Sequence[Level] = ()
     shades: Sequence[Shade] = ()
+    marks: Sequence[MarkedLine] = ()
     x_ticks: Sequence[float] | None = None
     tick_labels: Sequence[str] | None = None
     x_range: tuple[float, float] | None = None
@@ -207,7 +222,36 @@ def draw_panels(
                 handlelength=2.6,
                 labelspacing=0.35,
             )
+    note_plotted(figure, (row for panel in shown for row in _rows(panel)))
     return figure
+
+
+def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
+    """All that a panel shows, as rows with the columns of `style.PLOTTED`."""
+    where = {"panel": ", ".join(filter(None, (panel.title, panel.note)))}
+    for number, curve in enumerate(panel.curves, 1):
+        kind = "published curve" if curve.published else "thin curve" if curve.thin else "curve"
+        about = {**where, "kind": kind, "series": curve.label or f"curve {number}"}
+        columns = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
+        yield from _columns(about, columns)
+    for number, dots in enumerate(panel.dots, 1):
+        about = {**where, "kind": "dot", "series": dots.label or f"dots {number}"}
+        yield from _columns(about, {"x": dots.x, "y": dots.y, "value": dots.values})
+    for level in panel.levels:
+        yield {**where, "kind": "horizontal line", "series": level.label, "y": level.value}
+    for mark in panel.marks:
+        yield {**where, "kind": "vertical line", "series": mark.label, "x": mark.at}
+    for shade in panel.shades:
+        for x in shade.x:
+            area = {"x": x, "low": shade.y[0], "high": shade.y[1], "value": shade.share}
+            yield {**where, "kind": "shaded area", "series": "shaded", **area}
+
+
+def _columns(about: dict[str, Any], columns: Mapping[str, Sequence[float] | None]) -> Iterator[dict[str, Any]]:
+    """Rows of the columns that are there."""
+    there = {name: values for name, values in columns.items() if values is not None}
+    for row in zip(*there.values(), strict=True):
+        yield {**about, **dict(zip(there, row, strict=True))}
 
 
 def fill(axes: Axes, panel: Panel) -> None:
@@ -233,6 +277,22 @@ def fill(axes: Axes, panel: Panel) -> None:
             va="center",
             fontsize=8.5,
             color=FAINT,
+        )
+    for mark in panel.marks:
+        axes.axvline(mark.at, color=INK, linewidth=1.0, linestyle=(0, (6, 2, 1, 2)), zorder=2.8)
+        axes.annotate(
+            mark.label,
+            (mark.at, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(-2, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            rotation=90,
+            fontsize=8,
+            color=INK,
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
+            zorder=4,
         )
     titled(axes, panel.title, panel.note)
     axes.set_xlabel(panel.x_label)

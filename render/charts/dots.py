@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from llm_coop_envs.render.charts.style import BLUE, FAINT, PUBLISHED, new_figure, styled
+from llm_coop_envs.render.charts.style import BLUE, FAINT, PUBLISHED, new_figure, note_plotted, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,6 +79,21 @@ def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: S
         if any(dot.group is None for panel in panels for dot in panel.dots):
             handles.append(_handle(PUBLISHED, "published", hollow=True))
         figure.legend(handles=handles, loc="outside lower left", ncols=len(handles), handletextpad=0.2)
+    note_plotted(
+        figure,
+        (
+            {
+                "panel": panel.title,
+                "kind": "published dot" if dot.group is None else "dot",
+                "series": lines[dot.line] if dot.group is None else f"{lines[dot.line]}, {groups[dot.group][0]}",
+                "x": dot.value,
+                "low": dot.low,
+                "high": dot.high,
+            }
+            for panel in panels
+            for dot in panel.dots
+        ),
+    )
     return figure
 
 

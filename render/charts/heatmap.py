@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llm_coop_envs.render.charts.style import INK, new_figure, styled, titled
+from llm_coop_envs.render.charts.style import INK, new_figure, note_plotted, styled, titled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,4 +84,13 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
             titled(axes, one.title, one.note)
         if image is not None:
             figure.colorbar(image, ax=grid.ravel().tolist(), label=bar, pad=0.02)
+    note_plotted(
+        figure,
+        (
+            {"panel": one.title, "kind": "cell", "series": f"{x_label} {x}, {y_label} {y}", "value": value}
+            for one in maps
+            for y, row in zip(one.y, one.values, strict=True)
+            for x, value in zip(one.x, row, strict=True)
+        ),
+    )
     return figure

@@ -1,4 +1,4 @@
-"""One style for all charts, and from a chart to a file: the same figure gives the same bytes.
+"""One style for all charts, from a chart to a file, and to the numbers in it: the same figure gives the same bytes.
 
 Nothing here touches pyplot's global state.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from llm_coop_envs.errors import MissingExtra
 
@@ -21,6 +23,18 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 INK, FAINT, GRID, PUBLISHED = "#22272e", "#6b7280", "#e3e6ea", "#4b5563"
 DPI = 200
+
+#: The columns of the numbers in a figure, with what they mean.
+PLOTTED = {
+    "panel": "Title of the panel.",
+    "kind": "How it is drawn, in words.",
+    "series": "Name of the curve, line or group.",
+    "x": "Where along the horizontal axis.",
+    "y": "Where along the vertical axis.",
+    "low": "Lower end of the interval or area.",
+    "high": "Upper end of the interval or area.",
+    "value": "What is shown as colour or strength.",
+}
 
 #: The formats of figure files; all but the first are vector graphics.
 FORMATS = ("png", "pdf", "svg")
@@ -84,6 +98,19 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+_PLOTTED: WeakKeyDictionary[Figure, list[dict[str, Any]]] = WeakKeyDictionary()
+
+
+def note_plotted(figure: Figure, rows: Iterable[dict[str, Any]]) -> None:
+    """Remember what is drawn in a figure, as flat rows with columns of `PLOTTED`."""
+    _PLOTTED[figure] = list(rows)
+
+
+def plotted(figure: Figure) -> list[dict[str, Any]]:
+    """The numbers that are drawn in a figure, as flat rows; nothing if whoever drew it did not say."""
+    return _PLOTTED.get(figure, [])
 
 
 def titled(axes: Axes, title: str, note: str) -> None:

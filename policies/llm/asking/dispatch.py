@@ -121,6 +121,7 @@ class Dispatcher:
         self._stopped: RunStopped | None = None
         self._resume_at = 0.0
         self._paused_total = 0.0
+        self._held_since: float | None = None
         self._timer: tuple[float, asyncio.TimerHandle] | None = None
         self._began: float | None = None
         self._heard = False
@@ -137,6 +138,17 @@ class Dispatcher:
         self._ready.append(job)
         self.counters.waiting += 1
         self._pump()
+
+    def steer(self, *, paused: bool, most: int | None) -> None:
+        """Send nothing new while `paused`, and keep at most so many attempts in flight."""
+        now = self.clock.time()
+        self._limit_changes(lambda: self._in_flight.cap(most))
+        if paused and self._held_since is None:
+            self._held_since = now
+        elif not paused and self._held_since is not None:
+            self._paused_total += now - self._held_since
+            self._held_since = None
+            self._pump()
 
     def halt(self, reason: RunStopped) -> None:
         """Send nothing any more; what waits fails with `reason`, attempts under way go on."""
@@ -173,7 +185,7 @@ class Dispatcher:
 
     def _may_send(self) -> bool:
         """Whether the next job may be sent now; sets an alarm if it may later."""
-        if not self._ready:
+        if not self._ready or self._held_since is not None:
             return False
         alone = self._breaker.open or (self._missed is not None and not self._heard)
         limit = 1 if alone else self._in_flight.limit

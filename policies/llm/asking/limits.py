@@ -37,7 +37,7 @@ class InFlight:
 
     def __init__(self, limits: Limits) -> None:
         self.limit = limits.start
-        self._most = limits.most
+        self._most = self._given = limits.most
         self._slow_start = True
         self._frozen_until = 0.0
         self._shrunk_until = 0.0
@@ -49,6 +49,11 @@ class InFlight:
         self._episode = _Outcomes()
         self._before: tuple[int, float] | None = None  # limit, and share of refusals, before it was last shrunk
         self._endured: float | None = None  # a share of refusals that does not depend on the limit
+
+    def cap(self, most: int | None) -> None:
+        """Keep the limit at or below `most` from now on; `None` for what was given at first, which is never passed."""
+        self._most = min(self._given, most or self._given)
+        self.limit = min(self.limit, self._most)
 
     def sent(self, now: float, in_flight: int) -> None:
         """A request was sent; `in_flight` includes it."""

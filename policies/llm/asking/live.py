@@ -198,6 +198,11 @@ class LiveChat:
         """How many requests may be under way side by side, at all endpoints."""
         return sum(dispatcher.limits.most for _, dispatcher in self._routes.values())
 
+    def steer(self, *, paused: bool, most: int | None) -> None:
+        """Send nothing new while `paused`, and keep at most so many attempts at each endpoint in flight."""
+        for _, dispatcher in self._routes.values():
+            dispatcher.steer(paused=paused, most=most)
+
     def stop(self, reason: RunStopped) -> None:
         """Send nothing any more; attempts under way go on, and their answers are kept."""
         if self._stopped is None:

@@ -32,6 +32,9 @@ class ReplayChat:
                     f"{report.path}: the last commit was cut short ({report.torn.size} bytes); it is left out"
                 )
 
+    def steer(self, *, paused: bool, most: int | None) -> None:
+        """Nothing is sent, so nothing changes."""
+
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
         """The recorded answer; see `Chat.ask`."""
         reply = self._answers.find(key, request, request.digest())

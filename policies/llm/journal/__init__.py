@@ -6,7 +6,7 @@ at. Nothing else in this folder is used from outside.
 """
 
 from llm_coop_envs.policies.llm.journal.copying import write_copies
-from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_files
+from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_files, read_from
 from llm_coop_envs.policies.llm.journal.questions import read_questions
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_run
 from llm_coop_envs.policies.llm.journal.repair import describe, salvage
@@ -23,6 +23,7 @@ __all__ = [
     "check_part",
     "describe",
     "journal_files",
+    "read_from",
     "read_questions",
     "read_run",
     "salvage",

@@ -127,11 +127,18 @@ def read_commits(path: Path) -> Iterator[Commit | Gap]:
         yield from read_frames(file, suffix_of(path))
 
 
-def read_frames(file: BinaryIO, suffix: str) -> Iterator[Commit | Gap]:
-    """The same from an open, seekable file of a kind."""
+def read_from(path: Path, start: int) -> Iterator[Commit]:
+    """The readable commits of a part from a byte on, at which one begins; as `read_commits`."""
+    with explained(path, "read"), path.open("rb") as file:
+        for found in read_frames(file, suffix_of(path), start):
+            if isinstance(found, Commit):
+                yield found
+
+
+def read_frames(file: BinaryIO, suffix: str, start: int = 0) -> Iterator[Commit | Gap]:
+    """The same from an open, seekable file of a kind, from a byte on."""
     size = file.seek(0, 2)
     new = _decoders(suffix)
-    start = 0
     while start < size:
         try:
             commit = _read_commit(file, new(), start)

@@ -75,7 +75,7 @@ def test_samples_are_chances_and_come_from_the_seed_alone():
 
 def test_a_further_column_leaves_the_others_as_they_are():
     more = WORK.replace("joint:", "play: {policy: {shares: {poisson: 0.5, level_k: 0.5}}}\njoint:")
-    assert draw().to_json().items() <= draw(more).to_json().items()
+    assert draw().to_json().items() <= draw(more).to_json(["policy"]).items()
 
 
 def test_shuffled_columns_have_nothing_to_do_with_each_other():

@@ -1,0 +1,200 @@
+"""The methods of a run in plain sentences, written from its configuration, and the switches that were on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from llm_coop_envs import __version__
+from llm_coop_envs.benchmarks.report.answers import AnswersSection
+from llm_coop_envs.benchmarks.report.page_parts import episodes_text
+from llm_coop_envs.benchmarks.report.section import ScenarioSection
+from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.study.study import Condition, Player
+from llm_coop_envs.core.settings import plain
+from llm_coop_envs.policies.kinds import LLM
+
+_NO_SWITCH = ("talk", "changes")
+
+
+def switches(condition: Condition) -> dict[str, str]:
+    """The settings of a condition that differ from their defaults, as texts by name; talk and changes stand apart."""
+    usual = plain(condition.spec.settings_type.build().to_json())
+    return {
+        name: json.dumps(value, ensure_ascii=False)
+        for name, value in plain(condition.settings).items()
+        if name not in _NO_SWITCH and usual.get(name) != value
+    }
+
+
+def shared_switches(conditions: Iterable[Condition]) -> dict[str, str]:
+    """The switches that all of some conditions have in common."""
+    first, *rest = map(switches, conditions)
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in rest)}
+
+
+def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
+    """How a condition was set, but for what is `shared`."""
+    own = [f"{name} = {value}" for name, value in switches(condition).items() if name not in shared]
+    told = ["talk" if condition.settings["talk"] else "no talk", *own, *condition.what_changes]
+    return "; ".join([*told, *([f"preset {condition.preset}"] if condition.preset else [])])
+
+
+def seats_text(condition: Condition) -> str:
+    """Who sat where."""
+    return "; ".join(f"{pattern}: {_mix(players)}" for pattern, players in condition.seats)
+
+
+def _mix(players: Sequence[Player]) -> str:
+    total = sum(player.share for player in players)
+    return " + ".join(
+        _player(one) if len(players) == 1 else f"{one.share / total:.0%} {_player(one)}" for one in players
+    )
+
+
+def _player(player: Player) -> str:
+    options = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in player.options.items())
+    return f"{player.policy} ({options})" if options else player.policy
+
+
+def prompts_text(run: Run, condition: Condition) -> str:
+    """With which prompts the models of a condition were asked; empty without any."""
+    told = []
+    for one in run.manifest.get("models", []):
+        if any(p.policy == one["policy"] and plain(p.options) == one["options"] for p in condition.players):
+            personas = ", ".join(one["settings"]["personas"]) or "none"
+            told.append(f"pack {one['pack']['name']}, version {one['pack']['version']}; personas: {personas}")
+    return "; ".join(dict.fromkeys(told))
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds in words."""
+    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
+        return f"{seeds[0]} to {seeds[-1]}"
+    shown = ", ".join(str(seed) for seed in seeds[:20])
+    return shown if len(seeds) <= 20 else f"{shown}, … ({len(seeds)})"
+
+
+def methods(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> list[str]:
+    """Paragraphs for a paper's section on methods."""
+    return [
+        _played(run, sections),
+        *map(_scenario, sections),
+        _players(run, answers),
+        _seeds(run, sections),
+        _statistics(sections),
+        _exclusions(run, sections),
+    ]
+
+
+def _played(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+    manifest = run.manifest
+    conditions, there = sum(len(section.conditions) for section in sections), len(run.finished())
+    versions = manifest["sessions"][-1]["versions"] if manifest["sessions"] else {}
+    source = f" It plays again: {manifest['source'].rstrip('.')}." if manifest.get("source") else ""
+    given = f" In place of what its file says was given: {', '.join(manifest['given'])}." if manifest["given"] else ""
+    return (
+        f"The study '{manifest['study']}' was played with llm-coop-envs {versions.get('llm-coop-envs', __version__)}: "
+        f"{episodes_text(there)} of {_count(conditions, 'condition')}.{source}{given}"
+    )
+
+
+def _scenario(section: ScenarioSection[Any]) -> str:
+    played = section.conditions
+    shared = shared_switches(one.condition for one in played)
+    told = ", ".join(f"{name} = {value}" for name, value in shared.items())
+    players = _range([row["players"] for one in played for row in one.metrics], "player")
+    rounds = _range([length for one in played for length in one.lengths], "round")
+    each = "; ".join(
+        f"'{one.condition.title}' ({condition_text(one.condition, shared)}; {episodes_text(len(one.seeds))})"
+        for one in played
+    )
+    return (
+        f"{section.scenario.title} ({section.scenario.env_name}): {players} and {rounds} in an episode. "
+        + (f"Settings that differ from the defaults in every condition: {told}. " if told else "")
+        + f"{'Conditions' if len(played) > 1 else 'Condition'}: {each}."
+    )
+
+
+def _players(run: Run, answers: AnswersSection | None) -> str:
+    kinds: Mapping[str, str] = run.manifest["policies"]
+    who = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+    told = f"Played by {who}."
+    if answers is not None:
+        packs = dict.fromkeys(text for one in run.conditions if (text := prompts_text(run, one)))
+        told += f" Models as their servers report them: {', '.join(answers.models)}. Prompts: {' / '.join(packs)}."
+    if all(kind == "scripted" for kind in kinds.values()):
+        told += " Scripted policies follow fixed rules; no language model was asked."
+    elif answers is not None and answers.scripted:
+        told += " A scripted server gave all answers by fixed rules; no language model was asked."
+    elif not any(name.startswith(LLM) for name in kinds):
+        told += " No language model was asked."
+    return told
+
+
+def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+    names: dict[tuple[int, ...], list[str]] = {}
+    pairs: dict[str, list[str]] = {}
+    for one in (one for section in sections for one in section.conditions):
+        names.setdefault(tuple(one.seeds), []).append(one.condition.name)
+        if one.condition.pair:
+            pairs.setdefault(one.condition.pair, []).append(f"'{one.condition.title}'")
+    every = "; ".join(
+        seeds_text(seeds) + (f" ({', '.join(who)})" if len(names) > 1 else "") for seeds, who in names.items()
+    )
+    told = f"Seeds of the environment: {every}. Policies drew from generators that follow from these and the study's "
+    told += f"seed, {run.manifest['seed']}."
+    arms = ["; ".join(f"{', '.join(who)}" for who in pairs.values() if len(who) > 1)]
+    return told + "".join(f" With the same seeds and random numbers were played: {text}." for text in arms if text)
+
+
+def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
+    played = [one for section in sections for one in section.conditions]
+    sizes = [len(one.seeds) for one in played]
+    told = ["The unit is the episode."]
+    if max(sizes) > 1:
+        told.append(
+            "Means have 95 % intervals that reach as far as Student's t or Hall's (1992) transformation for skewed "
+            "samples, whichever is further; shares of episodes have exact ones (Clopper and Pearson 1934)."
+        )
+    if 1 in sizes:
+        told.append("A single episode has no interval.")
+    pairs = [one.condition.pair for one in played if one.condition.pair]
+    if len(set(pairs)) < len(pairs):
+        families = sorted({f"'{one.condition.family}'" for one in played if one.condition.family})
+        told.append(
+            "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
+            "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
+            "tests that turn pairs round, adjusted (Holm 1979) within "
+            + (f"the families {', '.join(families)}." if families else "each scenario.")
+        )
+    return " ".join(told)
+
+
+def _exclusions(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+    played = [one for section in sections for one in section.conditions]
+    there = len(run.finished())
+    told = ["No finished episode was left out."]
+    if there < run.total:
+        told.append(f"Of {run.total} episodes of the study {run.total - there} had not been played.")
+    choices, flagged = sum(one.choices for one in played), sum(one.flagged for one in played)
+    told.append(
+        f"Of {choices:,} choices {flagged:,} were illegal or missing, and the environment's own stood in; tables show "
+        "the conditions with such choices once more without them."
+        if flagged
+        else f"None of the {choices:,} choices was illegal or missing."
+    )
+    told += [
+        f"'{one.condition.title}' is marked invalid and was not tested: {one.invalid}." for one in played if one.invalid
+    ]
+    return " ".join(told)
+
+
+def _range(values: Sequence[int], what: str) -> str:
+    low, high = min(values), max(values)
+    return _count(low, what) if low == high else f"{low:,} to {high:,} {what}s"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

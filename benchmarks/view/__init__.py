@@ -1,0 +1,1 @@
+"""The page of `llm-coop view`: runs to watch, read and steer."""

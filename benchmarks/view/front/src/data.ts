@@ -1,0 +1,260 @@
+// Where what is shown comes from: the server, or what a page that needs none holds.
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+
+export type Query = Record<string, string | number>;
+
+export interface Live {
+  paused: string | null;
+  held: boolean;
+  most: number | null;
+  since: number;
+  devices: Device[];
+  playing: Record<string, { events: number; share?: number }>;
+  in_flight?: number;
+  waiting?: number;
+  limit?: number;
+  why: string;
+}
+export interface Device {
+  host: string;
+  pid?: number;
+  cores?: number;
+  used?: number;
+  load?: number;
+  memory?: number;
+  most_memory?: number;
+  slurm?: string;
+  ray?: string;
+  alive?: boolean;
+}
+export interface Run {
+  run: string;
+  study?: string;
+  description?: string;
+  state: string;
+  problem?: string;
+  conditions: number;
+  finished: number;
+  total: number;
+  started: string | null;
+  ended: string | null;
+  left: number | null;
+  models: string[];
+  used: Record<string, number>;
+  errors: number;
+  calls: number;
+  rates: { asked: number; repaired: number; fallbacks: number };
+  budget: { usd?: number; calls?: number; tokens?: number };
+  live: Record<string, Live>;
+}
+export interface Condition {
+  name: string;
+  title: string;
+  scenario: string;
+  talk: boolean;
+  seeds: number;
+  finished: number;
+  policies: string[];
+  branch: { condition: string; arm?: string } | null;
+  headline: Record<string, { mean: number; n: number; about: string }>;
+}
+export interface Session {
+  started: string;
+  ended: string | null;
+  command: string;
+  workers: number | null;
+  part: string | null;
+  why: string;
+}
+export interface Detail extends Run {
+  found: Condition[];
+  branch: { at: number; run: string | null; of: string } | null;
+  sessions: Session[];
+  parts: { part: string; host: string; pid: number; age: number }[];
+  mixed: string[];
+}
+export interface Episode {
+  run: string;
+  condition: string;
+  seed: number;
+  scenario: string;
+  kind: string;
+  still: any;
+  players: number;
+  names: string[];
+  rounds: number[];
+  sees: boolean;
+  moments: { round: number; text: string }[];
+  policies: Record<string, number>;
+  personas: Record<string, number>;
+  options: Record<string, string> | null;
+  talk: number;
+  end: string | null;
+  live: boolean;
+}
+export interface Said {
+  agent: number;
+  text: string;
+  hearers: number[] | null;
+  step: number;
+}
+export interface Frame {
+  place: number;
+  round: number;
+  doing: string;
+  said: Said[];
+  unsent: boolean;
+  [other: string]: any;
+}
+export interface Agent {
+  number: number;
+  name: string;
+  policy: string | null;
+  persona: string | null;
+  said: number;
+  flags: number;
+  choices: number[];
+  calls_made: number;
+  repairs: number;
+  tokens: number;
+  cost: number | null;
+}
+export interface Call {
+  id: number;
+  step: number;
+  call: string;
+  attempt: number;
+  tokens: number;
+  cost: number | null;
+  model: string;
+  failed: number;
+}
+export interface Story extends Omit<Agent, "said"> {
+  said: { round: number; step: number; agent: number; text: string; own: boolean }[];
+  calls: Call[];
+  live: boolean;
+}
+
+const held = document.getElementById("data");
+const embedded: Record<string, any> | null = held ? JSON.parse(held.textContent ?? "null") : null;
+export const served = embedded === null;
+
+export const runs = signal<Run[] | null>(null);
+export const connected = signal(true);
+
+function key(name: string, query: Query): string {
+  const names = Object.keys(query).sort();
+  return [name, ...names.flatMap((one) => [one, String(query[one])])].join("\n");
+}
+
+export class Reading extends Error {}
+
+export async function ask<T>(name: string, query: Query): Promise<T> {
+  if (embedded) return fromEmbedded(name, query) as T;
+  const words = new URLSearchParams(Object.entries(query).map(([one, value]) => [one, String(value)]));
+  let response: Response;
+  try {
+    response = await fetch(`api/${name}?${words}`);
+  } catch {
+    throw new Error("the server does not answer; start it again with llm-coop view");
+  }
+  const found = await response.json();
+  if (response.status === 202) throw new Reading(found.reading);
+  if (!response.ok) throw new Error(found.error ?? response.statusText);
+  return found;
+}
+
+function fromEmbedded(name: string, query: Query): unknown {
+  const { first, most, ...place } = query;
+  if (name === "frames") {
+    const all: Frame[] = embedded![key("frames", place)] ?? [];
+    return all.slice(Number(first), Number(first) + Number(most));
+  }
+  if (name === "agents") {
+    const { run, condition, seed } = query;
+    return filtered(embedded![key("agents", { run, condition, seed })] ?? [], query);
+  }
+  if (name === "episodes") return embedded![key(name, place)];
+  const found = embedded![key(name, query)];
+  if (found === undefined) throw new Error("this page does not hold it; open the run with llm-coop view");
+  return found;
+}
+
+// As the server filters, for a page that has none.
+function filtered(all: (Agent & { texts: string })[], query: Query) {
+  const text = (name: string) => String(query[name] ?? "").trim().toLowerCase();
+  const last = (one: Agent) => one.choices[one.choices.length - 1];
+  let rows = all.filter(
+    (one) =>
+      one.name.toLowerCase().includes(text("name")) &&
+      (!text("policy") || one.policy?.toLowerCase() === text("policy")) &&
+      (!text("persona") || one.persona?.toLowerCase() === text("persona")) &&
+      (!text("low") || last(one) >= Number(text("low"))) &&
+      (!text("high") || last(one) <= Number(text("high"))) &&
+      one.texts.toLowerCase().includes(text("said")),
+  );
+  const sort = String(query.sort ?? "number");
+  const name = sort.replace("-", "");
+  const value = (one: any) => (name === "last" ? last(one) : one[name]) ?? 0;
+  rows = rows.toSorted((a, b) => (value(a) > value(b) ? 1 : value(a) < value(b) ? -1 : 0) * (sort.startsWith("-") ? -1 : 1));
+  const first = Number(query.first ?? 0);
+  return { total: rows.length, first, rows: rows.slice(first, first + Number(query.most ?? 50)) };
+}
+
+export async function order(run: string, what: string, most?: number): Promise<void> {
+  const response = await fetch("api/control", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ run, do: what, most }),
+  });
+  if (!response.ok) throw new Error((await response.json()).error);
+}
+
+export interface Asked<T> {
+  data?: T;
+  error?: string;
+  reading?: string;
+}
+
+// What was shown stays until what follows it is there, as long as it is of the same kind and place.
+export function useData<T>(name: string | null, query: Query, changed: unknown = 0): Asked<T> {
+  const wanted = name === null ? "" : key(name, query);
+  const [found, set] = useState<Asked<T> & { of: string }>({ of: "" });
+  useEffect(() => {
+    if (name === null) return;
+    let over = false;
+    let timer = 0;
+    const go = () =>
+      ask<T>(name, query).then(
+        (data) => over || set({ data, of: wanted }),
+        (error) => {
+          if (over) return;
+          if (error instanceof Reading) {
+            set({ reading: error.message, of: wanted });
+            timer = window.setTimeout(go, 500);
+          } else set({ error: String(error.message), of: wanted });
+        },
+      );
+    go();
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
+  }, [wanted, changed]);
+  return found.of === wanted ? found : {};
+}
+
+export function listen(): void {
+  if (embedded) {
+    runs.value = embedded["runs"];
+    return;
+  }
+  const source = new EventSource("api/live");
+  source.addEventListener("runs", (event) => {
+    runs.value = JSON.parse((event as MessageEvent).data);
+    connected.value = true;
+  });
+  source.onerror = () => (connected.value = false);
+  source.onopen = () => (connected.value = true);
+}

@@ -1,0 +1,244 @@
+// The kinds of drawing that scenarios' scenes come as; see llm_coop_envs/render/scenes/on_page.py.
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import type { Episode, Frame } from "./data";
+import { exact } from "./parts";
+
+export const COLOURS = 8; // how many --c0, --c1, ... there are
+
+export interface Drawing {
+  episode: Episode;
+  frames: (Frame | undefined)[];
+  place: number;
+  who: number | null;
+  sight: { cells: [number, number][]; lines: string[] } | null;
+  choose: (who: number | null) => void;
+}
+
+export function Scene(drawing: Drawing) {
+  const frame = drawing.frames[drawing.place];
+  if (!frame) return <p class="quiet" role="status">Loading …</p>;
+  const kinds: Record<string, (drawing: Drawing & { frame: Frame }) => any> = { room: Room, chart: Chart, line: Line };
+  const Kind = kinds[drawing.episode.kind] ?? Table;
+  return <Kind {...drawing} frame={frame} />;
+}
+
+function nameOf(episode: Episode, who: number): string {
+  return episode.names[who] ?? `player ${who}`;
+}
+
+function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }) {
+  const { rows, cols, exits, desks, hears } = episode.still;
+  const at: [number, number][] = frame.at;
+  const inside = frame.status.filter((one: number) => one === 0).length;
+  const speaks = new Set(frame.said.map((one) => one.agent));
+  const heard = who === null ? null : new Set(frame.said.filter((one) => one.hearers === null || one.hearers.includes(who)).map((one) => one.agent));
+  const size = at.length > 200 ? 0.36 : 0.42;
+  return (
+    <figure class="room" style={{ "--cols": cols, "--rows": rows }}>
+      <svg viewBox={`-0.6 -0.6 ${cols + 0.2} ${rows + 0.2}`} role="img"
+        aria-label={`Room of ${rows} by ${cols}; ${inside} inside, ${exits.map((one: any, k: number) => `${frame.out[k]} out by ${one.name}`).join(", ")}`}>
+        <rect class="wall" x={-0.5} y={-0.5} width={cols} height={rows} />
+        <rect class="floor" x={0.5} y={0.5} width={cols - 2} height={rows - 2} />
+        {sight?.cells.filter(([r, c]) => r > 0 && c > 0 && r < rows - 1 && c < cols - 1).map(([r, c]) => <rect class="seen" x={c - 0.5} y={r - 0.5} width={1} height={1} />)}
+        {desks.map(([r, c]: [number, number]) => <rect class="desk" x={c - 0.5} y={r - 0.5} width={1} height={1} />)}
+        {exits.map((one: any, k: number) =>
+          one.cells.map(([r, c]: [number, number]) => (
+            <rect class="exit" style={{ fill: `var(--c${k % COLOURS})` }} x={c - 0.5} y={r - 0.5} width={1} height={1}><title>{one.name}</title></rect>
+          )),
+        )}
+        {who !== null && hears !== null && frame.status[who] === 0 && (
+          <circle class="hearing" cx={frame.from[who][1]} cy={frame.from[who][0]} r={hears} />
+        )}
+        {at.map(([r, c], k) => frame.status[k] === 1 ? null : (
+          <circle
+            key={k}
+            class={`person ${k === who ? "chosen" : ""} ${frame.status[k] === 2 ? "disabled" : ""} ${heard && k !== who && !heard.has(k) ? "unheard" : ""} ${speaks.has(k) ? "speaks" : ""}`}
+            style={{ fill: frame.heading[k] < 0 ? "var(--faint)" : `var(--c${frame.heading[k] % COLOURS})` }}
+            cx={c} cy={r} r={size}
+            onClick={() => choose(k === who ? null : k)}
+          >
+            <title>{nameOf(episode, k)}</title>
+          </circle>
+        ))}
+      </svg>
+      <figcaption>
+        {exits.map((one: any, k: number) => (
+          <span class="key"><i style={{ background: `var(--c${k % COLOURS})` }} />{one.name}: {frame.out[k]} out</span>
+        ))}
+        <span class="key">{inside} inside</span>
+      </figcaption>
+      {sight && who !== null && (
+        <ul class="sees" aria-label={`What ${nameOf(episode, who)} sees`}>{sight.lines.map((one) => <li>{one}</li>)}</ul>
+      )}
+    </figure>
+  );
+}
+
+function css(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function Chart({ episode, frames, place, who }: Drawing) {
+  const box = useRef<HTMLDivElement>(null);
+  const [themed, again] = useState(0);
+  const [width, setWidth] = useState(0);
+  const { levels, band, unit, rounds } = episode.still;
+  const shown = frames.slice(0, place + 1).filter((one): one is Frame => !!one && one.values.length > 0);
+  const last = shown[shown.length - 1];
+  useEffect(() => {
+    const change = () => again((one) => one + 1);
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    window.addEventListener("themed", change);
+    scheme.addEventListener("change", change);
+    const look = new ResizeObserver(() => box.current && setWidth(box.current.clientWidth));
+    look.observe(box.current!);
+    return () => {
+      window.removeEventListener("themed", change);
+      scheme.removeEventListener("change", change);
+      look.disconnect();
+    };
+  }, []);
+  useEffect(() => {
+    if (!width || !box.current) return;
+    const xs = shown.map((one) => one.round);
+    const ends = [Math.min(1, xs[0] ?? 1), rounds];
+    const players = episode.names.map((_, k) => shown.map((one) => one.values[k] ?? null));
+    const ink = css("--faint");
+    const every = [...shown.flatMap((one) => one.values), ...levels.map((one: any) => one.value), ...(band ?? [])].filter((one) => one !== null);
+    const low = Math.min(...every), high = Math.max(...every), edge = (high - low || 1) * 0.08;
+    const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, font: "11px system-ui" };
+    const plot = new uPlot(
+      {
+        width,
+        height: Math.max(220, Math.min(420, width * 0.55)),
+        legend: { show: false },
+        cursor: { y: false, drag: { x: false, y: false } },
+        scales: { x: { time: false, range: [ends[0], Math.max(ends[1], ends[0] + 1)] }, y: { range: [low - edge, high + edge] } },
+        axes: [{ ...axis, label: "round", labelSize: 16, labelFont: "11px system-ui", size: 32 }, { ...axis, size: 46 }],
+        series: [
+          {},
+          ...players.map((_, k) => ({ stroke: css(`--c${k % COLOURS}`), width: who === k ? 3 : 1.5, points: { show: shown.length < 40, size: 4 } })),
+        ],
+        hooks: {
+          drawClear: [(u) => {
+            const left = u.bbox.left, wide = u.bbox.width;
+            if (band) {
+              const top = u.valToPos(band[1], "y", true), bottom = u.valToPos(band[0], "y", true);
+              u.ctx.fillStyle = css("--band");
+              u.ctx.fillRect(left, top, wide, bottom - top);
+            }
+            u.ctx.save();
+            u.ctx.strokeStyle = u.ctx.fillStyle = ink;
+            u.ctx.setLineDash([4, 4]);
+            u.ctx.font = `${11 * devicePixelRatio}px system-ui`;
+            u.ctx.textAlign = "right";
+            for (const one of levels) {
+              const y = u.valToPos(one.value, "y", true);
+              u.ctx.beginPath();
+              u.ctx.moveTo(left, y);
+              u.ctx.lineTo(left + wide, y);
+              u.ctx.stroke();
+              u.ctx.fillText(`${one.label} ${exact(one.value)}`, left + wide - 4, y - 4);
+            }
+            u.ctx.restore();
+          }],
+        },
+      },
+      [xs, ...players] as uPlot.AlignedData,
+      box.current,
+    );
+    return () => plot.destroy();
+  }, [width, place, themed, who, shown.length, last]);
+  return (
+    <figure class="chart">
+      <div ref={box} role="img" aria-label={last
+        ? `${unit} by round; in round ${last.round}: ${episode.names.map((name, k) => `${name} ${exact(last.values[k])}`).join(", ")}; ${levels.map((one: any) => `${one.label} ${exact(one.value)}`).join(", ")}`
+        : `${unit} by round; none yet`} />
+      {last && (
+        <table>
+          <caption class="hidden">Round {last.round}</caption>
+          <thead><tr><th scope="col">round {last.round}</th><th scope="col" class="number">{unit}</th>{Object.keys(last.more).map((one) => <th scope="col" class="number">{one}</th>)}</tr></thead>
+          <tbody>
+            {episode.names.map((name, k) => last.values[k] === undefined ? null : (
+              <tr class={k === who ? "chosen" : ""}>
+                <th scope="row"><i class="dot" style={{ background: `var(--c${k % COLOURS})` }} />{name}</th>
+                <td class="number">{exact(last.values[k])}</td>
+                {Object.values(last.more as Record<string, number[]>).map((one) => <td class="number">{exact(one[k], 6)}</td>)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </figure>
+  );
+}
+
+function Line({ episode, frame, who, choose }: Drawing & { frame: Frame }) {
+  const { low, high, what } = episode.still;
+  const marks: { label: string; value: number }[] = frame.marks;
+  const wide = 100, tall = 34;
+  const x = (value: number) => (wide * (value - low)) / (high - low || 1);
+  const winners = new Set<number>(frame.winners);
+  const values: number[] = frame.values ?? [];
+  const bins: number[] = frame.bins ?? [];
+  const levels = new Map<number, number>();
+  const dots = values.map((value, k) => {
+    const spot = Math.round(x(value) / 1.6);
+    const level = levels.get(spot) ?? 0;
+    levels.set(spot, level + 1);
+    return { value, k, level };
+  });
+  const step = Math.min(1.7, (tall - 8) / Math.max(...levels.values(), 1));
+  const most = Math.max(...bins, 1);
+  const counted = values.length || bins.reduce((sum, one) => sum + one, 0);
+  return (
+    <figure class="line">
+      <svg viewBox={`-3 -3 ${wide + 6} ${tall + 9}`} role="img"
+        aria-label={`Numbers of ${counted} players from ${low} to ${high}; ${marks.map((one) => `${one.label} ${exact(one.value)}`).join(", ")}`}>
+        <line class="axis" x1={0} x2={wide} y1={tall} y2={tall} />
+        {[0, 0.25, 0.5, 0.75, 1].map((part) => (
+          <text class="tick" x={wide * part} y={tall + 4}>{exact(low + part * (high - low))}</text>
+        ))}
+        {bins.map((one, k) => <rect class="bin" x={(wide * k) / bins.length} width={(wide / bins.length) * 0.92} y={tall - ((tall - 8) * one) / most} height={((tall - 8) * one) / most} />)}
+        {dots.map(({ value, k, level }) => (
+          <circle key={k} class={`number-dot ${winners.has(k) ? "winner" : ""} ${k === who ? "chosen" : ""}`} cx={x(value)} cy={tall - 1 - level * step} r={0.75} onClick={() => choose(k === who ? null : k)}>
+            <title>{nameOf(episode, k)}: {exact(value)}</title>
+          </circle>
+        ))}
+        {marks.map((one, k) => (
+          <g class={`mark mark${k}`}>
+            <line x1={x(one.value)} x2={x(one.value)} y1={k * 3} y2={tall} />
+            <text x={x(one.value) + 0.8} y={k * 3 + 1.6} text-anchor={x(one.value) > 75 ? "end" : "start"} dx={x(one.value) > 75 ? -1.6 : 0}>{one.label} {exact(one.value)}</text>
+          </g>
+        ))}
+      </svg>
+      <figcaption>{what}; {counted.toLocaleString("en")} players{winners.size ? `, ${winners.size >= 1000 ? "1000 or more" : winners.size} ${winners.size === 1 ? "winner" : "winners"}` : ""}</figcaption>
+    </figure>
+  );
+}
+
+function Table({ episode, frame, who, choose }: Drawing & { frame: Frame }) {
+  const columns = Object.entries((frame.players ?? {}) as Record<string, number[]>);
+  const totals = Object.entries((frame.totals ?? {}) as Record<string, number>).filter(([, one]) => one !== null);
+  return (
+    <figure class="table">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Players">
+        <table>
+          <caption class="hidden">Players in round {frame.round}</caption>
+          <thead><tr><th scope="col">player</th><th scope="col" class="number">choice</th>{columns.map(([name]) => <th scope="col" class="number">{name}</th>)}</tr></thead>
+          <tbody>
+            {episode.names.map((name, k) => (
+              <tr class={k === who ? "chosen" : ""}>
+                <th scope="row"><button class="plain" onClick={() => choose(k === who ? null : k)}>{name}</button></th>
+                <td class="number">{exact(frame.choices?.[k])}</td>
+                {columns.map((column) => <td class="number">{exact(column[1][k])}</td>)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <figcaption>{totals.map(([name, one]) => <span class="key">{name} {exact(one)}</span>)}</figcaption>
+    </figure>
+  );
+}

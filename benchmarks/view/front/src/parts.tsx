@@ -1,0 +1,138 @@
+// Small parts that several views use.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Asked, Run } from "./data";
+import { order, served } from "./data";
+
+export function count(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) >= 1e6) return `${(value / 1e6).toFixed(value >= 1e7 ? 0 : 1)}M`;
+  if (Math.abs(value) >= 1e4) return `${(value / 1e3).toFixed(0)}k`;
+  return value.toLocaleString("en");
+}
+
+export function exact(value: number | null | undefined, digits = 4): string {
+  if (value === null || value === undefined) return "–";
+  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+}
+
+export function money(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  return `$${value < 1 ? value.toFixed(4) : value.toFixed(2)}`;
+}
+
+export function share(part: number, of: number): string {
+  return of ? `${((100 * part) / of).toFixed(part && part / of < 0.01 ? 2 : 1)} %` : "–";
+}
+
+export function clock(seconds: number | null): string {
+  if (seconds === null) return "–";
+  const minutes = Math.round(seconds / 60);
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}
+
+export function bytes(value: number | undefined): string {
+  if (!value) return "–";
+  return value > 1e9 ? `${(value / 1e9).toFixed(1)} GB` : `${(value / 1e6).toFixed(0)} MB`;
+}
+
+export function when(time: string | null): string {
+  return time ? new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "–";
+}
+
+export function Chip({ state }: { state: string }) {
+  const kind = ["running", "paused", "complete", "unreadable", "playing", "finished"].find((one) => state.startsWith(one));
+  return <span class={`chip ${kind ?? "other"}`}>{state}</span>;
+}
+
+export function Progress({ done, total, label }: { done: number; total: number; label: string }) {
+  return <progress value={total ? done : 0} max={total || 1} aria-label={label} />;
+}
+
+export function Fact({ name, children, note }: { name: string; children: ComponentChildren; note?: string }) {
+  return (
+    <div class="fact" title={note}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+// What is asked for, or in a sentence why it is not there; the rest of the page goes on.
+export function Shown<T>({ asked, children }: { asked: Asked<T>; children: (data: T) => ComponentChildren }) {
+  if (asked.error) return <p class="problem" role="alert">{asked.error}</p>;
+  if (asked.reading) return <p class="quiet" role="status">Reading {asked.reading} for the first time …</p>;
+  if (asked.data === undefined) return <p class="quiet" role="status">Loading …</p>;
+  return <>{children(asked.data)}</>;
+}
+
+export function Steering({ run }: { run: Run }) {
+  const [problem, tell] = useState("");
+  const [most, setMost] = useState("");
+  const lives = Object.values(run.live);
+  if (!served || !lives.length) return null;
+  const give = (what: string, value?: number) => order(run.run, what, value).then(() => tell(""), (error) => tell(error.message));
+  const paused = lives.every((one) => one.held);
+  const limit = lives.map((one) => one.limit ?? one.most).find((one) => one);
+  return (
+    <div class="steering">
+      {paused ? (
+        <button onClick={() => give("resume")}>Resume</button>
+      ) : (
+        <button onClick={() => give("pause")}>Pause</button>
+      )}
+      <button
+        onClick={() => confirm("Stop this run? Answers under way are kept, and it can be continued.") && give("stop")}
+      >
+        Stop
+      </button>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (Number(most) >= 1) give("limit", Number(most));
+        }}
+      >
+        <input
+          type="number"
+          min="1"
+          value={most}
+          placeholder={limit ? String(limit) : "limit"}
+          aria-label={`At most so many at a time in ${run.study}`}
+          onInput={(event) => setMost(event.currentTarget.value)}
+        />
+        <button>Limit</button>
+      </form>
+      {problem && <p class="problem" role="alert">{problem}</p>}
+    </div>
+  );
+}
+
+export function useKeys(act: (key: string, shift: boolean) => boolean): void {
+  useEffect(() => {
+    const hear = (event: KeyboardEvent) => {
+      const at = event.target as HTMLElement;
+      if (event.ctrlKey || event.altKey || event.metaKey) return;
+      if (/^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName) && (at as HTMLInputElement).type !== "range") return;
+      if (event.key === " " && /^(BUTTON|A|SUMMARY)$/.test(at.tagName)) return;
+      if (act(event.key, event.shiftKey)) event.preventDefault();
+    };
+    document.addEventListener("keydown", hear);
+    return () => document.removeEventListener("keydown", hear);
+  });
+}
+
+export function Trace({ values }: { values: number[] }) {
+  if (values.length < 2) return <span class="number">{exact(values[0])}</span>;
+  const low = Math.min(...values);
+  const span = Math.max(...values) - low || 1;
+  const points = values.map((one, at) => `${(60 * at) / (values.length - 1)},${15 - (14 * (one - low)) / span}`).join(" ");
+  return (
+    <span class="trace">
+      <svg width="62" height="16" viewBox="-1 0 62 16" aria-hidden="true">
+        <polyline points={points} fill="none" stroke="currentColor" />
+      </svg>
+      <span class="number">{exact(values[values.length - 1])}</span>
+    </span>
+  );
+}
