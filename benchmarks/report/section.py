@@ -152,7 +152,7 @@ class PlayedCondition(Generic[E]):
         self.seeds.append(episode.seed)
         self.episodes.append(kept)
         self.metrics.append(episode.metrics)
-        self.lengths.append(len(episode.rounds))
+        self.lengths.append(sum(event["type"] == "round" for event in episode.events))
 
     @property
     def label(self) -> str:

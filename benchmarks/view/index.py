@@ -47,8 +47,7 @@ class Index:
         with self.opened() as table:
             table.execute("PRAGMA journal_mode=WAL")
             if table.execute("SELECT 1 FROM sqlite_master WHERE name = 'parts'").fetchone() is None:
-                with contextlib.suppress(sqlite3.OperationalError):  # somebody else was first
-                    table.executescript(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+                table.executescript(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:

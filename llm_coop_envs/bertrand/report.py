@@ -43,6 +43,8 @@ from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 AVERAGED = 20
 #: Prices that were close for fewer rounds in a row are not shaded: firms that take turns meet by chance.
 STRETCH = 20
+#: Episodes of a condition that are drawn one by one: more cannot be told apart.
+MOST_THIN = 100
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)
 
 
@@ -238,9 +240,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         first = one.episodes[0]
         curves = [
             Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=one.color, thin=True)
-            for e in one.episodes
+            for e in one.episodes[:MOST_THIN]
         ]
-        ended = [e for e in one.episodes if not e.truncated]
+        ended = [e for e in one.episodes[:MOST_THIN] if not e.truncated]
         curves += [
             Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=one.color, marked=True) for e in ended
         ]
@@ -267,9 +269,10 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         end = " A dot marks where an episode ended because prices had been held together." if ended else ""
         source = "".join(f" Dashed: {path['source']}." for path in paths)
         title = one.condition.title
+        thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
         return Drawing(
             name=f"bertrand_prices_{one.condition.name}",
-            caption=f"Prices in the condition '{title}'. Thin lines are episodes (mean of the firms), the "
+            caption=f"Prices in the condition '{title}'. Thin lines are {thin} (mean of the firms), the "
             "thick line and its band their mean and its 95 % interval, as far as all were played. Dotted: "
             "Nash and cartel price. "
             f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "

@@ -5,6 +5,7 @@ Published values are those of `published.json`: the variance of the numbers by k
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.report.citation import WU_2024
+from llm_coop_envs.benchmarks.report.citation import PAN_2024, WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -26,7 +27,6 @@ from llm_coop_envs.benchmarks.report.section import (
     FigureKind,
     Floats,
     NotDrawn,
-    Paper,
     PlayedCondition,
     ScenarioSection,
     comparable,
@@ -43,11 +43,9 @@ from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
 
-PAN_2024 = Paper(
-    "Pan et al. 2024",
-    "Pan et al. (2024). Very Large-Scale Multi-Agent Simulation in AgentScope. arXiv 2407.17789.",
-)
 MOST_NUMBERS = 1000
+#: Runs of a condition whose numbers are drawn one by one: more cannot be told apart.
+MOST_RUNS = 60
 _MOST_COLUMNS = 4
 # The longest title of a condition that a narrow panel holds, in characters.
 _NARROW = 18
@@ -80,7 +78,7 @@ class Guesses:
     targets: tuple[float, ...]
     crowd: LargeContest | None
 
-    @property
+    @functools.cached_property
     def variances(self) -> dict[int, float]:
         """The population variance of the numbers at each decision."""
         return {k: float(np.var(numbers)) for k, numbers in zip(self.rounds, self.choices, strict=True)}
@@ -225,11 +223,13 @@ class KbcSection(ScenarioSection[Guesses]):
         wide = all(len(_columns(one)) == 1 for one in conditions)
         longest = 2 * _NARROW if wide else _NARROW
         rows = [[_decision_panel(one, k, longest) for k in _columns(one)] for one in conditions]
+        most = max(len(one.seeds) for one in conditions)
+        left = f" Of up to {most:,} runs the first {MOST_RUNS} are shown." if most > MOST_RUNS else ""
         return [
             Drawing(
                 name="kbc_choices",
                 caption="Each dot is one player's number, each column of dots one run, in the order of the seeds "
-                f"({'; '.join(map(_seeds, conditions))}). Bars: the target, made from the mean of the numbers.",
+                f"({'; '.join(map(_seeds, conditions))}).{left} Bars: the target, made from the mean of the numbers.",
                 alt="Charts of dots: every player's number in every run, conditions in rows and decisions in columns, "
                 "with the targets as bars.",
                 figure=draw_panels(rows, size=(6.0 if wide else 3.0, 2.6), legend_columns=1 if wide else 2),
@@ -392,7 +392,8 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Pane
     x: list[float] = []
     y: list[float] = []
     targets = []
-    for run, episode in enumerate(one.episodes, 1):
+    shown = one.episodes[:MOST_RUNS]
+    for run, episode in enumerate(shown, 1):
         at = episode.rounds.index(k)
         targets.append(episode.targets[at])
         values, counts = np.unique(episode.choices[at], return_counts=True)
@@ -401,7 +402,7 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Pane
             step = min(0.12, 0.8 / count)
             x += [run + step * (i - (count - 1) / 2) for i in range(count)]
             y += [value] * count
-    runs = len(one.episodes)
+    runs = len(shown)
     return Panel(
         title=f"{one.cut_title(longest)}, {_step_name(one)} = {k}",
         x_label="run",
