@@ -18,7 +18,7 @@ def verify_command(
         bool, typer.Option("--again", help="Also play the episodes of rules and learners again, and compare.")
     ] = False,
 ) -> None:
-    """Check a run: files against the manifest, events against the journal, tables, report and scorecard against events."""
+    """Check a run: files by the manifest, events by the journal, and tables, report and scorecard by the events."""
     from llm_coop_envs.benchmarks.bench.checking import card_faults
     from llm_coop_envs.benchmarks.report.checking import report_faults
     from llm_coop_envs.benchmarks.run.progress import working

@@ -5,17 +5,21 @@ import shutil
 import pytest
 from invoking import invoke
 
+from llm_coop_envs.benchmarks.report import checking
 from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.checking import report_faults
 from llm_coop_envs.benchmarks.run.folder import open_run
 
 
 @pytest.mark.slow
-def test_the_first_row_that_does_not_follow_is_named(everything, tmp_path):
+def test_the_first_row_that_does_not_follow_is_named(everything, tmp_path, monkeypatch):
     folder = shutil.copytree(everything, tmp_path / "run")
     assert report_faults(open_run(folder)) == []
     write_report(folder)
     assert report_faults(open_run(folder)) == []
+    made = shutil.copytree(folder / "report", tmp_path / "made")
+    # Making it takes seconds, and it is the same.
+    monkeypatch.setattr(checking, "write_report", lambda run, out: shutil.copytree(made, out, dirs_exist_ok=True))
     table = next(path for path in sorted((folder / "report" / "tables").glob("*.csv")) if path.read_text().count(",1,"))
     text = table.read_text()
     table.write_text(text.replace(",1,", ",9,", 1))
