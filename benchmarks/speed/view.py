@@ -6,6 +6,7 @@ five rounds, one recorded question for each agent), reads it for the first time,
 
 from __future__ import annotations
 
+import functools
 import gzip
 import http.client
 import json
@@ -117,7 +118,7 @@ def main(folder: Path, agents: int) -> None:
     run = open_run(folder / "million")
     words = [sys.executable, "-m", "llm_coop_envs.benchmarks.view.index", str(run.folder)]
     for what, more in (("events", ["contest/0"]), ("journal", [])):
-        print(f"{what} read once in {_timed(lambda more=more: subprocess.run([*words, *more], check=True)):.1f} s")
+        print(f"{what} read once in {_timed(functools.partial(subprocess.run, [*words, *more], check=True)):.1f} s")
     command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "view", str(folder), "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -139,7 +140,7 @@ def main(folder: Path, agents: int) -> None:
 
         print(f"first view: {_timed(lambda: [get(one) for one in FIRST]):.2f} s")
         for what, question in QUESTIONS.items():
-            times = sorted(_timed(lambda question=question: get(question)) for _ in range(5))
+            times = sorted(_timed(functools.partial(get, question)) for _ in range(5))
             print(f"{what}: median {times[2] * 1000:.0f} ms, at most {times[-1] * 1000:.0f} ms", flush=True)
         status = Path(f"/proc/{server.pid}/status")
         if status.is_file():
