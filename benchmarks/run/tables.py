@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,21 +32,21 @@ class EpisodeTables:
     Attributes:
         condition: its condition.
         seed: the environment's seed.
+        policies: who decided for each player, by its name.
         events: the recorded events.
         metrics: one row with all metrics.
         answers: one row for each kind of question of each policy that asked a model.
         models: the answers of each model, as the provider reports them.
-        policies: the policy of each seat, by full name.
         people: who sat in the seats, if a population did: each column's values and everybody's code.
     """
 
     condition: Condition
     seed: int
+    policies: Mapping[str, str]
     events: list[Event]
     metrics: Row
     answers: list[Row]
     models: dict[str, int]
-    policies: dict[str, str]
     people: dict[str, Any]
 
     @cached_property
