@@ -6,7 +6,6 @@ five rounds, one recorded question for each agent), reads it for the first time,
 
 from __future__ import annotations
 
-import functools
 import gzip
 import http.client
 import json
@@ -15,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.cookies import SimpleCookie
 from itertools import islice
 from pathlib import Path
@@ -118,7 +118,8 @@ def main(folder: Path, agents: int) -> None:
     run = open_run(folder / "million")
     words = [sys.executable, "-m", "llm_coop_envs.benchmarks.view.index", str(run.folder)]
     for what, more in (("events", ["contest/0"]), ("journal", [])):
-        print(f"{what} read once in {_timed(functools.partial(subprocess.run, [*words, *more], check=True)):.1f} s")
+        seconds = _timed(partial(subprocess.run, [*words, *more], check=True))
+        print(f"{what} read once in {seconds:.1f} s", flush=True)
     command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "view", str(folder), "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -140,7 +141,7 @@ def main(folder: Path, agents: int) -> None:
 
         print(f"first view: {_timed(lambda: [get(one) for one in FIRST]):.2f} s")
         for what, question in QUESTIONS.items():
-            times = sorted(_timed(functools.partial(get, question)) for _ in range(5))
+            times = sorted(_timed(partial(get, question)) for _ in range(5))
             print(f"{what}: median {times[2] * 1000:.0f} ms, at most {times[-1] * 1000:.0f} ms", flush=True)
         status = Path(f"/proc/{server.pid}/status")
         if status.is_file():

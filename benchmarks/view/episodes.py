@@ -119,12 +119,14 @@ class Episodes:
                 self._totals[key] = total
             skipped = first
             if len(values) == 1 and column == "number":  # a page far behind is found by its number
-                where += f" AND number <= {total - 1 - first}" if down else f" AND number >= {first}"
+                where += f" AND number <= {players - 1 - first}" if down else f" AND number >= {first}"
                 skipped = 0
+            # Which ones they are stands in an index; only those that are shown are looked up beside it.
             rows = table.execute(
-                f"SELECT number, name, policy, persona, choices, said, flags FROM agents WHERE {where} "
-                f"ORDER BY {column}{down}, number LIMIT ? OFFSET ?",
-                (*values, most, skipped),
+                "SELECT number, name, policy, persona, choices, said, flags FROM "
+                f"(SELECT number FROM agents WHERE {where} ORDER BY {column}{down}, number LIMIT ? OFFSET ?) "
+                f"CROSS JOIN agents USING (number) WHERE episode = ? ORDER BY {column}{down}, number",
+                (*values, most, skipped, episode),
             ).fetchall()
             found = []
             for number, who, policy, persona, choices, said, flags in rows:
