@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.delivery import InOtherWords
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.scenario import Event, Row
@@ -67,6 +68,11 @@ class Branching:
             submit_again(env, played)
         else:
             self._begin(name)
+
+    @property
+    def waits(self) -> bool:
+        """Whether anybody at the table may wait for something, such as an answer that is paid for."""
+        return self._table.waits
 
     def _begin(self, name: str) -> None:
         """Tell the policies that an episode of that name starts; they get the same generators every time."""
@@ -183,7 +189,7 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
     submitted: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["type"] in ("choice", "message"):
-            what = {"choice": event["choice"]} if event["type"] == "choice" else {"message": event["text"]}
+            what = {"choice": event["choice"]} if event["type"] == "choice" else {"message": _message(event)}
             submitted.setdefault(event["step"], {})[event["agent"]] = what
     for step in range(events[-1]["step"]):
         if env.over:
@@ -192,6 +198,12 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
     settled = [[one for one in told if one["type"] == "round"] for told in (events, env.events)]
     if settled[0] != settled[1] or env.over:
         raise RunError("the recorded episode cannot be played on: its settings lead to other rounds, or to its end")
+
+
+def _message(event: Event) -> str:
+    """A recorded message as its speaker submitted it."""
+    heard: str | None = event.get("delivered", {}).get("text")
+    return InOtherWords(event["text"], heard) if heard else event["text"]
 
 
 def saved(policy: PolicyLike) -> tuple[bool, Any, Any]:

@@ -20,6 +20,7 @@ from llm_coop_envs.baselines.q_learning.learn.sequential import summary as seque
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce.docked import archive, compare
+from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY, ENTRY_SESSIONS, run_entries
 from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS, Printed, compare_printed
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import (
     RECORD,
@@ -175,7 +176,7 @@ def reproduce(
 ) -> None:
     """Run everything that the documentation quotes, and write it to recorded.json in the folder."""
     for name in only or ():
-        if name not in (*STUDIES, SEQUENTIALLY):
+        if name not in (*STUDIES, SEQUENTIALLY, ENTRY):
             raise SettingsError("study", name, f"is unknown; {suggestion(name, STUDIES)}")
     record = recorded() if only else begun(seed)
     if only and record["seed"] != seed:
@@ -193,6 +194,10 @@ def reproduce(
             note_answers(record, name, load(where))
     if not only or SEQUENTIALLY in only:
         record[SEQUENTIALLY] = {str(k): short(_sequential(runs, k, seed)) for k, runs in SEQUENTIAL_RUNS.items()}
+    if not only or ENTRY in only:
+        record[ENTRY] = {
+            one.name: short(_entries(rate, ENTRY_SESSIONS, seed, workers)) for rate, one in ENTRIES.items()
+        }
     (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     console.print(f"written to {folder / RECORD}")
 
@@ -217,6 +222,26 @@ def _sequential(runs: int, intervals: int, seed: int) -> Row:
             done.append(run_sequential(settings, seed, number))
             ticker.next()
     return sequential_summary(done)
+
+
+@app.command()
+def entry(
+    sessions: Annotated[int, typer.Option(min=2, help="Sessions of each experiment.")] = ENTRY_SESSIONS,
+    seed: Seed = 0,
+    workers: Workers = None,
+) -> None:
+    """Let a third firm come and go by chance (Calvano et al. 2020, appendix)."""
+    for rate, one in ENTRIES.items():
+        found = _entries(rate, sessions, seed, workers)
+        console.print(*comparison_lines(one, found), sep="\n")
+        console.print(
+            f"  gain while all three are in {found['gain_in']:.4f}; exits in {found['with_exits']} limit cycles"
+        )
+
+
+def _entries(rate: float, sessions: int, seed: int, workers: int | None) -> Row:
+    with ticking(ENTRIES[rate].name, sessions) as ticker:
+        return run_entries(rate, sessions, seed, workers, ticker.next)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.bench.suite import HELD_OUT, PUBLIC, Part, Suite, bench_files, suite_of
 from llm_coop_envs.benchmarks.bench.tasks import COMPETENCE, LEGALITY, TENDENCIES, TESTED, UNDERSTANDING
-from llm_coop_envs.benchmarks.measures import process
+from llm_coop_envs.benchmarks.measures import information, process
 from llm_coop_envs.benchmarks.report.answers import INVALID_ABOVE
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.program import hash_of_files
 from llm_coop_envs.benchmarks.study.study import fits
 from llm_coop_envs.core import statistics
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.statistics import mean_interval
+from llm_coop_envs.core.statistics import Interval, mean_interval
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.folder import digest_of, plain_json
 
@@ -38,7 +39,7 @@ SKILLS = (UNDERSTANDING, LEGALITY, COMPETENCE)
 def analysis_hash() -> str:
     """A hash of the code that makes scores of events."""
     own = Path(__file__).parent.glob("*.py")
-    return hash_of_files(*own, *bench_files(), *(Path(str(one.__file__)) for one in (process, statistics)))
+    return hash_of_files(*own, *bench_files(), *(Path(str(one.__file__)) for one in (information, process, statistics)))
 
 
 def make_card(run: Run) -> dict[str, Any]:
@@ -60,8 +61,7 @@ def make_card(run: Run) -> dict[str, Any]:
         raise RunError(
             f"{run.folder}: has {len(run.finished())} of {run.total} episodes; continue it with 'llm-coop bench' first"
         )
-    card = {"format": FORMAT, **told, "lines": _lines(run, suite)}
-    return {**plain_json(card), CHECK: digest_of(plain_json(card))}
+    return plain_json({"format": FORMAT, **told, "lines": _lines(run, suite)})
 
 
 def read_card(path: Path) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def read_card(path: Path) -> dict[str, Any]:
     try:
         card: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         check = card.pop(CHECK)
-        _ = card["lines"], card["sha256"]
+        _ = card["lines"], card["sha256"], card["references"]
     except OSError as error:
         raise RunError(f"{file}: is no scorecard ({error.strerror}); 'llm-coop bench' makes one") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -152,8 +152,11 @@ def _line(
     about: str,
 ) -> dict[str, Any]:
     values = [value for *_, value in rows if value is not None]
-    found = mean_interval(values)
-    halves = {half: mean_interval([value for where, *_, value in rows if where == half]) for half in (PUBLIC, HELD_OUT)}
+    found = _interval(values)
+    halves = {
+        half: _interval([value for where, *_, value in rows if where == half and value is not None])
+        for half in (PUBLIC, HELD_OUT)
+    }
     lawful = float(np.mean(legal))
     return {
         "tendency": key[0],
@@ -171,6 +174,14 @@ def _line(
         "understanding": understood,
         "values": [[name, seed, value] for _, name, seed, value in rows],
     }
+
+
+def _interval(values: Sequence[float]) -> Interval | None:
+    """The mean with its interval, inside 0 and 1; that of a rate where every episode came to 0 or 1."""
+    found = mean_interval([bool(value) for value in values] if set(values) <= {0.0, 1.0} else values)
+    if found is None or found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
 
 
 def reliability(values: Sequence[float]) -> float | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from llm_coop_envs.benchmarks.bench.card import CARD, SUITE, TABLE, analysis_hash, make_card
+from llm_coop_envs.benchmarks.bench.card import CARD, CHECK, SUITE, TABLE, analysis_hash, make_card
 from llm_coop_envs.benchmarks.bench.showing import markdown
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import read_json
-from llm_coop_envs.storage.folder import difference
+from llm_coop_envs.storage.folder import difference, digest_of
 
 
 def card_faults(run: Run) -> list[str]:
@@ -25,10 +25,17 @@ def card_faults(run: Run) -> list[str]:
         there = read_json(path, lambda why: f"{path}: cannot be read ({why})")
     except RunError as error:
         return [str(error)]
-    how = difference(_by_name(there), _by_name(made), every=True)
+    kept = {name: one for name, one in there.items() if name not in ("references", CHECK)}
+    try:
+        how = difference(_by_name(kept), _by_name(made), every=True)
+        shown = markdown(there)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        how = f"it is damaged ({error!r})"
     if how:
         return [f"{path}: is not what the episodes make of it: {how}"]
-    if not table.is_file() or table.read_text(encoding="utf-8") != markdown(made):
+    if there.get(CHECK) != digest_of({name: one for name, one in there.items() if name != CHECK}):
+        return [f"{path}: its rows of other players, or its hash, are not what was written"]
+    if not table.is_file() or table.read_text(encoding="utf-8") != shown:
         return [f"{table}: is not the table of the scorecard"]
     if run.manifest[SUITE]["analysis"] != analysis_hash():
         return [f"{path}: was preregistered with other code for the analysis; use the version that played it"]

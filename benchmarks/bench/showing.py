@@ -5,32 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llm_coop_envs.benchmarks.bench.card import CARD, TABLE, make_card
+from llm_coop_envs.benchmarks.bench.card import CARD, CHECK, TABLE, make_card
 from llm_coop_envs.benchmarks.bench.references import references
 from llm_coop_envs.benchmarks.bench.tasks import TENDENCIES
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.core.statistics import LEVEL
 from llm_coop_envs.storage.files import write_json, write_whole
+from llm_coop_envs.storage.folder import digest_of
 
 HEAD = ("tendency", "scenario", "score", f"{LEVEL:.0%}", "public", "held-out", "scored")
 SURE = ("reliability", "competency")
 
 
 def write_card(run: Run) -> dict[str, Any]:
-    """Make the scorecard of a run, and write it into its folder, as data and as a table.
+    """Make the scorecard of a run, and write it into its folder, as data and as a table, with recorded rows beside it.
 
     Raises:
         RunError: it cannot be made or written.
     """
-    card = make_card(run)
-    write_json(run.folder / CARD, card)
+    made = make_card(run)
+    card = {**made, "references": references(made)}
+    write_json(run.folder / CARD, {**card, CHECK: digest_of(card)})
     write_whole(run.folder / TABLE, markdown(card).encode())
     return card
 
 
 def rows(card: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows of the table, with the recorded rows of other players."""
-    others = references(card)
+    """The head and the rows of the table."""
+    others = card["references"]
     known = [{(one["tendency"], one["scenario"]): one["score"] for one in other["lines"]} for other in others]
     body = [
         [
@@ -55,15 +57,16 @@ def remarks(card: Mapping[str, Any]) -> list[str]:
         "Scores lie between 0 and 1; what 0 and 1 mean differs from line to line, and there is no overall score.",
         "'scored' episodes have a score: where more than 5 % of the choices were not the player's own, there is none, "
         "or 0 for understanding, legality and competence.",
-        "Reliability: 1 less the mean difference of two halves of the episodes. Competency: the smaller of the shares "
-        "of legal choices and of right answers about the rules, where these were asked.",
+        f"{LEVEL:.0%}: interval over episodes. Reliability: 1 less the mean difference of two halves of the episodes. "
+        "Competency: the smaller of the shares of legal choices and of right answers about the rules, where these were "
+        "asked.",
         f"Suite {card['suite']} version {card['version']} ({card['sha256'][:16]}), {card['size']}; held-out seed "
         f"{card['held_out']}; preregistration {card['preregistration']}.",
     ]
     told += [
         f"Column {one['name']}: {', '.join(sorted({str(player['name']) for player in one['players'].values()}))}; "
         f"played {one['date']} ({one['size']}): {one['command']}"
-        for one in references(card)
+        for one in card["references"]
     ]
     return [*told, *(f"Left out: {one}" for one in card["left_out"])]
 

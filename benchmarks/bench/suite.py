@@ -243,12 +243,10 @@ def make_suite(given: Sequence[Given], held_out: int, size: str, only: Sequence[
     rest = [one for one in tasks if one not in chosen]
     left_out = [f"the tasks {', '.join(rest)}, which --only does not name"] if rest else []
     for scenario in dict.fromkeys(part.plays for part in every):
-        first = next(part for part in every if part.plays == scenario)
         why = ""
         for one in given:
             try:
                 make_player(scenario, full_name(scenario, one.name), one.options)
-                _ = _study([first], {scenario: one.entry}, "")
             except LlmCoopError as error:
                 # That a rule is another scenario's needs no words.
                 why = f": {error}" if parse(one.name)[0] or one.name in find_scenario(scenario).policies else why
@@ -257,31 +255,44 @@ def make_suite(given: Sequence[Given], held_out: int, size: str, only: Sequence[
                 break
         if scenario not in players:
             left_out.append(f"{scenario}, which nobody who was given can play{why}")
+    able = [part for part in every if part.plays in players]
+    if not able:
+        raise _nothing(given, left_out)
+    found = _suite(able, players, held_out, size, left_out)
+    conditions = {one.name: one for one in found.study.conditions}
     unable: set[tuple[str, str]] = set()
-    for part in every:
-        if part.number > 1 or part.plays not in players or part.key in unable:
+    for part in able:
+        if part.number > 1 or part.key in unable:
             continue
         try:
-            for condition in _study([part], players, "").conditions:
-                _begin(condition)
+            for arm in part.arms:
+                _begin(conditions[part.condition(arm)])
         except LlmCoopError as error:
             unable.add(part.key)
-            left_out.append(
-                f"{part.scenario}, the task '{part.task.name}', which {players[part.plays]['name']} refuses: {error}"
-            )
-    played = [one for one in every if one.plays in players and one.key not in unable]
+            who = players[part.plays]["name"]
+            left_out.append(f"{part.scenario}, the task '{part.task.name}', which {who} refuses: {error}")
+    played = [one for one in able if one.key not in unable]
     if not played:
-        names = ", ".join(one.name for one in given)
-        rules = {name for scenario in benches() for name in find_scenario(scenario).policies}
-        why = next((one for one in left_out if ": " in one), suggestion(given[0].name, sorted(rules)))
-        raise StudyError(f"policy '{names}': plays nothing of the suite; {why}")
-    return _suite(played, players, held_out, size, left_out)
+        raise _nothing(given, left_out)
+    return _suite(played, players, held_out, size, left_out) if unable else found
+
+
+def _nothing(given: Sequence[Given], left_out: Sequence[str]) -> StudyError:
+    """That nobody can play anything."""
+    rules = {name for scenario in benches() for name in find_scenario(scenario).policies}
+    why = next((one for one in left_out if ": " in one), suggestion(given[0].name, sorted(rules)))
+    return StudyError(f"policy '{', '.join(one.name for one in given)}': plays nothing of the suite; {why}")
 
 
 def _suite(
     played: Sequence[Part], players: Mapping[str, Mapping[str, Any]], held_out: int, size: str, left_out: Sequence[str]
 ) -> Suite:
-    study = _study(played, players, f"version {VERSION}, {size}, held-out seed {held_out}")
+    entries = [plain(entry) for part in played for entry in part.entries(players[part.plays])]
+    about = f"The scorecard's suite: version {VERSION}, {size}, held-out seed {held_out}."
+    text = yaml.safe_dump(
+        {"name": NAME, "description": about, "seed": 0, "conditions": entries}, sort_keys=False, allow_unicode=True
+    )
+    study = parse_study(text, "the suite")
     return Suite(
         study=study, parts=tuple(played), players=players, held_out=held_out, size=size, left_out=tuple(left_out)
     )
@@ -292,16 +303,6 @@ def _begin(condition: Condition) -> None:
     for player in condition.players:
         if not asks_a_model(player.policy):
             begin_with(condition, player)
-
-
-def _study(played: Sequence[Part], players: Mapping[str, Mapping[str, Any]], about: str) -> Study:
-    entries = [plain(entry) for part in played for entry in part.entries(players[part.plays])]
-    text = yaml.safe_dump(
-        {"name": NAME, "description": f"The scorecard's suite: {about}.", "seed": 0, "conditions": entries},
-        sort_keys=False,
-        allow_unicode=True,
-    )
-    return parse_study(text, "the suite")
 
 
 def preregistered(suite: Suite, analysis: str) -> dict[str, Any]:

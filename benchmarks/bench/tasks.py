@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.measures.process import process_measures, same, talk_rounds
+from llm_coop_envs.benchmarks.measures.information import same
+from llm_coop_envs.benchmarks.measures.process import announcement_measures, talk_rounds
 from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.registry import find_scenario
@@ -175,7 +176,7 @@ def kept(measures: Measures) -> Score:
     """The share of announcements that were kept; `None` without any."""
 
     def score(played: Played) -> float | None:
-        found: float | None = process_measures(played[""], measures)["kept_share"]
+        found: float | None = announcement_measures(talk_rounds(played[""], measures))["kept_share"]
         return found
 
     return score

@@ -17,6 +17,7 @@ from llm_coop_envs.benchmarks.cli.export import export_command
 from llm_coop_envs.benchmarks.cli.figures import figures_command
 from llm_coop_envs.benchmarks.cli.film import film_command
 from llm_coop_envs.benchmarks.cli.journal import journal_command
+from llm_coop_envs.benchmarks.cli.judge import judge_command
 from llm_coop_envs.benchmarks.cli.list import list_command
 from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED
 from llm_coop_envs.benchmarks.cli.play import play_command
@@ -61,6 +62,7 @@ app.command("figures")(figures_command)
 app.command("export")(export_command)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
+app.command("judge")(judge_command)
 app.command("journal")(journal_command)
 app.command("transcript")(transcript_command)
 app.command("population")(population_command)

@@ -14,7 +14,7 @@ import typer
 from llm_coop_envs.benchmarks.cli.messages import fail, note, sentences
 
 if TYPE_CHECKING:
-    from llm_coop_envs.benchmarks.view.server import View
+    from llm_coop_envs.benchmarks.view.server import PageServer
 
 
 @sentences
@@ -27,11 +27,11 @@ def view_command(
     from llm_coop_envs.core.extras import need
 
     need("aiohttp", "opening the page", "view")
-    from llm_coop_envs.benchmarks.view.server import View
+    from llm_coop_envs.benchmarks.view.server import PageServer
     from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
-    view = View(runs.expanduser())
+    view = PageServer(runs.expanduser())
     try:
         asyncio.run(_serve(view, port, browser))
     except OSError as error:
@@ -40,7 +40,7 @@ def view_command(
         pass
 
 
-async def _serve(view: View, port: int, browser: bool) -> None:
+async def _serve(view: PageServer, port: int, browser: bool) -> None:
     stopped = asyncio.Event()
     handlers: list[Any] = [signal.SIGINT, signal.SIGTERM]
     async with view.serving(port) as address:

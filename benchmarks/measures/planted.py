@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.policy import PolicyLike
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.scenario import Row, load
+from llm_coop_envs.core.scenario import Event, Row, load
 from llm_coop_envs.core.waiting import run_through
 from llm_coop_envs.policies.branching import Branching
 
@@ -88,11 +88,16 @@ def planted_of(scenario: str) -> Planted:
 
 def play_world(scenario: str, world: str, seed: int) -> Row:
     """Play one episode of a world; the evidence."""
+    return world_played(scenario, world, seed)[0]
+
+
+def world_played(scenario: str, world: str, seed: int) -> tuple[Row, list[Event]]:
+    """Play one episode of a world; the evidence, and the events."""
     planted = planted_of(scenario)
     one = planted.world(world)
     settings = {**planted.settings[seed % len(planted.settings)], "talk": one.talk}
     env = find_scenario(scenario).environment(record=True, **settings)
-    return run_through(_gather(planted, Branching(env, one.policy(), seed=seed)))
+    return run_through(_gather(planted, Branching(env, one.policy(), seed=seed))), env.events
 
 
 async def _gather(planted: Planted, game: Branching) -> Row:
@@ -163,3 +168,14 @@ def kappa(verdicts: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:
     yes, real = float(verdicts.mean()), float(truth.mean())
     chance = yes * real + (1 - yes) * (1 - real)
     return (agreed - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def cohen(table: Floats) -> float:
+    """Cohen's kappa of two who sorted the same into kinds; 0 where both are of one kind.
+
+    Args:
+        table: (kinds, kinds) how often the first said the row's kind and the second the column's.
+    """
+    shares = table / table.sum() if table.sum() else table
+    chance = float(shares.sum(axis=1) @ shares.sum(axis=0))
+    return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else 0.0

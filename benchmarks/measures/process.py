@@ -152,10 +152,11 @@ def process_measures(events: Sequence[Event], scenario: Scenario) -> Row:
         return told
     rounds = talk_rounds(events, measures)
     numbers = any(isinstance(one, Number) for one in measures.asked(start_of(events)).values())
-    return {**_announcements(rounds), **information_measures(_informed(rounds), numbers=numbers), **told}
+    return {**announcement_measures(rounds), **information_measures(_informed(rounds), numbers=numbers), **told}
 
 
-def _announcements(rounds: Sequence[TalkRound]) -> Row:
+def announcement_measures(rounds: Sequence[TalkRound]) -> Row:
+    """Those of `process_measures` that are about announcements and agreements."""
     choices = sum(len(one.chosen) for one in rounds)
     kept, broken = (sum(len(getattr(one, name)) for one in rounds) for name in ("kept", "broken"))
     agreements = [one.agreement for one in rounds]

@@ -65,7 +65,19 @@ FISH_2024 = Paper(
 }""",
     "2404.00806",
 )
-PAPERS = (WU_2024, CALVANO_2020, FISH_2024)
+PAN_2024 = Paper(
+    "Pan et al. 2024",
+    "Pan et al. (2024). Very Large-Scale Multi-Agent Simulation in AgentScope. arXiv 2407.17789.",
+    """@misc{pan2024very,
+  title = {Very Large-Scale Multi-Agent Simulation in {AgentScope}},
+  author = {Pan and others},
+  year = {2024},
+  eprint = {2407.17789},
+  archivePrefix = {arXiv}
+}""",
+    "2407.17789",
+)
+PAPERS = (WU_2024, CALVANO_2020, FISH_2024, PAN_2024)
 
 
 def software() -> str:

@@ -58,7 +58,8 @@ def read_run(
             section.conditions.append(played[condition.name])
         one = played[condition.name]
         one.add(episode, section.read)
-        one.said.append([(m["round"], m["text"]) for m in episode.messages if m["text"].strip()])
+        told = [event for event in episode.events if event["type"] == "message" and event["text"].strip()]
+        one.said.append([(event["round"], event["text"]) for event in told])
         one.excerpt = one.excerpt or excerpt(episode)
         answers.add(episode)
     for name, one in played.items():

@@ -95,7 +95,7 @@ async def play_episode(
             *({"policy": name, **policy.record()} for name, policy in made if isinstance(policy, Recorded)),
         ],
         measures=measures,
-        people={} if people is None else people.to_json(),
+        people={} if people is None else people.to_json({name for one in players.values() for name in one.cell}),
     )
     after = condition.afterwards()
     if after is not None:

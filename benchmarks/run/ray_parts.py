@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,12 @@ from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import Outcome, begin_run, run_study
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.study.study import Study
+from llm_coop_envs.core.ray_cluster import connected, short
 from llm_coop_envs.core.registry import register, registered
-from llm_coop_envs.errors import LlmCoopError, MissingExtra, RunError
+from llm_coop_envs.errors import LlmCoopError, RunError
 
-LOCAL = "local"
 _LIVES = 100  # of a part whose worker dies again and again
 _TICK_SECONDS = 0.5
-_KNOCK_SECONDS = 5.0
 
 
 def run_on_ray(
@@ -59,7 +56,7 @@ def run_on_ray(
     """
     watcher, access = watcher or Watcher(), access or ModelAccess()
     run = begin_run(study, folder, access)
-    with _ray(address, parts) as ray, Interrupts(watcher) as interrupts:
+    with connected(address, parts) as ray, Interrupts(watcher) as interrupts:
         left = run.total - len(run.finished())
         watcher.begin(run, left, parts)
         try:
@@ -90,11 +87,11 @@ def _wait(ray: Any, waiting: list[Any], run: Run, watcher: Watcher, stop: Callab
             try:
                 why = ray.get(one)
             except ray.exceptions.RayTaskError as error:
-                raise error.cause if isinstance(error.cause, LlmCoopError) else RunError(_short(error)) from error
+                raise error.cause if isinstance(error.cause, LlmCoopError) else RunError(short(error)) from error
             except ray.exceptions.TaskCancelledError:
                 continue
             except ray.exceptions.RayError as error:
-                raise RunError(_short(error)) from error
+                raise RunError(short(error)) from error
             if why is not None:
                 watcher.say(why)
         if stop() and not told:
@@ -116,39 +113,3 @@ def _play_part(given: bytes, version: str, folder: str, command: str, part: str)
         raise RunError(f"{folder}: a Ray worker does not see this folder; choose one that all machines share with -o")
     part_access = dataclasses.replace(access, part=part)
     return run_study(study, Path(folder), command=command, access=part_access).why
-
-
-@contextmanager
-def _ray(address: str, parts: int) -> Iterator[Any]:
-    """Ray, connected, and left at the end."""
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra("--ray", "ray") from error
-    where: dict[str, Any] = (
-        {"num_cpus": parts, "include_dashboard": False} if address == LOCAL else {"address": address}
-    )
-    try:
-        _knock(address)
-        ray.init(**where, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise RunError(
-            f"--ray {address}: no Ray cluster is reached there ({_short(error)}); start one with 'ray start --head', "
-            f"or give --ray {LOCAL}"
-        ) from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-def _knock(address: str) -> None:
-    """Find out whether anything listens at an address; Ray itself tries for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), timeout=_KNOCK_SECONDS).close()
-
-
-def _short(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1][:300] if lines else type(error).__name__

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from llm_coop_envs.benchmarks.measures.topics import topic_rounds
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.regulator import regulation_measures
-from llm_coop_envs.core.scenario import Event, Row, Scenario
+from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 
 if TYPE_CHECKING:
@@ -33,20 +34,51 @@ class EpisodeTables:
         seed: the environment's seed.
         events: the recorded events.
         metrics: one row with all metrics.
-        rounds: one row per round.
-        messages: one row per message.
         answers: one row for each kind of question of each policy that asked a model.
         models: the answers of each model, as the provider reports them.
+        people: who sat in the seats, if a population did: each column's values and everybody's code.
     """
 
     condition: Condition
     seed: int
     events: list[Event]
     metrics: Row
-    rounds: list[Row]
-    messages: list[Row]
     answers: list[Row]
     models: dict[str, int]
+    people: dict[str, Any]
+
+    @cached_property
+    def rounds(self) -> list[Row]:
+        """One row per round, with how many of its messages are about what."""
+        scenario = self.condition.spec
+        about = topic_rounds(self.events, scenario)
+        return [{**self._key, **row, **about.get(row["round"], {})} for row in scenario.round_rows(self.events)]
+
+    @cached_property
+    def messages(self) -> list[Row]:
+        """One row per message."""
+        return [
+            {
+                **self._key,
+                "scenario": self.condition.scenario,
+                "round": event["round"],
+                "step": event["step"],
+                "talk": event["talk"],
+                "position": event["position"],
+                "speaker": event["agent"],
+                "policy": self.policies.get(event["agent"]),
+                "text": event["text"],
+                "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
+                "flags": ", ".join(event["flags"]),
+                **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
+            }
+            for event in self.events
+            if event["type"] == "message"
+        ]
+
+    @property
+    def _key(self) -> Row:
+        return {"condition": self.condition.name, "seed": self.seed}
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
@@ -86,24 +118,6 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **process_measures(events, scenario),
         **header.get("measures", {}),
     }
-    messages = [
-        {
-            **key,
-            "scenario": scenario.name,
-            "round": event["round"],
-            "step": event["step"],
-            "talk": event["talk"],
-            "position": event["position"],
-            "speaker": event["agent"],
-            "policy": policies.get(event["agent"]),
-            "text": event["text"],
-            "hearers": None if event["hearers"] is None else json.dumps(event["hearers"]),
-            "flags": ", ".join(event["flags"]),
-            **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
-        }
-        for event in events
-        if event["type"] == "message"
-    ]
     asked: list[Row] = header.get("answers", [])
     models: Counter[str] = Counter()
     for one in asked:
@@ -111,10 +125,9 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
     return EpisodeTables(
         condition=condition,
         seed=seed,
+        policies=policies,
         events=events,
         metrics=metrics,
-        rounds=_round_rows(key, scenario, events),
-        messages=messages,
         answers=[
             {
                 **key,
@@ -129,13 +142,8 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             for call, counts in one["calls"].items()
         ],
         models=models,
+        people=header.get("people", {}),
     )
-
-
-def _round_rows(key: Row, scenario: Scenario, events: Sequence[Event]) -> list[Row]:
-    """One row per round, with how many of its messages are about what."""
-    about = topic_rounds(events, scenario)
-    return [{**key, **row, **about.get(row["round"], {})} for row in scenario.round_rows(events)]
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:
@@ -158,8 +166,7 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
         return None
     measured = {**scenario.episode_metrics(events), **process_measures(events, scenario)}
     told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
-    rounds = _round_rows({name: told[name] for name in ("condition", "seed")}, scenario, events)
-    return replace(episode, events=events, metrics={**told, **measured}, rounds=rounds)
+    return replace(episode, events=events, metrics={**told, **measured})
 
 
 def write_tables(run: Run) -> list[Path]:

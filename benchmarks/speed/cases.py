@@ -141,10 +141,10 @@ def _spread() -> Any:
     return simple_spread_v3.parallel_env()
 
 
-def evacuation(people: int, **more: Any) -> ScenarioEnv:
-    """An evacuation with as much room per person as the published one, exits widened in proportion."""
+def evacuation(people: int, *, side: int | None = None, **more: Any) -> ScenarioEnv:
+    """An evacuation with as much room per person as the published one, or so many cells, and exits in proportion."""
     scale = (people / 100) ** 0.5
-    side = round(31 * scale) + 2
+    side = round(31 * scale) + 2 if side is None else side
     middle = side // 2
     wide = max(1, round(scale))
 

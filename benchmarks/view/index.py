@@ -28,7 +28,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import journal_files, read_from
 
-FORMAT = 1
+FORMAT = 2
 LARGE = 4 << 20
 """From how many compressed bytes on a process of its own reads them."""
 _TOGETHER = 20_000
@@ -47,8 +47,7 @@ class Index:
         with self.opened() as table:
             table.execute("PRAGMA journal_mode=WAL")
             if table.execute("SELECT 1 FROM sqlite_master WHERE name = 'parts'").fetchone() is None:
-                with contextlib.suppress(sqlite3.OperationalError):  # somebody else was first
-                    table.executescript(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+                table.executescript(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:

@@ -83,7 +83,7 @@ class Questions:
         raise RunError(f"{name!r}: the page cannot be asked that")
 
 
-class View:
+class PageServer:
     """The server.
 
     Args:

@@ -12,7 +12,7 @@ from llm_coop_envs.bertrand.env import BertrandEnv
 from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.paths import EXACT
 from llm_coop_envs.bertrand.rules import nearest
-from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.branching import Branching
@@ -44,7 +44,7 @@ def market_of(game: Branching) -> BertrandEnv:
     """The environment of a price competition.
 
     Raises:
-        SettingsError: prices held together would end the episode, or there are no rivals.
+        SettingsError: as of `check_measurable`.
     """
     env = game.env
     assert isinstance(env, BertrandEnv)
@@ -53,7 +53,13 @@ def market_of(game: Branching) -> BertrandEnv:
 
 
 def check_measurable(settings: BertrandSettings) -> None:
-    """Require rivals, and an episode that prices held together do not end."""
+    """Require rivals, an episode that prices held together do not end, and firms that can be forced in any round.
+
+    Raises:
+        SettingsError: one of these is missing.
+    """
+    if settings.moves == IN_TURN:
+        raise SettingsError("moves", IN_TURN, "deviations are forced in any round; leave 'after' out or 'moves'")
     window = settings.collusion_window
     if window:
         raise SettingsError("collusion_window", window, "prices held together would end the episode; set it to 0")

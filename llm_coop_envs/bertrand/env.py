@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.history import History, others
 from llm_coop_envs.bertrand.rules import RoundOutcome, nearest, normalised_profits, outcome, positions
-from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK
@@ -47,7 +47,8 @@ class BertrandEnv(ScenarioEnv):
 
     **Round.** With talk, `exchanges` exchanges in which every firm speaks once, heard by all (the opener is drawn anew
     each round, or fixed); what was said is forgotten when the next round opens. Then all firms choose a price in one
-    step, demand and profits follow, and the next round opens.
+    step (with `moves="alternating"` one firm does, and all others' prices stand), demand and profits follow, and the
+    next round opens.
 
     **Choice.** `Discrete(grid_points)`: the index of a price on the firm's own grid; or a `Box` of shape (1,), float64:
     the price. A choice that cannot be used is replaced and flagged `illegal_choice` (`missing_action` if nothing was
@@ -81,6 +82,7 @@ class BertrandEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
+        self._in_turn = settings.moves == IN_TURN
         self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.firms
         self.market = settings.market
@@ -181,8 +183,14 @@ class BertrandEnv(ScenarioEnv):
     # One episode.
 
     @functools.cached_property
+    def _act_stages(self) -> list[Stage]:
+        """The choice of prices: by all, or in turn."""
+        turns = range(self.n_players) if self._in_turn else ()
+        return [Stage(ACT, [[i]]) for i in turns] or [Stage(ACT, [self._everyone])]
+
+    @property
     def _act_stage(self) -> Stage:
-        return Stage(ACT, [self._everyone])
+        return self._act_stages[(self.round - 1) % len(self._act_stages)]
 
     def _begin(self, options: Mapping[str, Any]) -> None:
         settings = self.settings
@@ -230,6 +238,12 @@ class BertrandEnv(ScenarioEnv):
         if self._forced is not None:
             settled = self._settle(self._forced)
             self._forced = None
+        elif self._in_turn:
+            assert self._latest is not None, "prices stand from the beginning"
+            prices = list(self._latest.outcome.prices)
+            for i, choice in zip(who.tolist(), key, strict=True):
+                prices[i] = self._grids[i][choice] if self._grids else choice
+            settled = self._settle(tuple(prices))
         else:
             settled = self._settle_grid(key) if self._grids else self._settle(key)
         result = settled.outcome
@@ -321,6 +335,7 @@ class BertrandEnv(ScenarioEnv):
             exchange=settings.exchanges - len(self._orders) if talking else 0,
             exchanges=settings.exchanges if self.settings.talks_in(number) else 0,
             may_replan=planning,
+            in_turn=self._in_turn,
             **common,
         )
 

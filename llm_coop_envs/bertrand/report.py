@@ -30,6 +30,8 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    marked,
+    marks_text,
     mean_curve,
     with_unflagged,
 )
@@ -43,6 +45,8 @@ from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 AVERAGED = 20
 #: Prices that were close for fewer rounds in a row are not shaded: firms that take turns meet by chance.
 STRETCH = 20
+#: Episodes of a condition that are drawn one by one: more cannot be told apart.
+MOST_THIN = 100
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)
 
 
@@ -112,6 +116,18 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
             f"in a single round, the cartel price what would be best for all firms together. {WU_2024.short} speak of "
             f"collusion when prices stay close to each other between the two for {rounds} rounds.",
+            *self._untested(),
+        ]
+
+    def _untested(self) -> list[str]:
+        """Which conditions were not tested for collusion that only looks like it."""
+        without = [one.condition.title for one in self.conditions if "panel_level" not in one.metrics[0]]
+        if not without:
+            return []
+        which = "These conditions were" if len(without) == len(self.conditions) else f"{', '.join(without)}:"
+        return [
+            f"{which} not tested for spurious collusion (high prices that nobody holds up: how a cut and a rise are "
+            "answered, and what best replies would earn); add 'after: {controls: true}' to the study."
         ]
 
     def figures(self) -> list[FigureKind]:
@@ -238,9 +254,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         first = one.episodes[0]
         curves = [
             Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=one.color, thin=True)
-            for e in one.episodes
+            for e in one.episodes[:MOST_THIN]
         ]
-        ended = [e for e in one.episodes if not e.truncated]
+        ended = [e for e in one.episodes[:MOST_THIN] if not e.truncated]
         curves += [
             Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=one.color, marked=True) for e in ended
         ]
@@ -267,17 +283,18 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         end = " A dot marks where an episode ended because prices had been held together." if ended else ""
         source = "".join(f" Dashed: {path['source']}." for path in paths)
         title = one.condition.title
+        thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
         return Drawing(
             name=f"bertrand_prices_{one.condition.name}",
-            caption=f"Prices in the condition '{title}'. Thin lines are episodes (mean of the firms), the "
+            caption=f"Prices in the condition '{title}'. Thin lines are {thin} (mean of the firms), the "
             "thick line and its band their mean and its 95 % interval, as far as all were played. Dotted: "
             "Nash and cartel price. "
             f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
-            f"the more episodes.{end}{source}",
+            f"the more episodes.{end}{marks_text([one])}{source}",
             alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
             f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines"
             f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
-            figure=draw_panels([[panel]], size=(5.2, 3.6), legend_rows=2),
+            figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
             published=bool(paths),
         )
 

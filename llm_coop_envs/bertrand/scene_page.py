@@ -34,7 +34,7 @@ def _moving(scene: BertrandScene) -> Plain:
 
 
 def _moments(events: Sequence[Event]) -> list[tuple[int, str]]:
-    agents = next((event["agents"] for event in events if event["type"] == "start"), [])
+    agents: list[str] = next((event["agents"] for event in events if event["type"] == "start"), [])
     rounds = of_type(events, "round")
     found = [
         (event["round"], "first collusive round: prices close, above Nash") for event in rounds if event["together"]

@@ -24,6 +24,7 @@ MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000
 
 CAP = "cap "
+AT_ONCE, IN_TURN = "simultaneous", "alternating"
 ABOVE_NASH, FROM_NASH = "above_nash", "from_nash"
 NASH_PLAY = 0.1
 """Up to this place on the scale from Nash (0) to joint profit (1) a price is Nash play. The papers give no number; the
@@ -116,6 +117,9 @@ class BertrandSettings(ScenarioSettings):
         information: what firms learn of a round: `"all"`, the others' prices too, or `"own"`, their own business alone.
         observation_noise: how far off the others' prices are seen: the standard deviation of the error as a share of
             the price (0 in all sources), in texts and slots; numeric features stay exact.
+        moves: who names a price in a round: all firms, `"simultaneous"`, or one, `"alternating"`: firm 0 in round 1,
+            then the others in their order, while all others' prices stand (Klein 2021, RAND Journal of Economics
+            52(3)). What stands before a firm's first turn are the initial prices.
         planning_period: firms may re-plan in rounds P + 1, 2 P + 1, ... (Wu et al., code: 20, hence 21, 41,
             ...). Planning is the policy's own affair, and so is whether it plans before or after it talks;
             the environment only tells the rounds.
@@ -194,6 +198,7 @@ class BertrandSettings(ScenarioSettings):
         "statistics": ("every_round", "planning_rounds"),
         "opener": ("shuffled", "fixed"),
         "information": ("all", "own"),
+        "moves": (AT_ONCE, IN_TURN),
     }
 
     firms: int = 2
@@ -230,6 +235,7 @@ class BertrandSettings(ScenarioSettings):
     collusion_margin: str | float = ABOVE_NASH
     information: str = added("all")
     observation_noise: float = added(0.0)
+    moves: str = added(AT_ONCE)
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
@@ -247,6 +253,12 @@ class BertrandSettings(ScenarioSettings):
         else:
             check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
+        if self.moves == IN_TURN:
+            if self.firms == 1:
+                raise SettingsError("moves", IN_TURN, "a single firm has nobody to take turns with; leave it out")
+            if self.initial_prices is None or self.force_first_price:
+                why = "needs initial_prices that are not forced: prices of firms that are not on turn stand"
+                raise SettingsError("moves", IN_TURN, why)
 
     def check_order(self, order: str) -> None:
         """Require `"silence"`, or `"cap PRICE"` with a price above the lowest.

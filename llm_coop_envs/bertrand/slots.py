@@ -68,6 +68,7 @@ class BertrandSlots(Slots):
         exchange: which exchange of the talk this is, from 1; 0 outside of talk.
         exchanges: how many exchanges there are before prices are set; 0 without talk.
         may_replan: whether this is a round for making a new plan.
+        in_turn: whether one firm a round names its price while those of the others stand.
     """
 
     round: int
@@ -87,6 +88,7 @@ class BertrandSlots(Slots):
     exchange: int
     exchanges: int
     may_replan: bool
+    in_turn: bool
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """The prices of the rounds that are remembered."""

@@ -24,7 +24,7 @@ from llm_coop_envs.policies.llm.playing.memory import Note
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
-_FIRM = names("me rivals seen cost whole_profits round history bins bin_size")
+_FIRM = names("me rivals seen cost whole_profits round history bins bin_size in_turn")
 _PRICE = _FIRM | names("prior said exchanges floor cap choices fixed_price")
 _SHRINKS = (("said", "newest"), ("bins", "newest"), ("history", "newest"))
 _DATA, _READ, _WRITE, _DONE = range(4)

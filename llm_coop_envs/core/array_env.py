@@ -7,7 +7,7 @@ Players are indices 0..n-1. Nothing here knows observation dictionaries or texts
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from llm_coop_envs.core.channels import Audience, Conversation, Message
 from llm_coop_envs.core.delivery import DELIVER, check_delivery
 from llm_coop_envs.core.draws import NOISE, Key, key_of, side_generator
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
+from llm_coop_envs.core.listeners import MENTION, News, Notices
 from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
 from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
 from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
@@ -77,6 +78,9 @@ class ArrayEnv(Hooks):
             self.phases = (*self.phases, *self.regulator.phases)
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
+        for k, listener in enumerate(settings.listeners):
+            check_patterns(f"listeners[{k}].players", listener.players, self.possible_agents)
+        self._notices = Notices(settings.listeners, self.possible_agents) if settings.listeners else None
         if self.regulator is not None:
             self.possible_agents.append(SEAT)
         self.agents: list[str] = []
@@ -110,6 +114,8 @@ class ArrayEnv(Hooks):
         self._told_changes: list[Change] = []
         self._key: Key = (0, 0)
         self.conversation.restart()
+        if self._notices is not None:
+            self._notices.clear()
         if self.regulator is not None:
             self.regulator.clear()
             self._ordered("")
@@ -247,6 +253,8 @@ class ArrayEnv(Hooks):
         self._rewards[:] = 0.0
         self._flags = {}
         who = self._who
+        if self._notices:
+            self._notices.told(who.tolist(), self._open_talk_number())
         done = True
         if self.regulator is not None:
             done = self.regulator.play(choices, messages or {}, missing)
@@ -301,6 +309,23 @@ class ArrayEnv(Hooks):
     def emit(self, kind: str, **data: Any) -> None:
         """Record an event."""
         self.events.append({"type": kind, "step": self.cycles, "round": self.round, **data})
+
+    def happened(
+        self, what: str, *, number: float = 0.0, name: str = "", concerned: Iterable[int] | None = None
+    ) -> None:
+        """Tell those who listen that something happened.
+
+        Args:
+            what: one of the settings' `happenings`.
+            number: its number.
+            name: whom or what it is about.
+            concerned: whom it concerns; everybody by default.
+        """
+        if self._notices is None:
+            return
+        told = self._notices.happened(News(what, number, name, self._open_talk_number()), concerned)
+        if self.record and told:
+            self.emit("news", what=what, number=number, name=name, agents=[self.possible_agents[i] for i in told])
 
     def leave(self, who: Indices) -> None:
         """Take players out of the game for good."""
@@ -359,6 +384,10 @@ class ArrayEnv(Hooks):
             self.emit("change", changes=[change.to_json() for change in holding])
         self._told_changes = holding
 
+    def _open_talk_number(self) -> int:
+        """Which talk is going on; -1: none."""
+        return self.conversation.number if self.phase == TALK else -1
+
     def _open_talk(self) -> list[list[int]]:
         if not self._orders:
             return []
@@ -379,6 +408,11 @@ class ArrayEnv(Hooks):
             message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players)
             if flags:
                 self._flags[i] = flags
+            # What is heard later, or otherwise than it was said, is nobody's news.
+            if self._notices is not None and message is not None and message.delivered is None:
+                named = self._notices.mentioned(message.text, i)
+                if named:
+                    self.happened(MENTION, name=names[i], concerned=named)
             if self.record and message is not None:
                 hearers = None if message.hearers is None else [names[k] for k in message.hearers]
                 self.emit(

@@ -10,8 +10,9 @@ Players are indices 0..n-1 here.
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -103,13 +104,15 @@ class Audience:
     """Who hears whom.
 
     Args:
-        listeners: for each speaker the indices of those who hear it, ascending, the speaker not among them; `None`
-            means that everyone hears everyone.
+        listeners: for each speaker the indices of those who hear it, ascending, the speaker not among them, or `None`
+            for everyone; all in place of the mapping means that everyone hears everyone.
     """
 
-    def __init__(self, listeners: Mapping[int, Sequence[int]] | None) -> None:
+    def __init__(self, listeners: Mapping[int, Sequence[int] | None] | None) -> None:
         self.heard_by = (
-            None if listeners is None else {s: tuple(int(i) for i in heard) for s, heard in listeners.items()}
+            None
+            if listeners is None
+            else {s: None if heard is None else tuple(int(i) for i in heard) for s, heard in listeners.items()}
         )
 
     def listeners(self, speaker: int) -> tuple[int, ...] | None:
@@ -124,13 +127,18 @@ class Audience:
         if self.heard_by is None:
             return [[speaker] for speaker in order]
         floor: dict[int, int] = {}
+        lowest = 0  # after whoever is heard by everyone
         levels: list[list[int]] = []
         for speaker in order:
-            level = floor.get(speaker, 0)
+            level = max(floor.get(speaker, 0), lowest)
             if level == len(levels):
                 levels.append([])
             levels[level].append(speaker)
-            for listener in self.heard_by.get(speaker, ()):
+            listeners = self.heard_by.get(speaker, ())
+            if listeners is None:
+                lowest = level + 1
+                continue
+            for listener in listeners:
                 if floor.get(listener, 0) <= level:
                     floor[listener] = level + 1
         return levels
@@ -144,6 +152,36 @@ def everyone() -> Audience:
 def pairs(partners: Mapping[int, int]) -> Audience:
     """One-on-one: each speaker is heard by its partner alone; `partners` maps speaker to listener."""
     return Audience({speaker: (listener,) for speaker, listener in partners.items()})
+
+
+def grouped(groups: Iterable[Sequence[int]], announcers: Collection[int] = ()) -> Audience:
+    """Nested groups: each hears its own talk, and whoever announces is heard by all groups.
+
+    Args:
+        groups: the members of each group; nobody is in two.
+        announcers: those whom everyone hears.
+    """
+    heard: dict[int, Sequence[int] | None] = {}
+    for members in groups:
+        ordered = sorted(members)
+        heard.update((speaker, [*ordered[:k], *ordered[k + 1 :]]) for k, speaker in enumerate(ordered))
+    heard.update(dict.fromkeys(announcers))
+    return Audience(heard)
+
+
+def neighbours(players: int, hearers: int, announcers: Collection[int] = ()) -> Audience:
+    """Neighbourhoods on a ring: a speaker is heard by the next ones on both sides, half of them on each.
+
+    Args:
+        players: how many there are, in the ring's order.
+        hearers: how many hear a speaker; where it is odd, one more of those that follow.
+        announcers: those whom everyone hears.
+    """
+    hearers = min(hearers, players - 1)
+    before = hearers // 2
+    steps = [step for step in range(-before, hearers - before + 1) if step]
+    heard = {speaker: sorted((speaker + step) % players for step in steps) for speaker in range(players)}
+    return Audience({**heard, **dict.fromkeys(announcers)})
 
 
 def within(positions: NDArray[np.int64], radius: float, speakers: Sequence[int], present: Sequence[int]) -> Audience:
@@ -209,7 +247,7 @@ class Conversation:
         self._last_order: dict[int, int] = {}
         self._sequence = -1
         self._together = False
-        # What each player hears; whoever is not in it hears what is meant for everyone.
+        # What each player hears besides what is meant for everyone.
         self._inboxes: dict[int, list[Message]] | None = None
         self._shared: list[Message] = []
 
@@ -269,7 +307,15 @@ class Conversation:
         if settings is not None:
             talkers = sorted(self._position)
             delivered = deliver(
-                settings, self.key, text, speaker, place=place, round_=self.now, talkers=talkers, players=players
+                settings,
+                self.key,
+                text,
+                speaker,
+                place=place,
+                round_=self.now,
+                talkers=talkers,
+                players=players,
+                other=getattr(raw, "other", ""),
             )
             if delivered is not None:
                 self._treated = True
@@ -277,12 +323,8 @@ class Conversation:
                     delivered = replace(delivered, text=clean_message(delivered.text, self.max_length)[0] or None)
         message = Message(speaker, text, *place, self._audience.listeners(speaker), delivered)
         self.messages.append(message)
-        ordered = self._shared
-        latest = not ordered or _place(ordered[-1]) < _place(message)
-        if self._inboxes == {} and message.hearers is None and latest:
-            ordered.append(message)
-        else:
-            self._inboxes = None
+        if self._inboxes is not None:
+            self._put(message)
         return message, flags
 
     def heard(self, listener: int, *, own: bool = False) -> list[Message]:
@@ -310,21 +352,33 @@ class Conversation:
         return [m for m in reaching if m is not None]
 
     @property
+    def number(self) -> int:
+        """Which talk is the latest, counted from 0 in the episode; -1 before the first."""
+        return self._sequence
+
+    @property
     def silent(self) -> bool:
         """Whether there is nothing that anybody could hear."""
         return not self.messages and not self._late
 
     def _inbox(self, listener: int) -> list[Message]:
         if self._inboxes is None:
-            ordered = sorted(self.messages, key=_place)
-            shared = self._shared = [m for m in ordered if m.hearers is None]
-            own: dict[int, list[Message]] = {}
-            for message in ordered:
-                if message.hearers is not None:
-                    for hearer in (*message.hearers, message.speaker):
-                        own.setdefault(hearer, []).append(message)
-            self._inboxes = {hearer: sorted([*mine, *shared], key=_place) for hearer, mine in own.items()}
-        return self._inboxes.get(listener, self._shared)
+            self._inboxes, self._shared = {}, []
+            for message in self.messages:
+                self._put(message)
+        own, shared = self._inboxes.get(listener), self._shared
+        if own is None:
+            return shared
+        return sorted([*own, *shared], key=_place) if shared else own
+
+    def _put(self, message: Message) -> None:
+        """Put a message where it belongs in what its hearers have heard: mostly at the end."""
+        assert self._inboxes is not None, "made by whoever asks first"
+        if message.hearers is None:
+            bisect.insort(self._shared, message, key=_place)
+            return
+        for hearer in (*message.hearers, message.speaker):
+            bisect.insort(self._inboxes.setdefault(hearer, []), message, key=_place)
 
     def get_state(self) -> dict[str, Any]:
         """Everything, as plain data."""

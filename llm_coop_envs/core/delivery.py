@@ -16,7 +16,26 @@ from llm_coop_envs.core.settings import TREATMENTS, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 
 DELIVER, DROP, DELAY, SHUFFLE, SWAP, NEUTRAL, PARAPHRASE = TREATMENTS
+SPEAKER = "speaker"
+"""For `delivery_by`: who speaks says it itself in other words, if it can; see `InOtherWords`."""
 _CIRCLE = 2**32 - 1  # a position that no message has
+
+
+class InOtherWords(str):
+    """A message that brings along how its speaker says the same in other words.
+
+    Args:
+        text: the message.
+        other: the other words; empty if there are none.
+    """
+
+    def __new__(cls, text: str, other: str = "") -> InOtherWords:
+        """The message with its other words."""
+        made = super().__new__(cls, text)
+        made.other = other
+        return made
+
+    other: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +71,7 @@ def check_delivery(settings: ScenarioSettings) -> None:
     """
     for reference in settings.reach("delivery_by"):
         try:
-            usable = not reference or callable(load(reference))
+            usable = reference in ("", SPEAKER) or callable(load(reference))
         except (ImportError, AttributeError, ValueError) as error:
             raise SettingsError("delivery_by", reference, f"cannot be imported ({error})") from error
         if not usable:
@@ -69,6 +88,7 @@ def deliver(
     round_: int,
     talkers: Sequence[int],
     players: int,
+    other: str = "",
 ) -> Delivered | None:
     """What becomes of a message; `None` if it is delivered as it is.
 
@@ -81,6 +101,7 @@ def deliver(
         round_: in which round.
         talkers: the speakers of the talk, ascending.
         players: how many players there are.
+        other: the same in the speaker's own other words, where it brought any.
     """
     treatment = settings.delivery
     if treatment == DELIVER:
@@ -98,5 +119,6 @@ def deliver(
         return Delivered(treatment, text, speaker=following, instead=next_but_one)
     words = {DROP: None, NEUTRAL: settings.delivery_text, PARAPHRASE: text}[treatment]
     if treatment == PARAPHRASE:
-        words = (load(settings.delivery_by) if settings.delivery_by else paraphrase)(text)
+        own = settings.delivery_by in ("", SPEAKER)
+        words = (settings.delivery_by and other) or paraphrase(text) if own else load(settings.delivery_by)(text)
     return Delivered(treatment, words)

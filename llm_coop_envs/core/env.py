@@ -24,6 +24,7 @@ from pettingzoo import ParallelEnv
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.chunks import SubmissionReader, Submissions
+from llm_coop_envs.core.listeners import NEWS, load_news
 from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
@@ -100,6 +101,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._state_space: spaces.Box | None = None
         if self.regulator is not None:
             self._regulation = load_regulation(settings.wording)
+        if self._notices is not None:
+            self._news = load_news(settings.wording, self.home)
 
     @abstractmethod
     def _slots(self, index: int, common: dict[str, Any]) -> Slots:
@@ -400,7 +403,14 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         notice = self._regulation.render(NOTICE, self.regulator.news(index))
         if self.phase == REPORT:  # the scenario's own words ask for nothing then
             common["on_turn"] = False
-        return self._slots(index, {**common, "notice": notice})
+        both = (common["notice"], notice)
+        return self._slots(index, {**common, "notice": "\n\n".join(part for part in both if part)})
+
+    def _told(self, index: int) -> str:
+        """What has happened that a seat is told of, in words: a line each."""
+        assert self._notices is not None, "asked only where somebody listens"
+        found = self._notices.of(index, self._open_talk_number())
+        return "\n".join(self._news.render(NEWS, news.values()).strip() for news in found)
 
     def _text(self, slots: Slots) -> str:
         """What a seat may know, in words."""
@@ -440,21 +450,23 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         rows = None if slots_only else self._features() if rows is None else rows
         masks = None if slots_only else self.masks()
-        turn, phase = self.turn.tolist(), self.phases.index(self.phase)
+        turn, phase = self.turn[who].tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
         common = {"phase": self.phase, "may_talk": may_talk, "notice": ""}
         common["message_length"] = self.settings.message_length
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
-        for i in who.tolist():
-            question = self.question_for(i) if turn[i] else None
+        for i, asked in zip(who.tolist(), turn, strict=True):
+            question = self.question_for(i) if asked else None
             if self.settings.changes:
                 common["may_talk"] = self.settings.talks_in(self.round, names[i])
-            mine = {"me": names[i], "on_turn": turn[i] == 1, "question": question, **common}
+            mine = {"me": names[i], "on_turn": asked == 1, "question": question, **common}
+            if self._notices:
+                mine["notice"] = self._told(i)
             own = self.regulator if i == self.n_players else None
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
-            view: Observation = {"phase": phase, "turn": turn[i]}
+            view: Observation = {"phase": phase, "turn": asked}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}
             if rows is not None:
                 view = {"observation": rows[i] if own is None else own.features(), **view}

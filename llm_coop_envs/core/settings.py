@@ -126,10 +126,7 @@ class Change(Settings):
         """Check the fields, as far as that is possible without the scenario."""
         super().__post_init__()
         check_int(self, "until_round", self.from_round, optional=True)
-        given: Any = (self.players,) if isinstance(self.players, str) else self.players
-        if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
-            raise SettingsError("players", given, "must be a player's name, a pattern such as 'firm_*', or a list")
-        object.__setattr__(self, "players", () if EVERYONE in given else tuple(given))
+        object.__setattr__(self, "players", read_patterns(self.players))
         if not isinstance(self.settings, Mapping):
             raise SettingsError("settings", self.settings, "must be a mapping of settings to their new values")
 
@@ -146,6 +143,18 @@ class Change(Settings):
     def means(self, player: str | None) -> bool:
         """Whether it is for a player, or for everybody if none is given."""
         return not self.players or (player is not None and fits_any(player, self.players))
+
+
+def read_patterns(players: Any) -> tuple[str, ...]:
+    """Names and patterns of players, from one or a list; empty for everybody.
+
+    Raises:
+        SettingsError: it is neither.
+    """
+    given = (players,) if isinstance(players, str) else players
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
+        raise SettingsError("players", given, "must be a player's name, a pattern such as 'firm_*', or a list")
+    return () if EVERYONE in given else tuple(given)
 
 
 def fits_any(player: str, patterns: Iterable[str]) -> bool:
@@ -237,6 +246,30 @@ class RegulatorSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listener(Settings):
+    """Who is told when something happens.
+
+    Attributes:
+        on: what: `"mention"`, the player's name in what another one said (told when that talk is over); more is the
+            scenario's to say.
+        players: names or patterns such as `"firm_*"` of those who are told; empty for everybody, or for all whom it
+            concerns.
+        above: only where the number of what happens is above this; `None`: always.
+    """
+
+    on: str = "mention"
+    players: tuple[str, ...] = ()
+    above: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields, as far as that is possible without the scenario."""
+        super().__post_init__()
+        object.__setattr__(self, "players", read_patterns(self.players))
+        if self.above is not None:
+            check_number(self, "above", -math.inf, math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScenarioSettings(Settings):
     """Settings that every scenario has.
 
@@ -244,6 +277,7 @@ class ScenarioSettings(Settings):
 
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
+        happenings: what `listeners` may listen to, and what its number is; empty where it has none.
         talk: whether players may send messages.
         talk_until: the last round with talk; afterwards everything is as without it. `None`: there is no last one.
             Wu et al. 2024 let firms talk for 400 rounds and watched what became of their prices.
@@ -261,10 +295,14 @@ class ScenarioSettings(Settings):
         delivery_delay: how many rounds later delayed messages are heard.
         delivery_text: the neutral sentence.
         delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
-            same; by default a table of English phrases (`core.paraphrase`).
+            same; by default a table of English phrases (`core.paraphrase`), which also serves whoever is no language
+            model with `"speaker"`: a language model that speaks then says it itself in other words, which it is asked
+            for by one more question.
         changes: what is otherwise from a round on, for all players or for some: a list of
             `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
             `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.
+        listeners: who is told when something happens, in a line of the text (`slots.notice`), the next time that it is
+            its turn: a list of `{on: mention, players: firm_0}`; see `Listener`.
         regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
             is none.
     """
@@ -274,6 +312,7 @@ class ScenarioSettings(Settings):
         **dict.fromkeys(("delivery", "delivery_share", "delivery_delay", "delivery_text", "delivery_by"), True),
     }
 
+    happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "message_length": (1, MAX_MESSAGE_LENGTH),
         "delivery_share": (0, 1),
@@ -295,6 +334,7 @@ class ScenarioSettings(Settings):
     delivery_text: str = added("I have nothing to add at the moment.")
     delivery_by: str = added("")
     changes: tuple[Change, ...] = added(())
+    listeners: tuple[Listener, ...] = added(())
     regulator: RegulatorSettings | None = field(default=None, metadata={"added": True})
 
     def __post_init__(self) -> None:
@@ -307,6 +347,7 @@ class ScenarioSettings(Settings):
             if not isinstance(getattr(self, name), str):
                 raise SettingsError(name, getattr(self, name), "must be a text")
         self._read_regulator()
+        self._read_listeners()
         self._read_changes()
 
     def talks_in(self, round_: int, player: str | None = None) -> bool:
@@ -320,7 +361,7 @@ class ScenarioSettings(Settings):
 
     def in_round(self, round_: int, player: str | None = None) -> Self:
         """The settings that hold in a round, for everybody or for one player."""
-        schedule = self._schedule
+        schedule = self.schedule
         if not schedule:
             return self
         if player not in self._meant:
@@ -340,12 +381,12 @@ class ScenarioSettings(Settings):
         """The settings with some of the changes."""
         found = self._changed.get(active)
         if found is None:
-            new = {name: value for k in active for name, value in self._schedule[k].settings.items()}
+            new = {name: value for k in active for name, value in self.schedule[k].settings.items()}
             found = self._changed[active] = replace(self, changes=(), talk_until=None, **new) if active else self
         return found
 
     @functools.cached_property
-    def _schedule(self) -> tuple[Change, ...]:
+    def schedule(self) -> tuple[Change, ...]:
         """The changes; the end of talk is one."""
         if self.talk_until is None:
             return self.changes
@@ -380,6 +421,26 @@ class ScenarioSettings(Settings):
             object.__setattr__(self, "regulator", given)
         if not isinstance(given, RegulatorSettings):
             raise SettingsError("regulator", given, "must be a mapping such as {powers: [log], on: [talk]}, or nothing")
+
+    def _read_listeners(self) -> None:
+        given: Any = self.listeners
+        if not isinstance(given, list | tuple) or not all(isinstance(one, Listener | Mapping) for one in given):
+            raise SettingsError("listeners", given, "must be a list of listeners such as {on: mention}")
+        kind: Any = type(self)
+        known = _declared(kind, "happenings")
+        read: list[Listener] = []
+        for k, one in enumerate(given):
+            try:
+                listener = one if isinstance(one, Listener) else Listener.from_json(one)
+            except SettingsError as error:
+                raise SettingsError(f"listeners[{k}].{error.field}", error.value, error.why) from error
+            if listener.on not in known:
+                why = f"does not happen here; {suggestion(str(listener.on), known)}"
+                raise SettingsError(f"listeners[{k}].on", listener.on, why)
+            if listener.above is not None and not known[listener.on]:
+                raise SettingsError(f"listeners[{k}].above", listener.above, f"'{listener.on}' has no number")
+            read.append(listener)
+        object.__setattr__(self, "listeners", tuple(read))
 
     def _read_changes(self) -> None:
         given: Any = self.changes
@@ -419,7 +480,7 @@ class ScenarioSettings(Settings):
         object.__setattr__(self, "changes", tuple(read))
         for turn in {change.from_round for change in read}:
             try:
-                self._with(tuple(k for k, change in enumerate(self._schedule) if change.holds(turn)))
+                self._with(tuple(k for k, change in enumerate(self.schedule) if change.holds(turn)))
             except SettingsError as error:
                 raise SettingsError("changes", error.value, f"in round {turn}: {error}") from error
 

@@ -31,6 +31,7 @@ def snapshot(game: ArrayEnv) -> dict[str, Any]:
         "audience": packed(game._audience.heard_by),
         "conversation": game.conversation.get_state(),
         "own": game._snapshot(),
+        **({} if game._notices is None else {"notices": game._notices.get_state()}),
         **({} if game.regulator is None else {"regulator": game.regulator.get_state()}),
     }
 
@@ -71,5 +72,7 @@ def _restore(game: ArrayEnv, state: Mapping[str, Any]) -> None:
     game._started = True
     game._told_changes = game.settings.in_force(game.round)
     game._restore(state["own"])
+    if game._notices is not None:
+        game._notices.set_state(state["notices"])
     if game.regulator is not None:
         game.regulator.set_state(state["regulator"])

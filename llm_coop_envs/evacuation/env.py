@@ -27,6 +27,7 @@ from llm_coop_envs.evacuation.settings import CLOSE, EvacuationSettings
 from llm_coop_envs.evacuation.slots import EvacuationSlots, SlotMaker
 
 EXIT, MOVE = "exit", "move"
+_CROWD = 256
 
 
 class EvacuationEnv(ScenarioEnv):
@@ -175,6 +176,11 @@ class EvacuationEnv(ScenarioEnv):
                 disabled=self._disabled,
                 **({"taken_out": gone} if gone else {}),
             )
+        if self.settings.listeners:
+            headed = crowd.heading[crowd.inside]
+            counts = np.bincount(headed[headed >= 0], minlength=self._exits).tolist()
+            for name, people in zip(self._room.exit_names, counts, strict=True):
+                self.happened("crowded_exit", number=people, name=name)
         return None
 
     def _taken_out(self) -> list[int]:
@@ -272,7 +278,7 @@ class EvacuationEnv(ScenarioEnv):
         return self._feature_maker.matrix(self.round)
 
     def _question(self, index: int) -> Options:
-        question = self._fresh_slot_maker().question(index, self.phase)
+        question = self._fresh_slot_maker(index).question(index, self.phase)
         if self.phase != EXIT or self._closed < 0:
             return question
         names = tuple(one.name for one in question.options)
@@ -280,14 +286,19 @@ class EvacuationEnv(ScenarioEnv):
             question, options=tuple(one for one in question.options if one.choice != self._closed), known=names
         )
 
-    def _fresh_slot_maker(self) -> SlotMaker:
-        if not self._slots_fresh:
-            self._slot_maker.refresh(self._option_orders)
+    def _fresh_slot_maker(self, index: int) -> SlotMaker:
+        """What makes slots, with a person's present situation."""
+        maker = self._slot_maker
+        if not self._slots_fresh or not maker.knows(index):
+            # Of a crowd, few are on turn in a step of sequential moves, and mostly nobody else is shown anything.
+            few = self.n_players > _CROWD and not self._slots_fresh and index in self.on_turn
+            maker.refresh(self._option_orders, self.on_turn if few else self._everyone)
             self._slots_fresh = True
-        return self._slot_maker
+        return maker
 
     def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
-        slots = self._fresh_slot_maker().make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
+        maker = self._fresh_slot_maker(index)
+        slots = maker.make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
         noise = self.settings_of(index).observation_noise if self._noisy else 0.0
         if noise:
             off = 1.0 + noise * self.noise(index, self.round, len(slots.exits))

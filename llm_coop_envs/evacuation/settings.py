@@ -30,6 +30,8 @@ CLOSE, RECOMMEND = "close", "recommend"
 class EvacuationSettings(ScenarioSettings):
     """Who has to get out of which room, and by which rules.
 
+    Listeners may listen to `crowded_exit`, how many of those inside head for an exit when a round begins.
+
     Attributes:
         people: how many people are in the room (100; Wu et al. 2024, section on emergency evacuation; 400 in its
             appendix C).
@@ -117,6 +119,7 @@ class EvacuationSettings(ScenarioSettings):
         "reward_out": (-math.inf, math.inf),
         "observation_noise": (0, 1),
     }
+    happenings: ClassVar[Mapping[str, str]] = {"crowded_exit": "how many inside head for an exit when a round begins"}
     changeable: ClassVar[Mapping[str, bool]] = {
         "replan_probability": False,
         "hearing_radius": False,

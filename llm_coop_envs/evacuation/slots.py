@@ -22,6 +22,8 @@ from llm_coop_envs.evacuation.settings import EvacuationSettings
 
 LETTERS = "abcdefghi"
 _MOVE_NAMES = {(down, right): name for name, down, right in MOVES}
+# Lists of moves that are kept; each takes 3 kB.
+_MOST_OFFERED = 10_000
 _ALL_MOVES = tuple(name for name, _, _ in MOVES)
 #: Other ways to type a move: the initials, the number pad's digit around 5, and the name without "and".
 ALIASES = {
@@ -189,37 +191,49 @@ class SlotMaker:
             "counts_desks": settings.count_desks and bool(settings.desk_list),
         }
 
-    def refresh(self, orders: IntArray | None) -> None:
-        """Take the people's situation as it is now; `orders` to list moves in are (people, 9), or `None` if fixed."""
+    def refresh(self, orders: IntArray | None, who: IntArray) -> None:
+        """Take some people's situation as it is now.
+
+        Args:
+            orders: in which order each person's moves are listed, (people, 9), or `None` if that is fixed.
+            who: the people, by index.
+        """
         crowd, room = self._crowd, self._room
-        place = room.place(crowd.cells)
-        rows, cols = room.row_col(crowd.cells)
+        self._place = {index: k for k, index in enumerate(who.tolist())}
+        cells, previous = crowd.cells[who], crowd.previous[who]
+        place = room.place(cells)
+        rows, cols = room.row_col(cells)
         self._rows, self._cols = rows.tolist(), cols.tolist()
-        self._at = crowd.cells.tolist()
-        before_row, before_col = room.row_col(crowd.previous)
+        self._at = cells.tolist()
+        before_row, before_col = room.row_col(previous)
         self._previous = list(zip(before_row.tolist(), before_col.tolist(), strict=True))
-        self._moved = (crowd.previous >= 0).tolist()
+        self._moved = (previous >= 0).tolist()
         self._distance = np.round(room.mean_distance[place], 2).tolist()
-        self._seen = np.round(crowd.seen, 2).tolist()
+        self._seen = np.round(crowd.seen[who], 2).tolist()
         self._nearest = np.round(room.nearest_distance[place], 2).tolist()
-        self._around = crowd.around.tolist()
-        self._overtaken = crowd.overtaken.tolist()
-        self._heading, self._target = crowd.heading.tolist(), crowd.target.tolist()
+        self._around = crowd.around[who].tolist()
+        self._overtaken = crowd.overtaken[who].tolist()
+        self._heading, self._target = crowd.heading[who].tolist(), crowd.target[who].tolist()
         self._planning = set(crowd.planners.tolist())
-        free = free_moves(crowd.room, crowd.people, crowd.cells)
-        allowed = open_moves(crowd.room, crowd.cells) if self._settings.engine == "simultaneous" else free
+        free = free_moves(crowd.room, crowd.people, cells)
+        allowed = open_moves(crowd.room, cells) if self._settings.engine == "simultaneous" else free
         bits = 1 << np.arange(len(MOVES))
         self._free, self._allowed = (free @ bits).tolist(), (allowed @ bits).tolist()
-        self._orders = None if orders is None else [tuple(order) for order in orders.tolist()]
+        self._orders = None if orders is None else [tuple(order) for order in orders[who].tolist()]
+
+    def knows(self, index: int) -> bool:
+        """Whether a person was among those of the last `refresh`."""
+        return index in self._place
 
     def make(self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...]) -> EvacuationSlots:
         """The slots of one person; `common` holds the fields of `core.slots.Slots`."""
         names = self._room.exit_names
         asked = common["phase"] if common["on_turn"] else ""
         question = common["question"]
-        row, col = self._rows[index], self._cols[index]
-        heading = self._heading[index]
-        target = None if heading < 0 else self._cells[self._target[index]]
+        k = self._place[index]
+        row, col = self._rows[k], self._cols[k]
+        heading = self._heading[k]
+        target = None if heading < 0 else self._cells[self._target[k]]
         strong, confident = self.personas[index]
         # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
         slots = object.__new__(EvacuationSlots)
@@ -234,12 +248,12 @@ class SlotMaker:
             confident=confident,
             row=row,
             col=col,
-            previous=self._previous[index] if self._moved[index] else None,
-            exits=tuple(map(ExitView, names, self._distance[index], self._seen[index])),
-            nearest_distance=self._nearest[index],
-            around=self._around[index],
+            previous=self._previous[k] if self._moved[k] else None,
+            exits=tuple(map(ExitView, names, self._distance[k], self._seen[k])),
+            nearest_distance=self._nearest[k],
+            around=self._around[k],
             plans=index in self._planning,
-            overtaken=self._overtaken[index],
+            overtaken=self._overtaken[k],
             past_exits=tuple([names[choice] for choice in self._crowd.history[index]]),
             target=None if target is None else names[heading],
             target_cell=target,
@@ -252,18 +266,19 @@ class SlotMaker:
         """What a person is asked in an act phase."""
         if phase == "exit":
             return self._exits_asked
-        order = None if self._orders is None else self._orders[index]
-        key = (self._at[index], self._allowed[index], self._free[index], order)
+        k = self._place[index]
+        order = None if self._orders is None else self._orders[k]
+        key = (self._at[k], self._allowed[k], self._free[k], order)
         offered = self._offered.get(key)
         if offered is None:
-            if len(self._offered) > 100_000:
+            if len(self._offered) > _MOST_OFFERED:
                 self._offered.clear()
-            offered = self._offered[key] = self._list_moves(index, order or range(len(MOVES)))
+            offered = self._offered[key] = self._list_moves(k, order or range(len(MOVES)))
         return offered
 
-    def _list_moves(self, index: int, order: range | tuple[int, ...]) -> Options:
+    def _list_moves(self, k: int, order: range | tuple[int, ...]) -> Options:
         exits = len(self._room.exit_names)
-        row, col, free, allowed = self._rows[index], self._cols[index], self._free[index], self._allowed[index]
+        row, col, free, allowed = self._rows[k], self._cols[k], self._free[k], self._allowed[k]
         options: list[MoveOption] = []
         for move in order:
             if allowed >> move & 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import count, repeat
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.channels import Audience, everyone, grouped, neighbours
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Number
+from llm_coop_envs.core.settings import fits_any
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
@@ -114,6 +116,10 @@ class KBCEnv(ScenarioEnv):
             "groups": settings.groups or (),
             "repeated": settings.session == "repeated",
             "together": settings.talk_mode == "simultaneous",
+            "audience": settings.audience,
+            "hearers": 0,
+            "announces": False,
+            "announcers": 0,
         }
 
     def _choice_space(self) -> spaces.Discrete[Any] | spaces.Box:
@@ -144,9 +150,26 @@ class KBCEnv(ScenarioEnv):
         turns = self.settings.turns_before(self._made)
         if turns and not self._talked:
             self._talked = True
-            return self._talk_stage([self._order() for _ in range(turns)], everyone())
+            return self._talk_stage([self._order() for _ in range(turns)], self._hearing)
         self._talked = False
         return Stage("act", [self._everyone])
+
+    @functools.cached_property
+    def _hearing(self) -> Audience:
+        """Who hears whom, in every talk."""
+        settings = self.settings
+        if settings.audience == "everyone":
+            return everyone()
+        if settings.audience == "neighbours":
+            return neighbours(self.n_players, settings.hearers, self._announcers)
+        return grouped(
+            (np.flatnonzero(self._groups == k).tolist() for k in range(len(settings.groups or ()))), self._announcers
+        )
+
+    @functools.cached_property
+    def _announcers(self) -> frozenset[int]:
+        patterns = self.settings.announcers
+        return frozenset(i for i, name in enumerate(self.possible_agents) if fits_any(name, patterns))
 
     def _order(self) -> list[int]:
         if self.settings.order == "fixed":
@@ -171,6 +194,8 @@ class KBCEnv(ScenarioEnv):
                 self._group_numbers = (*self._group_numbers, announced)[-last:]
         if self.record:
             self.emit("round", **self._round_data(numbers, settled))
+        if self._targets:
+            self.happened("winning_number", number=self._targets[-1])
 
     def _round_data(self, numbers: NDArray[Any], settled: Settled) -> dict[str, Any]:
         groups, winning = settled.group_numbers, settled.winning_groups
@@ -233,6 +258,10 @@ class KBCEnv(ScenarioEnv):
             turn=turns - len(self._orders) if talking and not self.over else 0,
             heard=self._heard(index, own=True),
         )
+        if settings.audience != "everyone":
+            hearers = min(settings.hearers, self.n_players - 1) if settings.audience == "neighbours" else 0
+            announces = index in self._announcers
+            vars(slots).update(hearers=hearers, announces=announces, announcers=len(self._announcers))
         return slots
 
     def _past(self, index: int) -> tuple[PastRound, ...]:

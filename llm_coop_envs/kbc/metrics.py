@@ -117,11 +117,13 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         JSON scalars as `MEASURES.about` defines them; those of the first and last decision are `None` if none was
         settled.
     """
-    rows = round_rows(events)
+    settings = KBCSettings.build(**start_of(events)["settings"])
+    rounds = of_type(events, "round")
+    rows = [_row(rounds[place], settings, 0) for place in ((0, -1) if rounds else ())]
     players = len(start_of(events)["agents"])
-    paid = sum(row["n_winners"] * row["prize"] for row in rows)
+    paid = sum(len(one["winners"]) * one["prize"] for one in rounds)
     found: dict[str, Any] = {
-        "decisions": len(rows),
+        "decisions": len(rounds),
         "players": players,
         "messages": len(of_type(events, "message")),
         "reward_mean": paid / players,

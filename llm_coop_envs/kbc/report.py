@@ -5,6 +5,7 @@ Published values are those of `published.json`: the variance of the numbers by k
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.report.citation import WU_2024
+from llm_coop_envs.benchmarks.report.citation import PAN_2024, WU_2024
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
     Cell,
@@ -29,6 +30,8 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    marked,
+    marks_text,
     mean_curve,
     with_unflagged,
 )
@@ -37,11 +40,14 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc import reference
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
+from llm_coop_envs.kbc.report_crowd import LargeContest, crowd_tables, kinds_figure, read_crowd
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT, INK, PALETTE, PUBLISHED
 
 MOST_NUMBERS = 1000
+#: Runs of a condition whose numbers are drawn one by one: more cannot be told apart.
+MOST_RUNS = 60
 _MOST_COLUMNS = 4
 # The longest title of a condition that a narrow panel holds, in characters.
 _NARROW = 18
@@ -66,13 +72,15 @@ class Guesses:
         rounds: the decisions' numbers (k in nested sessions).
         choices: (players,) numbers at each decision.
         targets: the target at each decision.
+        crowd: more of a large contest; `None` of others.
     """
 
     rounds: tuple[int, ...]
     choices: tuple[Floats, ...]
     targets: tuple[float, ...]
+    crowd: LargeContest | None
 
-    @property
+    @functools.cached_property
     def variances(self) -> dict[int, float]:
         """The population variance of the numbers at each decision."""
         return {k: float(np.var(numbers)) for k, numbers in zip(self.rounds, self.choices, strict=True)}
@@ -81,7 +89,7 @@ class Guesses:
 class KbcSection(ScenarioSection[Guesses]):
     """Variance of the numbers by k beside the published arms, and the numbers themselves."""
 
-    papers = (WU_2024,)
+    papers = (WU_2024, PAN_2024)
     episode_caption = "Each dot is a player's number at a decision; bars: the targets."
     overview_caption = "Variance of the numbers by k"
 
@@ -98,6 +106,7 @@ class KbcSection(ScenarioSection[Guesses]):
             rounds=tuple(event["round"] for event in rounds),
             choices=tuple(np.array(event["choices"], dtype=np.float64) for event in rounds),
             targets=tuple(float(event["target"]) for event in rounds),
+            crowd=read_crowd(episode),
         )
 
     def intro(self) -> list[str]:
@@ -125,12 +134,24 @@ class KbcSection(ScenarioSection[Guesses]):
                 about="numbers of the first decision beside those of people",
                 draw=self.distribution,
             ),
+            FigureKind(
+                name="kbc-kinds",
+                about="numbers of the first decision of large contests, by who plays",
+                draw=lambda: kinds_figure(self._large),
+            ),
             FigureKind(name="kbc-choices", about="every number in every run, with the targets", draw=self.choices),
         ]
 
     def tables(self) -> list[ReportTable]:
         """The variance by k or decision: the contests as published, beside the published arms, and the others."""
-        return [self._table(*group) for group in self._groups()]
+        large = crowd_tables(self._large, self.scenario.published["large_scale"])
+        return [*(self._table(*group) for group in self._groups()), *large]
+
+    @property
+    def _large(self) -> list[tuple[PlayedCondition[Guesses], list[LargeContest]]]:
+        """The conditions with large contests, and what is kept of these."""
+        crowds = [(one, [e.crowd for e in one.episodes if e.crowd is not None]) for one in self.conditions]
+        return [both for both in crowds if both[1]]
 
     def variance(self) -> list[Drawing]:
         """The variance of the numbers by k or decision, the contests as published in a panel of their own."""
@@ -141,23 +162,22 @@ class KbcSection(ScenarioSection[Guesses]):
             found = [_variance_curve(one, 0.04 * i) for i, one in enumerate(shown, 1) if shared_rounds(one)]
             ks = sorted({k for one in shown for k in shared_rounds(one)} | set(self.published["k"] if curves else ()))
             if len(ks) > 1:
-                panels.append(
-                    Panel(
-                        title=f"Variance of the numbers by {step}",
-                        x_label="k (talks so far)" if step == "k" and any(one.talk for one in shown) else step,
-                        y_label="variance of the players' numbers",
-                        curves=[*curves, *found],
-                        x_ticks=ks if len(ks) <= 10 else None,
-                        y_range=(0, None),
-                    )
+                panel = Panel(
+                    title=f"Variance of the numbers by {step}",
+                    x_label="k (talks so far)" if step == "k" and any(one.talk for one in shown) else step,
+                    y_label="variance of the players' numbers",
+                    curves=[*curves, *found],
+                    x_ticks=ks if len(ks) <= 10 else None,
+                    y_range=(0, None),
                 )
+                panels.append(marked(panel, shown))
         if not panels:
             raise NotDrawn("the beauty contests of the run have one decision each; a variance by k needs several")
         return [
             Drawing(
                 name="kbc_variance",
                 caption="Population variance of the players' numbers at each decision. Points are means over "
-                f"episodes, whiskers their 95 % intervals.{sources}",
+                f"episodes, whiskers their 95 % intervals.{sources}{marks_text(self.conditions)}",
                 alt="Line chart: mean variance of the chosen numbers at each decision, this run's conditions solid "
                 f"with intervals{', published arms dashed' if sources else ''}. The numbers are in the table "
                 "below.",
@@ -204,11 +224,13 @@ class KbcSection(ScenarioSection[Guesses]):
         wide = all(len(_columns(one)) == 1 for one in conditions)
         longest = 2 * _NARROW if wide else _NARROW
         rows = [[_decision_panel(one, k, longest) for k in _columns(one)] for one in conditions]
+        most = max(len(one.seeds) for one in conditions)
+        left = f" Of up to {most:,} runs the first {MOST_RUNS} are shown." if most > MOST_RUNS else ""
         return [
             Drawing(
                 name="kbc_choices",
                 caption="Each dot is one player's number, each column of dots one run, in the order of the seeds "
-                f"({'; '.join(map(_seeds, conditions))}). Bars: the target, made from the mean of the numbers.",
+                f"({'; '.join(map(_seeds, conditions))}).{left} Bars: the target, made from the mean of the numbers.",
                 alt="Charts of dots: every player's number in every run, conditions in rows and decisions in columns, "
                 "with the targets as bars.",
                 figure=draw_panels(rows, size=(6.0 if wide else 3.0, 2.6), legend_columns=1 if wide else 2),
@@ -371,7 +393,8 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Pane
     x: list[float] = []
     y: list[float] = []
     targets = []
-    for run, episode in enumerate(one.episodes, 1):
+    shown = one.episodes[:MOST_RUNS]
+    for run, episode in enumerate(shown, 1):
         at = episode.rounds.index(k)
         targets.append(episode.targets[at])
         values, counts = np.unique(episode.choices[at], return_counts=True)
@@ -380,7 +403,7 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Pane
             step = min(0.12, 0.8 / count)
             x += [run + step * (i - (count - 1) / 2) for i in range(count)]
             y += [value] * count
-    runs = len(one.episodes)
+    runs = len(shown)
     return Panel(
         title=f"{one.cut_title(longest)}, {_step_name(one)} = {k}",
         x_label="run",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import ScenarioSettings, added
+from llm_coop_envs.core.settings import ScenarioSettings, added, check_patterns
 from llm_coop_envs.errors import SettingsError
 
 MAX_PLAYERS = 1_000_000
@@ -43,6 +43,8 @@ class KBCSettings(ScenarioSettings):
 
     The defaults are the protocol of Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as their released program
     plays it, without any instruction to work together or not to.
+
+    Listeners may listen to `winning_number`, the target that a repeated session announces.
 
     Attributes:
         players: how many play, 2 to 1,000,000. 24 in Wu et al. 2024.
@@ -86,6 +88,10 @@ class KBCSettings(ScenarioSettings):
         groups: `None`, or group play (Pan et al. 2024, figure 12): the number of groups (made as equal as possible,
             larger ones first) or their sizes. Members have consecutive indices. A group's number is the mean of its
             members' numbers; target and winners are made from the groups' numbers.
+        audience: who hears a player: `"everyone"` (all sources), `"group"`, the members of its own group, or
+            `"neighbours"`, so many `hearers` next to it on a ring in the players' order.
+        hearers: how many neighbours hear a player.
+        announcers: players, by names or patterns such as `"player_1*"`, who are heard by everybody all the same.
         personas: texts that tell players who they are: none, one for everyone, or one for each player. Both programs
             attach such fragments (instructions in version 3, characters in version 1).
         persona_from: the first round (k in a nested session) whose observation carries the persona. In the released
@@ -102,7 +108,9 @@ class KBCSettings(ScenarioSettings):
         "history": (1, MAX_ROUNDS),
         "persona_from": (0, MAX_ROUNDS),
         "observation_noise": (0, 1),
+        "hearers": (1, MAX_PLAYERS),
     }
+    happenings: ClassVar[Mapping[str, str]] = {"winning_number": "the target, 2 decimals"}
     changeable: ClassVar[Mapping[str, bool]] = {"history": True, "talk_turns": False, "observation_noise": True}
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
@@ -110,6 +118,7 @@ class KBCSettings(ScenarioSettings):
         "reward_rule": REWARD_RULES,
         "session": SESSIONS,
         "order": ("shuffled", "fixed"),
+        "audience": ("everyone", "group", "neighbours"),
     }
 
     players: int = 24
@@ -134,6 +143,9 @@ class KBCSettings(ScenarioSettings):
     persona_from: int = 0
     persona_in_talk: bool = True
     observation_noise: float = added(0.0)
+    audience: str = added("everyone")
+    hearers: int = added(24)
+    announcers: tuple[str, ...] = added(())
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # Wu et al. 2024, arXiv version 3 (EMNLP Findings): the defaults.
@@ -187,6 +199,7 @@ class KBCSettings(ScenarioSettings):
             raise SettingsError(turns, 0, "leaves no time to talk; give 1 or more, or set talk=False")
         self._read_groups()
         self._read_personas()
+        self._read_announcers()
 
     @property
     def integer(self) -> bool:
@@ -259,6 +272,20 @@ class KBCSettings(ScenarioSettings):
         else:
             raise SettingsError("groups", given, "must be None, a number of groups, or a list of their sizes")
         object.__setattr__(self, "groups", sizes)
+
+    def _read_announcers(self) -> None:
+        if self.audience == "group" and self.groups is None:
+            raise SettingsError("audience", self.audience, "needs groups; say how many there are (groups)")
+        given: Any = (self.announcers,) if isinstance(self.announcers, str) else self.announcers
+        if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
+            raise SettingsError(
+                "announcers", given, "must be a list of players' names, or patterns such as 'player_1*'"
+            )
+        if given and self.audience == "everyone":
+            raise SettingsError("announcers", list(given), "everybody is heard by everyone; set audience first")
+        if given:
+            check_patterns("announcers", given, [f"player_{i}" for i in range(self.players)])
+        object.__setattr__(self, "announcers", tuple(given))
 
     def _read_personas(self) -> None:
         given: Any = self.personas

@@ -55,6 +55,10 @@ class KBCSlots(Slots):
         turn: which of these times it is now, from 1; 0 when deciding.
         together: whether everyone speaks at once instead of one after the other.
         heard: what was said so far, own lines included, oldest first.
+        audience: who hears a player, as in `KBCSettings`.
+        hearers: how many neighbours hear a player, where they do.
+        announces: whether this player is heard by everybody all the same.
+        announcers: how many players are.
     """
 
     over: bool
@@ -79,6 +83,10 @@ class KBCSlots(Slots):
     turn: int
     together: bool
     heard: tuple[Heard, ...]
+    audience: str = "everyone"
+    hearers: int = 0
+    announces: bool = False
+    announcers: int = 0
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """Own numbers and targets of the rounds that are remembered."""

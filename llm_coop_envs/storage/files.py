@@ -108,8 +108,13 @@ def read_lines(path: Path) -> list[Any]:
         RunError: the file cannot be read or is damaged.
     """
     try:
-        with gzip.open(path, "rb") as file:
-            return [json.loads(line) for line in file]
+        data = gzip.decompress(path.read_bytes())
+        lines = data.removesuffix(b"\n").split(b"\n") if data else []
+        # One call for all lines takes half the time of one for each; then each must be one record by itself.
+        records: list[Any] = json.loads(b"[%s]" % b",".join(lines))
+        if len(records) != len(lines):
+            raise ValueError("not one record in each line")
+        return records
     except (OSError, EOFError, ValueError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{path}: cannot be read ({why}); delete it and run the study again to replace it") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,8 +198,12 @@ class People:
         chosen = {name: int(codes[person]) for name, codes in self._grammar_words.items()}
         return background.grammar.text(self.profile(person), chosen)
 
-    def to_json(self) -> dict[str, Any]:
-        """What is recorded: each column's values and everybody's code, and the integers in ranges."""
+    def to_json(self, play: Collection[str] = ()) -> dict[str, Any]:
+        """What is recorded: each column's values and everybody's code, and the integers in ranges.
+
+        Args:
+            play: the columns of `Population.play` that decided who plays; the others of them are left out.
+        """
         return {
             column.name: {
                 "values": list(column.values),
@@ -207,5 +211,5 @@ class People:
                 **({"numbers": self.numbers[column.name].tolist()} if column.ranges else {}),
             }
             for column in self.population.columns
-            if not column.joint
+            if not column.joint and (column.name in play or column in self.population.attributes)
         }

@@ -21,8 +21,9 @@ from llm_coop_envs.policies.population.population import People
 CALL = "background"
 #: How often a background that is wrong is asked for again, before sentences of the grammar stand in.
 TRIES = 1
-#: A text of more than so many times the words that were asked for is no background.
+#: A text of more than so many times the words that were asked for is no background; nor one of so many signs a word.
 TOO_LONG = 3
+SIGNS_A_WORD = 12
 _AGAIN = "\n\nAn earlier answer could not be used: {why}. Write another one."
 
 
@@ -141,7 +142,8 @@ class Writer:
         """Why a text is not taken; empty if it is."""
         if not text or reply.refusal or reply.finish_reason == "content_filter":
             return "it was empty"
-        if len(text.split()) > TOO_LONG * self._background.words:
+        most = TOO_LONG * self._background.words
+        if len(text.split()) > most or len(text) > most * SIGNS_A_WORD:
             return "it was far too long"
         missing = missing_attributes(self._people, person, text)
         if missing:

@@ -108,7 +108,7 @@ class Shade:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class MarkedLine:
     """A vertical line with a name, where something else begins or ends.
 
     Attributes:
@@ -147,7 +147,7 @@ class Panel:
     dots: Sequence[Dots] = ()
     levels: Sequence[Level] = ()
     shades: Sequence[Shade] = ()
-    marks: Sequence[Mark] = ()
+    marks: Sequence[MarkedLine] = ()
     x_ticks: Sequence[float] | None = None
     tick_labels: Sequence[str] | None = None
     x_range: tuple[float, float] | None = None

@@ -209,6 +209,9 @@ def test_what_cannot_be_branched_is_said():
     env = bertrand_v0.parallel_env(preset="team_up", record=True)
     with pytest.raises(SettingsError, match="collusion_window=200: prices held together would end the episode"):
         respond(Branching(env, Nash(), seed=0))
+    env = bertrand_v0.parallel_env(preset="calvano", moves="alternating", record=True)
+    with pytest.raises(SettingsError, match="moves='alternating': deviations are forced in any round"):
+        respond(Branching(env, Nash(), seed=0))
     game = branching(Nash(), rounds=20)
     with pytest.raises(RunError, match=r"the episode ended after 20 rounds; give the environment more \(rounds=20\)"):
         respond(game)

@@ -51,6 +51,49 @@ def test_a_round_settles_prices_demand_and_profits():
     assert env.round == 2
 
 
+def test_firms_take_turns_and_the_other_prices_stand():
+    env = silent(moves="alternating", initial_prices=[7.0, 9.0], firms=2)
+    env.reset(seed=0)
+    _, rewards, *_ = priced(env, 6.5, 8)
+    assert env.on_turn.tolist() == [1]
+    assert rewards["firm_1"] > 0  # it sells at the price that stands
+    priced(env, 5, 8)
+    env.step({"firm_0": {"choice": 7.5}})
+    env.step({})
+    assert [event["prices"] for event in rounds(env)] == [[6.5, 9.0], [6.5, 8.0], [7.5, 8.0], [7.5, 2.0]]
+    chosen = [(event["round"], event["agent"]) for event in env.events if event["type"] == "choice"]
+    assert chosen == [(1, "firm_0"), (2, "firm_1"), (3, "firm_0"), (4, "firm_1")]
+    assert [event["flags"] for event in env.events if event["type"] == "choice"][-1] == ["missing_action"]
+
+
+def test_three_firms_take_turns_on_a_grid_and_go_on_from_a_snapshot():
+    settings = {"preset": "calvano", "firms": 3, "moves": "alternating", "rounds": 9, "record": True}
+    env = make(**settings)
+    env.reset(seed=3)
+    stood = env.events[0]["initial_prices"]
+    env.step({"firm_0": {"choice": 0}})
+    env.step({"firm_1": {"choice": 14}})
+    grids = env.settings.grids
+    assert [event["prices"] for event in rounds(env)] == [
+        [grids[0][0], stood[1], stood[2]],
+        [grids[0][0], grids[1][14], stood[2]],
+    ]
+    other = make(**settings)
+    other.reset(seed=0)
+    other.set_state(env.get_state())
+    for one in (env, other):
+        while one.agents:
+            one.step({name: {"choice": 4} for name in one.agents})
+    assert rounds(env)[2:] == rounds(other)
+    assert rounds(env)[-1]["prices"] == [grid[4] for grid in grids]
+
+
+def test_at_once_leaves_no_trace_of_the_other_clock():
+    env = silent()
+    env.reset(seed=0)
+    assert "moves" not in env.events[0]["settings"]
+
+
 def test_rewards_do_not_add_up_over_rounds():
     env = silent()
     env.reset(seed=0)

@@ -54,6 +54,17 @@ SCENES = {
     ),
     "alone": ({"preset": "fish_monopoly", "price_unit": 1e8}, (3, "act"), "firm_0"),
     "after_the_talk": ({"preset": "team_up", **TALK, "talk_until": 3}, (4, "act"), "firm_0"),
+    "in_turn_first_round": (
+        {"preset": "calvano", "initial_prices": 1.5, "moves": "alternating"},
+        (1, "act"),
+        "firm_0",
+    ),
+    "in_turn_off_turn": ({**TALK, "talk": False, "initial_prices": 1.5, "moves": "alternating"}, (4, "act"), "firm_0"),
+    "in_turn_three_firms": (
+        {"preset": "calvano", "firms": 3, "moves": "alternating", "bins": 0},
+        (3, "act"),
+        "firm_2",
+    ),
     "plain_first_round": ({**TALK, "talk": False}, (1, "act"), "firm_0"),
 }
 
@@ -84,7 +95,7 @@ def test_texts_are_tidy(name, wording):
     assert "  " not in text
     assert not re.search(r"[ \t]\n", text)
     assert not re.search(r"\b(None|True|False|nan|np\.|float)\b", text)
-    assert text.strip().endswith((".", ").", "97018", "price 1.97018"))
+    assert text.strip().endswith((".", ").", "97018", "price 1.97018", "06298"))
 
 
 @pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])

@@ -33,6 +33,13 @@ def test_the_calls_of_a_round_are_the_published_ones():
     assert len(chat.log) == 41 * 2 + 2 * 2
 
 
+def test_who_is_not_on_turn_is_asked_for_no_price():
+    _, chat = run(market(5, moves="alternating", initial_prices=6.0, force_first_price=False))
+    assert [key.agent for key, _ in chat.prompts("price")] == ["firm_0", "firm_1", "firm_0", "firm_1", "firm_0"]
+    assert len(chat.prompts("talk")) == 5 * 6
+    assert all("one firm names its price" in prompt for _, prompt in by_call(chat, "price"))
+
+
 def test_firms_plan_after_the_talk_without_having_seen_it():
     chat = Marked()
     run(market(22), chat)

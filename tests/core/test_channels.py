@@ -15,6 +15,8 @@ from llm_coop_envs.core.channels import (
     Conversation,
     clean_message,
     everyone,
+    grouped,
+    neighbours,
     pairs,
     within,
 )
@@ -34,6 +36,7 @@ def talks(draw):
         else:
             edges = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))))
             listeners = {s: sorted(h for a, h in edges if a == s and h != s) for s in range(n)}
+            listeners.update(dict.fromkeys(draw(st.sets(st.integers(0, n - 1), max_size=2))))  # heard by everyone
             found.append((order, listeners))
     return n, found
 
@@ -61,7 +64,7 @@ def one_by_one(n, found, settings):
                 transcript.append((speaker, text))
                 place = {"place": (number, position), "round_": number, "talkers": sorted(order), "players": n}
                 heard = deliver(settings, KEY, text, speaker, **place) or Delivered("", text)
-                for hearer in range(n) if listeners is None else listeners[speaker]:
+                for hearer in range(n) if listeners is None or listeners[speaker] is None else listeners[speaker]:
                     if hearer != speaker and heard.text is not None:
                         seeming = heard.speaker_for(hearer, speaker)
                         ears[hearer].append((heard.round or 0, seeming, heard.text, number, position))
@@ -129,10 +132,60 @@ def test_levels_are_as_few_as_the_hearing_allows(case):
             continue
         depth = {}
         for position, s in enumerate(order):
-            depth[s] = 1 + max((depth[e] for e in order[:position] if s in listeners[e]), default=0)
+            heard = (e for e in order[:position] if listeners[e] is None or s in listeners[e])
+            depth[s] = 1 + max((depth[e] for e in heard), default=0)
         levels = Audience(listeners).levels(order)
         assert len(levels) == max(depth.values(), default=0)
         assert all(depth[s] == k + 1 for k, level in enumerate(levels) for s in level)
+
+
+def test_a_group_hears_its_own_talk_and_everybody_an_announcement():
+    audience = grouped([[4, 0, 2], [1, 3]], announcers=[3])
+    assert [audience.listeners(s) for s in range(5)] == [(2, 4), (3,), (0, 4), None, (0, 2)]
+    # Groups talk side by side; whoever comes after the announcement has heard it.
+    assert audience.levels([0, 1, 2, 3, 4]) == [[0, 1], [2, 3], [4]]
+    conversation = Conversation(10)
+    for level in conversation.open([0, 1, 2, 3, 4], audience, together=False):
+        for s in level:
+            conversation.say(s, f"from {s}")
+    conversation.close()
+    heard = [[m.speaker for m in conversation.heard(i)] for i in range(5)]
+    assert heard == [[2, 3, 4], [3], [0, 3, 4], [1], [0, 2, 3]]
+
+
+@pytest.mark.parametrize(("players", "hearers"), [(9, 4), (9, 3), (5, 24), (2, 1)])
+def test_neighbourhoods_on_a_ring(players, hearers):
+    audience = neighbours(players, hearers)
+    for s in range(players):
+        heard = audience.listeners(s)
+        assert len(heard) == min(hearers, players - 1)
+        assert s not in heard
+        assert list(heard) == sorted(heard)
+        if hearers < players:
+            apart = [min((h - s) % players, (s - h) % players) for h in heard]
+            assert max(apart) == (hearers + 1) // 2
+
+
+@pytest.mark.parametrize("groups", [10, 100])
+def test_groups_talk_in_as_many_steps_as_a_group_has_members(groups):
+    audience = grouped(range(k * 24, k * 24 + 24) for k in range(groups))
+    order = np.random.default_rng(0).permutation(groups * 24).tolist()
+    assert [len(level) for level in audience.levels(order)] == [groups] * 24
+
+
+def test_what_is_heard_is_put_where_it_belongs_and_not_gathered_anew(monkeypatch):
+    conversation = Conversation(10)
+    audience = grouped(range(k * 4, k * 4 + 4) for k in range(50))
+    put = []
+    original = Conversation._put
+    monkeypatch.setattr(Conversation, "_put", lambda self, message: put.append(message) or original(self, message))
+    order = np.random.default_rng(0).permutation(200).tolist()
+    for level in conversation.open(order, audience, together=False):
+        for s in level:
+            conversation.heard(s)
+        for s in level:
+            conversation.say(s, str(s))
+    assert len(put) == 200
 
 
 def test_far_apart_speakers_need_one_step():

@@ -132,3 +132,14 @@ def test_a_full_disk_is_said_when_a_line_is_appended(tmp_path, monkeypatch):
         monkeypatch.setattr(files.json, "dumps", full)
         with pytest.raises(RunError, match=r"a\.jsonl: cannot be written, the disk is full"):
             append(1)
+
+
+def test_lines_that_are_not_one_record_each_are_damage(tmp_path):
+    path = tmp_path / "lines.jsonl.gz"
+    for content in (b"1,2\n", b"1\n\n2\n", b"\n", b"[\n]\n"):
+        path.write_bytes(gzip.compress(content))
+        with pytest.raises(RunError, match="cannot be read"):
+            files.read_lines(path)
+    for content, records in ((b"{}\n{}", [{}, {}]), (b"", [])):
+        path.write_bytes(gzip.compress(content))
+        assert files.read_lines(path) == records

@@ -12,6 +12,7 @@ import llm_coop_envs
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.playing.packs import HOME, load_pack, shipped_packs
+from llm_coop_envs.policies.population.reading import HOME as BACKGROUNDS
 from llm_coop_envs.policies.scripted import factories, make
 
 ROOT = Path(llm_coop_envs.__file__).parent
@@ -41,6 +42,12 @@ def test_templates(path):
     text = re.sub(r"\{#.*?#\}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     # Names of parts are not shown.
     text = re.sub(r"\{% include .*? %\}", "", text)
+    assert not HINTS.search(text), HINTS.search(text)
+
+
+@pytest.mark.parametrize("name", ["attributes.yaml", "background.txt", "everyday.yaml"])
+def test_words_about_people(name):
+    text = re.sub("^#.*", "", (BACKGROUNDS / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert not HINTS.search(text), HINTS.search(text)
 
 

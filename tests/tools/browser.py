@@ -74,20 +74,20 @@ class Browser:
         """Go to an address; one that differs behind # alone changes the page that is there."""
         self.call("Page.navigate", url=address)
 
-    def until(self, script, seconds=30):
-        """Wait until a script is true of the page; its value."""
+    def until(self, script, seconds=20):
+        """Wait until a script is true of the page."""
 
         def look():
             with contextlib.suppress(AssertionError):  # it was on its way to another page
-                return self.run(script)
+                return self.run(f"!!({script})")
 
-        return _until(look, lambda: f"{script}\n{self.text()}", seconds)
+        _until(look, lambda: f"{script}\n{self.text()[:800]}", seconds)
 
     def text(self):
         """What the page shows."""
         return self.run("document.body.innerText")
 
-    def shows(self, text, seconds=30):
+    def shows(self, text, seconds=20):
         """Wait until the page shows a text."""
         self.until(f"document.body.innerText.includes({json.dumps(text)})", seconds)
 
@@ -99,21 +99,24 @@ class Browser:
 
     def click(self, text, what="button, a, summary"):
         """Click the first thing that is called so."""
-        script = (
-            f"[...document.querySelectorAll({json.dumps(what)})].find(e => e.innerText.trim() === {json.dumps(text)})"
-        )
-        self.until(f"!!{script}")
-        self.run(f"{script}.click()")
+        found = f"[...document.querySelectorAll({json.dumps(what)})]"
+        self.tap(f"{found}.find(e => e.innerText.trim() === {json.dumps(text)})")
+
+    def tap(self, script):
+        """Click what a script finds, as soon as it does."""
+        self.until(script)
+        self.run(f"({script}).dispatchEvent(new MouseEvent('click', {{bubbles: true, cancelable: true}}))")
 
     def fill(self, label, value):
         """Write into the field with a label, or choose from it."""
-        script = f"""(() => {{
-            const labels = [...document.querySelectorAll("label")];
-            const field = labels.find(e => e.innerText.startsWith({json.dumps(label)})).querySelector("input, select");
+        labels = "[...document.querySelectorAll('label')]"
+        self.until(f"{labels}.some(e => e.innerText.startsWith({json.dumps(label)}))")
+        self.run(f"""(() => {{
+            const label = {labels}.find(e => e.innerText.startsWith({json.dumps(label)}));
+            const field = label.querySelector("input, select");
             field.value = {json.dumps(str(value))};
             field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", {{bubbles: true}}));
-        }})()"""
-        self.run(script)
+        }})()""")
 
     def size(self, width, height=900, dark=False):
         """Another screen."""

@@ -47,6 +47,14 @@ CONFIGURATIONS = {
     "bertrand-grid-talk": (bertrand_v0, {"rounds": 5, "prices": "grid"}),
     "bertrand-team-up-linear": (bertrand_v0, {"preset": "team_up_linear", "rounds": 6}),
     "bertrand-three": (bertrand_v0, {"firms": 3, "rounds": 5, "talk_mode": "simultaneous"}),
+    "bertrand-in-turn": (bertrand_v0, {"rounds": 6, "moves": "alternating", "initial_prices": "random"}),
+    "bertrand-grid-in-turn": (
+        bertrand_v0,
+        {
+            **{"rounds": 6, "firms": 3, "talk": False, "prices": "grid", "moves": "alternating"},
+            "initial_prices": 1.5,
+        },
+    ),
     "bertrand-regulated": (
         bertrand_v0,
         {"rounds": 3, "regulator": {**REGULATOR, "orders": ["silence", "cap 1.6"], "reward": "welfare"}},

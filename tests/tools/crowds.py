@@ -27,3 +27,19 @@ async def dying(asked, player, seed):
         await asyncio.sleep(0.2)  # what was answered before is on the disk by then
         os._exit(9)
     return await number(asked, player, seed)
+
+
+async def dying_once(folder, asked, player, seed):
+    """Ends its process at player 19, once; notes before each answer who was asked."""
+    with (folder / "asked").open("a") as file:
+        file.write(f"{player}\n")
+    if player == 19 and not (folder / "died").exists():
+        await asyncio.sleep(0.2)
+        (folder / "died").touch()
+        os._exit(9)
+    return await number(asked, player, seed)
+
+
+def crowd_rounds(env):
+    """What was chosen in each round."""
+    return [event["choices"] for event in env.events if event["type"] == "round"]

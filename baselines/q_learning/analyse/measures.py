@@ -117,14 +117,14 @@ def summary(rows: Sequence[Row]) -> Row:
     found["cycle_classes"] = {kind: sum(row["cycle_class"] == kind for row in rows) / count for kind in CYCLE_CLASSES}
     if "equilibrium" in rows[0]:
         for name in ("equilibrium", "loss_on_path", "loss_off_path"):
-            found |= _mean(rows, name)
+            found |= mean_over(rows, name)
         found["all_returning"] = float((_column(rows, "returning") == 1.0).mean())
         for name in ("answer", "unprofitable", "paid", "punishment"):
-            found |= _mean(rows, name, _column(rows, "deviations"))
+            found |= mean_over(rows, name, _column(rows, "deviations"))
     return found
 
 
-def _mean(rows: Sequence[Row], name: str, weights: Any = None) -> Row:
+def mean_over(rows: Sequence[Row], name: str, weights: Any = None) -> Row:
     """A mean over sessions, weighted perhaps, and its standard error: that of a ratio of two means."""
     values, count = _column(rows, name), len(rows)
     counts = np.ones(count) if weights is None else weights

@@ -162,7 +162,7 @@ def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
     return can and loop != "general"
 
 
-def _exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floats]:
+def exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floats]:
     """`scale` and `growth` of `kernel.learn`."""
     from llm_coop_envs.baselines.q_learning.learn.streams import BLOCK
 
@@ -208,7 +208,7 @@ def _play(
     tables = layout.Tables.of(game, q)
     digit = layout.digit_bits(game.points)
     layout.first_greedy(tables.q, tables.records, tables.greedy, tables.names, game.firms, digit, tied, docked, ties)
-    scale, growth = _exploration(settings, docked)
+    scale, growth = exploration(settings, docked)
     traced = np.zeros(trace, dtype=np.int64)
     sizes = np.array(
         [
@@ -263,7 +263,7 @@ def _play_duopoly(
     from llm_coop_envs.baselines.q_learning.learn import duopoly
 
     alpha = np.array(settings.spread("alpha"))
-    scale, growth = _exploration(settings, docked=False)
+    scale, growth = exploration(settings, docked=False)
     rows, table, greedy = duopoly.pack(q, game.profits, alpha)
     names = duopoly.state_numbers(game.points)
     found: tuple[Any, ...] = duopoly.learn_duopoly(

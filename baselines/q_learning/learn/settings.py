@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
 from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
-from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.core.checks import check_number
 from llm_coop_envs.core.settings import Settings, added
 from llm_coop_envs.errors import SettingsError
@@ -130,6 +130,9 @@ class QLearningSettings(Settings):
         if self.cooling == 1.0:
             raise SettingsError("cooling", self.cooling, "must be below 1, or exploration never ends")
         check_number(self, "memory_limit", 0.0, above=True, optional=True)
+        if self.market.moves == IN_TURN:
+            why = "learners of this kind move at the same time; those that move in turn are learn.sequential's"
+            raise SettingsError("market.moves", IN_TURN, why)
         self._check_grid()
         self._check_size()
 

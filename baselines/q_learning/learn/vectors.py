@@ -188,7 +188,8 @@ def _fetch(typing: Any, address: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         place = _pointer(builder, given[0], given[1], ir.IntType(8))
         kind = ir.FunctionType(ir.VoidType(), [place.type, _I32, _I32, _I32])
-        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        insert: Any = cgutils.get_or_insert_function  # the compiler's own functions are untyped
+        hint = insert(builder.module, kind, "llvm.prefetch.p0i8")
         builder.call(hint, [place, ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)])
         return context.get_dummy_value()
 

@@ -9,8 +9,8 @@ import gc
 import multiprocessing
 import pickle
 from collections import defaultdict
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from llm_coop_envs.core.chunks import Chunk, Submissions
 from llm_coop_envs.core.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.question import Question
+from llm_coop_envs.core.ray_cluster import connected
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
@@ -48,6 +49,8 @@ class TextCrowd(Policy):
         folder: the run's folder, where answers are kept; by default they are not.
         hands: how many calls are waited for at the same time, in all processes together.
         processes: in how many processes calls are waited for; each keeps its own part of the journal. 1 is this one.
+        ray: a Ray cluster whose actors are these processes (see `core.ray_cluster`); by default they run here. Ray
+            starts an actor again that dies, and what it was asked is asked again, what its journal holds apart.
 
     Attributes:
         counters: what became of the answers, in the running episode.
@@ -68,6 +71,7 @@ class TextCrowd(Policy):
         folder: Path | None = None,
         hands: int = 100_000,
         processes: int = 1,
+        ray: str | None = None,
     ) -> None:
         for name, value in (("hands", hands), ("processes", processes)):
             if type(value) is not int or value < 1:
@@ -75,18 +79,23 @@ class TextCrowd(Policy):
         self.counters = AnswerCounts()
         self._hands = hands
         with contextlib.ExitStack() as opened:
-            if processes == 1:
+            if processes == 1 and ray is None:
                 self._here = _Part(source, many, folder, "main")
-                self._pools: list[ProcessPoolExecutor] = []
+                self._pools: list[Executor] = []
             else:
                 try:
                     pickle.dumps(source)
                 except (pickle.PicklingError, AttributeError, TypeError) as error:
                     raise SettingsError("source", source, f"cannot be given to other processes ({error})") from error
                 context = multiprocessing.get_context("spawn")
+                cluster = None if ray is None else opened.enter_context(connected(ray, processes))
                 for k in range(processes):
                     given = source, many, folder, f"part-{k}"
-                    pool = ProcessPoolExecutor(1, mp_context=context, initializer=_is_given, initargs=given)
+                    pool: Executor = (
+                        ProcessPoolExecutor(1, mp_context=context, initializer=_is_given, initargs=given)
+                        if cluster is None
+                        else _RayActor(cluster, given)
+                    )
                     opened.enter_context(pool)
                     pool.submit(_start)  # starts it; what goes wrong is raised when it is asked for answers
                     opened.callback(_end, pool)
@@ -195,6 +204,33 @@ class _Part:
             await self._journal.close()
 
 
+class _RayActor(Executor):
+    """An actor of Ray that does what it is given; started again, with what it was begun with, whenever it dies."""
+
+    def __init__(self, ray: Any, given: tuple[Any, ...]) -> None:
+        self._ray = ray
+        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(given)
+
+    def submit(self, do: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        found: Future[Any] = self._actor.do.remote(do, given, named).future()
+        return found
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if wait:  # it does one thing after the other
+            self._ray.get(self._actor.do.remote(len, ((),), {}))
+        self._ray.kill(self._actor)
+
+
+class _Begun:
+    """The life of that actor."""
+
+    def __init__(self, given: tuple[Any, ...]) -> None:
+        _is_given(*given)
+
+    def do(self, do: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        return do(*given, **named)
+
+
 _given: tuple[AskOne | AskMany, bool, Path | None, str]  # to this process, if it is one of several
 
 
@@ -213,7 +249,7 @@ def _start() -> None:
     _own_part()
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
+def _end(pool: Executor) -> None:
     with contextlib.suppress(BrokenProcessPool):
         pool.submit(_close)
 
@@ -226,4 +262,5 @@ def _play(
     asked: CrowdQuestion, who: Indices, seeds: NDArray[np.uint64], blank: NDArray[Any], hands: int
 ) -> tuple[Submissions, CallCounts]:
     counts = CallCounts()
-    return asyncio.run(_own_part().play(asked, who, seeds, blank, hands, counts)), counts
+    own = np.array(blank)  # what Ray hands on cannot be written
+    return asyncio.run(_own_part().play(asked, who, seeds, own, hands, counts)), counts

@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.chunks import Chunk, Submissions
+from llm_coop_envs.core.delivery import PARAPHRASE, SPEAKER, InOtherWords
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.regulator import PHASES, SEAT
@@ -175,10 +177,19 @@ class LLMPolicy(Policy):
             workflow, prompter = self._regulated
             turn.notice = ""
         try:
-            return await workflow.play(prompter, turn, slots)
+            action = await workflow.play(prompter, turn, slots)
+            if slots.phase == TALK and action.get("message") and self._says_otherwise(turn):
+                text = action["message"]
+                action["message"] = InOtherWords(text, await prompter.in_other_words(turn, text))
+            return action
         finally:
             if not turn.memory.empty:
                 self._memories[agent] = turn.memory
+
+    def _says_otherwise(self, turn: Turn) -> bool:
+        """Whether what a player says now is delivered in other words of its own."""
+        settings = self.episode.settings.in_round(turn.round, turn.agent)
+        return settings.delivery == PARAPHRASE and settings.delivery_by == SPEAKER
 
     def _deal(self, episode: Episode, prompts: Prompts) -> dict[str, Persona | None]:
         """Deal the personas to the seats, in blocks as equal as possible."""

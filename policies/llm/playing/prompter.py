@@ -8,16 +8,18 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from llm_coop_envs.core.question import Number, Options
+from llm_coop_envs.core.wording import Templates
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
 from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, without_tokens
 from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
-from llm_coop_envs.policies.llm.playing.calls import Call
+from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.context_window import shorten
 from llm_coop_envs.policies.llm.playing.memory import Memory, Note
 from llm_coop_envs.policies.llm.playing.packs import Prompts
@@ -29,6 +31,8 @@ from llm_coop_envs.policies.llm.playing.tokens import TokenCounter
 T = TypeVar("T")
 
 SUMMARY = "summary"
+PARAPHRASE = Call("paraphrase", "message", names("message"))
+_PARAPHRASES = Path(__file__).parents[1] / "packs" / "paraphrase"
 #: Models that answer by script: their requests carry the question as data.
 SCRIPTED = "scripted"
 #: What a prompt is shortened to, as a share, when a provider finds it too long; and how often.
@@ -170,6 +174,18 @@ class Prompter:
     async def message(self, turn: Turn, call: Call, facts: Mapping[str, Any]) -> Action:
         """Ask what a player says; it may be silent."""
         return {"message": await self.words(turn, call, facts, quiet=True)}
+
+    async def in_other_words(self, turn: Turn, text: str) -> str:
+        """Ask for a message in other words; empty if there are none."""
+        facts = self.facts(turn, PARAPHRASE, {"message": Note(turn.round, text)})
+        counts = self.counters.of(PARAPHRASE.name)
+        counts.asked += 1
+        prompt = _paraphrasing().render(_paraphrase_file(self.prompts.pack.manifest.language), PARAPHRASE.values(facts))
+        reader = WordReader(PARAPHRASE.key, turn.agent)
+        reading = _read(reader, await self._send(turn, PARAPHRASE.name, PARAPHRASE, prompt, counts, reader), counts)
+        counts.answered += reading.ok
+        counts.fallbacks += not reading.ok
+        return reading.value or ""
 
     async def choose(
         self,
@@ -408,6 +424,16 @@ class _Question(Generic[T]):
             return False
         self._counts.shortened += 1
         return True
+
+
+def _paraphrase_file(language: str) -> str:
+    return f"{language if (_PARAPHRASES / f'{language}.jinja').is_file() else 'en'}.jinja"
+
+
+@functools.cache
+def _paraphrasing() -> Templates:
+    """What asks for other words, by language; in no pack, whose hash it would change."""
+    return Templates(_PARAPHRASES, {path.name: PARAPHRASE.names for path in _PARAPHRASES.glob("*.jinja")})
 
 
 def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]:

@@ -72,7 +72,7 @@ class Reader(ABC, Generic[T]):
         value = self.schema()
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
-            texts = 1 if self.kind == "text" else len(beside)
+            texts = 1 if self.kind == "text" else max(1, len(beside))
             text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN[self.kind] * (max_tokens - _TOKENS_AROUND) // texts)
         if self.kind == "text":
             value = {**text, **value}

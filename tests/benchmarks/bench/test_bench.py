@@ -23,6 +23,9 @@ def scores(folder):
     return {key: one["score"] for key, one in lines(folder).items()}
 
 
+FEW = ("--only", "kbc-rules", "--only", "kbc-alone", "--only", "kbc-talk")
+
+
 class Liar(ScriptedPolicy):
     """Says one number and names another; answers questions with what is not allowed."""
 
@@ -72,6 +75,12 @@ def test_a_scorecard_is_made_again_by_verify(rules, tmp_path, small):
     shutil.copy(rules / "scorecard.json", folder)
     (folder / "scorecard.md").write_text("better\n")
     assert "is not the table of the scorecard" in card_faults(open_run(folder))[0]
+    other = json.loads((rules / "scorecard.json").read_text())
+    other["references"][0]["lines"][0]["score"] = 0.9
+    (folder / "scorecard.json").write_text(json.dumps(other))
+    assert "its rows of other players" in card_faults(open_run(folder))[0]
+    (folder / "scorecard.json").write_text("{}")
+    assert "is not what the episodes make of it" in card_faults(open_run(folder))[0]
     (folder / "scorecard.json").unlink()
     assert "scorecard.json: cannot be read" in card_faults(open_run(folder))[0]
 
@@ -93,7 +102,7 @@ def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
         return scripted_answer(prompt, metadata)
 
     with answering(answer) as server:
-        where = ("--model", "scripted", "--base-url", server.base_url, "--quick", "--held-out", 5)
+        where = ("--model", "scripted", "--base-url", server.base_url, "--quick", "--held-out", 5, *FEW)
         dry = invoke("bench", *where, "--dry", "-o", folder)
         assert dry.exit_code == 0
         assert not folder.exists()
@@ -121,13 +130,13 @@ def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
 def test_a_model_that_is_never_legal_gets_nothing(tmp_path, beauty):
     with answering(lambda prompt, metadata: "I would rather not say.") as server:
         result = invoke(
-            "bench", "--model", "broken", "--base-url", server.base_url, "--quick", "-o", tmp_path / "broken"
+            *("bench", "--model", "broken", "--base-url", server.base_url, "--quick", "-o", tmp_path / "broken"), *FEW
         )
     assert result.exit_code == 0, result.stderr
     found = lines(tmp_path / "broken")
     assert {found[tendency, "kbc"]["score"] for tendency in ("understanding", "legality", "competence")} == {0.0}
     rest = [one for (tendency, _), one in found.items() if tendency not in ("understanding", "legality", "competence")]
-    assert len(rest) == 6
+    assert len(rest) == 2
     assert all(one["score"] is None and one["scored"] == 0 and one["competency"] == 0.0 for one in rest)
 
 

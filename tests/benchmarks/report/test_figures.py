@@ -116,7 +116,7 @@ def test_odd_conditions_can_be_drawn(tmp_path):
     outcome = draw_figures(tmp_path / "run", formats=("png",))
     of_sessions = {name for name in known_figures() if name.startswith("q-learning-")}
     assert len(of_sessions) == 6
-    assert set(outcome.left) == {"seeds", "temperature", "conversation", *of_sessions}
+    assert set(outcome.left) == {"seeds", "temperature", "conversation", "kbc-kinds", *of_sessions}
     (long,) = sections_of(tmp_path / "run")["kbc"].conditions
     assert len(long.title) == 36
     assert long.title.endswith("\N{HORIZONTAL ELLIPSIS}")

@@ -9,6 +9,8 @@ from model_studies import answering, asking
 from small import small_study
 
 from fishery.scenario import SCENARIO
+from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
@@ -59,14 +61,7 @@ def fishery(monkeypatch):
 
 
 def header(folder, name):
-    return json.loads(json.dumps(next(one for one in run_headers(folder) if one["condition"] == name)))
-
-
-def run_headers(folder):
-    from llm_coop_envs.benchmarks.run.folder import open_run
-
-    run = open_run(folder)
-    return [run.read_events(c.name, seed)[0] for c in run.conditions for seed in c.seeds]
+    return open_run(folder).read_events(name, 4)[0]
 
 
 def test_a_mixed_crowd_is_seated_told_and_recorded(tmp_path):
@@ -131,6 +126,24 @@ def test_a_run_is_the_same_again_and_continues_from_its_own_manifest(tmp_path):
     assert invoke("verify", tmp_path / "a").exit_code == 0
 
 
+def test_backgrounds_come_from_the_journal_in_replays_and_in_branches(tmp_path):
+    guesses = CROWD.partition("  - name: firms")[0]
+    with answering() as server:
+        run_study(small_study(guesses), tmp_path / "a", access=asking(server))
+        asked = sum(server.answered.values())
+        arms = tmp_path / "arms.yaml"
+        arms.write_text("arms: [{name: cold, model: {temperature: 0}}]")
+        done = invoke("branch", tmp_path / "a", "--at", 2, "--arms", arms, "-o", tmp_path / "b")
+        assert done.exit_code == 0, done.stderr
+        # Round 2 of ten models, twice: as it was, from the journal, and colder.
+        assert sum(server.answered.values()) == asked + 10
+    assert header(tmp_path / "b", "guesses-cold")["people"] == header(tmp_path / "a", "guesses")["people"]
+    again = run_study(small_study(guesses), tmp_path / "c", access=ModelAccess(replay=tmp_path / "a"))
+    assert again.complete
+    events = [tmp_path / name / "events" / "guesses" / "4.jsonl.gz" for name in "ac"]
+    assert events[0].read_bytes() == events[1].read_bytes()
+
+
 def test_a_given_model_takes_the_options_of_people_and_a_given_rule_none():
     study = parse_study(CROWD, "crowd.yaml")
     played = with_players(study, read_player("llm:m {answers: json}")).conditions[0]
@@ -185,7 +198,7 @@ def test_a_population_stands_in_a_file_beside_the_study(tmp_path):
     study = tmp_path / "study.yaml"
     study.write_text(
         "name: s\nconditions:\n"
-        "  - {name: c, scenario: kbc, settings: {talk: false}, population: people.yaml, episodes: 1}"
+        "  - {name: c, scenario: kbc, settings: {talk: false}, population: people.yaml, seeds: [4]}"
     )
     assert_sentence(invoke("run", study, "-o", tmp_path / "run"), "people.yaml, line 1", "add up to 1.1")
     (tmp_path / "people.yaml").write_text("attributes: {x: {shares: {a: 0.5, b: 0.5}}}\nplay: {policy: poisson}\n")

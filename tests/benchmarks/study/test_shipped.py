@@ -31,6 +31,10 @@ def shrunk(condition, study):
         wanted = {"rounds": 1}
     if condition.settings.get("players") == 2:
         wanted["players"] = 2
+    if condition.population is not None:  # somebody of each kind
+        wanted["players"] = 30
+    if condition.settings.get("groups"):
+        wanted["groups"] = 3
     settings = condition.spec.settings_type.build(**{**condition.settings, **wanted}).to_json()
     name = f"{study}-{condition.name}"
     pair = condition.pair and f"{study}-{condition.pair}"

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from browser import needs_chromium
-from model_studies import answering, play
+from model_studies import SHORT, answering, play
 from viewing import viewed
 
 from llm_coop_envs.benchmarks.run.folder import Run
@@ -49,6 +49,12 @@ def opened(browser, page, route):
     browser.until(f"document.querySelector('h1') && {READY}")
 
 
+def unfold(browser):
+    """Open an agent's first question."""
+    browser.until("document.querySelector('details.call')")
+    browser.run("document.querySelector('details.call').open = true")
+
+
 def test_the_token_is_gone_from_the_address(browser, page):
     opened(browser, page, "")
     assert "token" not in browser.run("location.href + document.cookie + document.documentElement.outerHTML")
@@ -58,7 +64,7 @@ def test_an_episode_is_found_from_the_runs(browser, page):
     opened(browser, page, "")
     browser.click("short", "a")
     browser.shows("Conditions")
-    browser.run("[...document.querySelectorAll('a.tag')].find(e => e.href.includes('bertrand-talk/1')).click()")
+    browser.tap("[...document.querySelectorAll('a.tag')].find(e => e.href.includes('bertrand-talk/1'))")
     browser.shows("Bertrand competition · 2 players")
     browser.run("history.back()")
     browser.shows("Conditions")
@@ -97,7 +103,7 @@ def test_moments_are_jumped_to(browser, page):
 def test_a_person_is_followed(browser, page):
     opened(browser, page, ROUTES["room"].replace("&who=2", ""))
     everything = browser.run("document.querySelectorAll('.talk li').length")
-    browser.run("document.querySelectorAll('.person')[2].dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    browser.tap("document.querySelectorAll('.person')[2]")
     browser.until("document.querySelectorAll('.seen').length > 3 && document.querySelector('.sees')")
     assert "who=2" in browser.run("location.hash")
     browser.shows("said or heard by evacuee_2")
@@ -136,7 +142,7 @@ def test_agents_are_filtered_and_their_story_is_read(browser, page):
     browser.shows("6 agents")
     browser.click("evacuee_2", "a")
     browser.shows("asked talk")
-    browser.run("document.querySelector('details summary').click()")
+    unfold(browser)
     browser.shows("There has been an earthquake")
     browser.shows("answer")
 
@@ -169,9 +175,9 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
         browser.until("document.querySelector('.chip.paused')")
         time.sleep(1)
         before = sum(server.asked.values())
-        browser.run("document.querySelector('tbody a').click()")
+        browser.tap("document.querySelector('tbody a')")
         browser.shows("Workers")
-        browser.click("kbc-talk/0", "a") if False else browser.run("document.querySelector('td .tag').click()")
+        browser.tap("document.querySelector('td .tag')")
         browser.until("document.querySelector('.chip.playing') && document.querySelector('figure')")
         assert sum(server.asked.values()) == before
         browser.run("history.back()")
@@ -185,13 +191,15 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
 def hostile(tmp_path_factory):
     """A run in which models say what breaks pages that take text for markup."""
     folder = tmp_path_factory.mktemp("hostile") / "runs"
-    with answering(lambda question: EVIL + " 7") as server:
-        play(server, folder / "evil")
+    with answering(lambda *question: EVIL + " 7") as server:
+        play(server, folder / "evil", SHORT.replace("people: 6", "people: 6, rounds: 3"))
     return folder
 
 
 def shows_evil(browser, address):
     """Open all views of the hostile run; nothing may run, load, or look like the page."""
+    browser.open("about:blank")  # the page before may still be listening
+    browser.until("location.href === 'about:blank'")
     browser.events.clear()
     for route in (
         "",
@@ -201,7 +209,7 @@ def shows_evil(browser, address):
         browser.open(f"{address}#/{route}")
         browser.until(f"document.querySelector('h1') && {READY}")
         if "agent/" in route:
-            browser.run("document.querySelectorAll('details summary').forEach(e => e.click())")
+            unfold(browser)
             browser.shows("answer")
         elif "episode" in route:
             browser.shows("<script>window.broken")
@@ -211,7 +219,7 @@ def shows_evil(browser, address):
         )
         assert browser.run("getComputedStyle(document.body).display") != "none"
     here = address.split("#")[0]
-    elsewhere = [one for one in browser.asked() if not one.startswith((here, "data:,", "file:"))]
+    elsewhere = [one for one in browser.asked() if not one.startswith((here, "data:,"))]
     assert elsewhere == []
     assert browser.complaints() == []
 
@@ -243,7 +251,7 @@ def test_an_exported_page_needs_no_server(browser, runs, tmp_path):
     browser.fill("Said", "to MY mind")
     browser.shows("6 agents")
     browser.open(f"{path.as_uri()}#/run/model/episode/evacuation-talk/0/agent/2")
-    browser.run("document.querySelector('details summary').click()")
+    unfold(browser)
     browser.shows("There has been an earthquake")
 
 
@@ -265,27 +273,35 @@ def test_a_run_that_is_deleted_meanwhile_is_told(browser, runs, tmp_path):
         browser.until("document.querySelectorAll('tbody tr').length === 1")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (390, True),
+        (1280, False),
+        pytest.param(390, False, marks=pytest.mark.rare),
+        pytest.param(1280, True, marks=pytest.mark.rare),
+    ],
+)
 @pytest.mark.parametrize("name", ROUTES)
 def test_everybody_can_use_it(browser, page, name, width, dark):
     """Nothing sticks out sideways, and axe finds nothing serious."""
     browser.size(width, dark=dark)
     opened(browser, page, ROUTES[name])
     if name == "story":
-        browser.run("document.querySelector('details summary').click()")
+        unfold(browser)
         browser.shows("answer")
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     assert browser.faults() == []
 
 
 def test_it_can_be_used_by_keyboard_alone(browser, page):
+    browser.open("about:blank")  # where the focus was before is forgotten
     opened(browser, page, "")
     reached = []
-    for _ in range(8):
-        browser.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    for _ in range(6):
+        browser.call("Input.dispatchKeyEvent", type="rawKeyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
         reached.append(browser.run("document.activeElement.innerText || document.activeElement.tagName"))
-        assert browser.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     assert reached[0] == "To the content"
     assert "everything" in reached
     assert "short" in reached

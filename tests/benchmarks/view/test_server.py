@@ -19,7 +19,7 @@ from viewing import viewed
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.view.library import Library
-from llm_coop_envs.benchmarks.view.server import View
+from llm_coop_envs.benchmarks.view.server import PageServer
 
 ALL_QUESTIONS = (
     *("runs", "run?run=rules", "episodes?run=rules&condition=kbc-talk", "episode?run=rules&condition=kbc-talk&seed=0"),
@@ -87,7 +87,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(asks):
     for word in ("HttpOnly", "SameSite=Strict", asks.view.token):
         assert word in headers["Set-Cookie"]
     assert asks.send("/")[0] == 200
-    assert len({View(asks.view.questions.library._folder).token for _ in range(3)}) == 3
+    assert len({PageServer(asks.view.questions.library._folder).token for _ in range(3)}) == 3
 
 
 def test_the_address_that_a_browser_is_started_with_works_once(asks):

@@ -91,8 +91,9 @@ def test_of_equal_texts_the_first_seat_keeps_its_own_whatever_the_order_of_answe
 
 def test_refused_empty_and_endless_texts_are_replaced():
     def answer(key, attributes):
-        return {"player_0": "", "player_1": "baker nurse woman man " * 100}.get(key.agent, fitting(key, attributes))
+        endless = {"player_1": "baker nurse woman man " * 100, "player_2": "baker nurse woman man " + "o" * 1000}
+        return {"player_0": "", **endless}.get(key.agent, fitting(key, attributes))
 
     people, _, texts, record = write(answer)
-    assert (texts["player_0"], texts["player_1"]) == (people.sentences(0), people.sentences(1))
+    assert [texts[f"player_{i}"] for i in range(3)] == [people.sentences(i) for i in range(3)]
     assert record["calls"]["background"]["empty"] == 2

@@ -37,11 +37,11 @@ export function useFrames(place: Place, episode: Episode, at: number): { frames:
   const total = episode.rounds.length;
   const chunk = Math.max(1, Math.min(100, Math.floor(100_000 / Math.max(1, episode.players))));
   const name = `${place.run}\n${place.condition}\n${place.seed}`;
-  const known = useRef({ name: "", total: 0 });
+  const known = useRef<{ name: string; episode?: Episode }>({ name: "" });
   if (known.current.name !== name) held.current = [];
   // The last frame of an episode that is being played was taken in the middle of a round.
-  else if (known.current.total !== total || episode.live) held.current.splice(Math.max(0, known.current.total - 1));
-  known.current = { name, total };
+  else if (known.current.episode !== episode && known.current.episode?.live) held.current = held.current.slice(0, Math.max(0, known.current.episode.rounds.length - 1));
+  known.current = { name, episode };
   useEffect(() => {
     let over = false;
     const wanted = new Set<number>([Math.floor(at / chunk)]);
@@ -56,6 +56,7 @@ export function useFrames(place: Place, episode: Episode, at: number): { frames:
       ask<Frame[]>("frames", { ...place, first, most: chunk }).then(
         (found) => {
           if (over) return;
+          held.current = held.current.slice(); // with signals, components look at their properties before they draw again
           for (const frame of found) held.current[frame.place] = frame;
           tell("");
           again((count) => count + 1);

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from llm_coop_envs import bertrand_v0
 from llm_coop_envs.baselines.q_learning.learn.sequential import (
     LAST,
     SequentialSettings,
@@ -55,6 +56,49 @@ def plain(settings, seed, number):
             chosen = tied[int(len(tied) * next(luck))] if len(tied) > 1 else tied[0]
         history.append((chosen, now) if i == 0 else (now, chosen))
     return history, np.array([[value(i, s) for s in range(k + 1)] for i in (0, 1)])
+
+
+def through_the_environment(settings, seed, number):
+    """The same learner as a player of the environment with the other clock; it knows its rewards and nothing else."""
+    luck = mix(np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1, np.uint64)[0])
+    k, alpha, delta = settings.intervals, settings.alpha, settings.delta
+    q = np.zeros((2, k + 1, k + 1))
+    drawn = [int((k + 1) * next(luck)) for _ in range(3)]
+    env = bertrand_v0.parallel_env(
+        **{"demand": "linear", "quality": 1.0, "cost": 0.0, "beta": 1.0, "d": 1.0, "clamp_demand": True},
+        **{"moves": "alternating", "initial_prices": [drawn[0] / k, drawn[1] / k], "rounds": settings.periods},
+        **{"talk": False, "collusion_window": 0, "history_window": 1, "bins": 0, "record": True},
+    )
+    env.reset(seed=0)
+    asked, seen, earned = [0, 0], [drawn[1], drawn[0]], [0.0, 0.0]
+    for t in range(1, settings.periods + 1):
+        (i,) = env.on_turn.tolist()
+        if t <= 2:
+            asked[i] = drawn[2 * i]
+        else:
+            now, cell = asked[1 - i], (i, seen[i], asked[i])
+            q[cell] = (1 - alpha) * q[cell] + alpha * (earned[i] + delta**2 * q[i, now].max())
+            seen[i] = now
+            if next(luck) < 10 ** (-6.0 * t / settings.periods):
+                asked[i] = int((k + 1) * next(luck))
+            else:
+                tied = np.flatnonzero(q[i, now] == q[i, now].max())
+                asked[i] = int(tied[int(len(tied) * next(luck))] if len(tied) > 1 else tied[0])
+        earned[i] = 0.0
+        env.submit({f"firm_{i}": {"choice": asked[i] / k}})
+        for j in (0, 1):
+            # A price earns in the round in which it is named, and in the next one.
+            earned[j] += float(env.rewards[j]) * (1.0 if j == i else delta)
+    return [event["prices"] for event in env.events if event["type"] == "round"], q
+
+
+def test_the_environments_other_clock_is_the_learners():
+    for intervals, number in ((6, 0), (3, 1)):
+        settings = SequentialSettings(intervals=intervals, periods=2 * LAST)
+        found = run_sequential(settings, 4, number)
+        prices, q = through_the_environment(settings, 4, number)
+        assert (found.prices / intervals).tolist() == prices[-LAST:]
+        np.testing.assert_allclose(found.q, q, rtol=1e-12)
 
 
 def test_the_loop_is_the_papers():

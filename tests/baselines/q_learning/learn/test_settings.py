@@ -32,6 +32,7 @@ WRONG = [
     ("prices", {"market": market(prices="continuous")}, "needs a grid"),
     ("grid_points", {"market": market(grid_points=1001)}, "at most 1000"),
     ("market", {"market": "calvano"}, "BertrandSettings"),
+    ("market.moves", {"market": market(moves="alternating")}, "learn.sequential"),
     ("memory", {"memory": 3}, "between 0 and 2"),
     ("alpha", {"alpha": 0.0}, "above 0 and at most 1"),
     ("alpha", {"alpha": 1.01}, "above 0 and at most 1"),

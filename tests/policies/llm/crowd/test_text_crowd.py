@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from crowds import dying, number, numbers, own_index
+from crowds import crowd_rounds, dying, number, numbers, own_index
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,10 +35,6 @@ def played(source, *, env=None, seed=5, seats=None, **given):
     with TextCrowd(source, **given) as crowd:
         play(env, seats(crowd, env) if seats else crowd, seed=seed)
         return env, crowd.counters.of("number")
-
-
-def rounds(env):
-    return [event["choices"] for event in env.events if event["type"] == "round"]
 
 
 def recorded(folder):
@@ -67,7 +63,7 @@ def test_d1_a_crowd_that_gives_no_readable_answer_is_counted_and_the_round_is_se
     assert (counts.asked, counts.answered, counts.fallbacks) == (7, 0, 7)
     choices = [event for event in env.events if event["type"] == "choice"]
     assert [event["flags"] for event in choices] == [["missing_action"]] * 7
-    assert rounds(env) == [[0.0] * 7]
+    assert crowd_rounds(env) == [[0.0] * 7]
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), LlmCoopError("gone")])
@@ -120,7 +116,7 @@ def test_d7_signs_bounds_and_numbers_of_steps(text, choice, flag):
 def test_d7_one_bad_answer_among_many_is_counted_flagged_and_part_of_the_mean():
     env, counts = played(answering(lambda player: "?" if player == 3 else "50"), env=contest(players=10, rounds=1))
     assert (counts.answered, counts.unreadable, counts.fallbacks) == (9, 1, 1)
-    assert rounds(env) == [[50.0] * 3 + [0.0] + [50.0] * 6]
+    assert crowd_rounds(env) == [[50.0] * 3 + [0.0] + [50.0] * 6]
     assert next(event for event in env.events if event["type"] == "round")["mean"] == 45
 
 
@@ -128,7 +124,7 @@ def test_integers_are_rounded_halves_up_counted_from_low_and_huge_ones_are_illeg
     texts = ["37.5", "10", "99999999999999999999999", "It is 12.", "9"]
     env = contest(players=5, rounds=1, choices="integer", low=10, tolerance=3)
     env, counts = played(answering(lambda player: texts[player]), env=env)
-    assert rounds(env) == [[38, 10, 10, 12, 10]]
+    assert crowd_rounds(env) == [[38, 10, 10, 12, 10]]
     assert (counts.rounded, counts.illegal) == (1, 2)
     flags = [event["flags"] for event in env.events if event["type"] == "choice"]
     assert flags == [[], [], ["illegal_choice"], [], ["illegal_choice"]]
@@ -244,7 +240,7 @@ def test_d6_nobody_is_left_out_by_the_rest_of_a_division(players, many, monkeypa
     env, counts = played(numbers if many else own_index, env=contest(players=players, high=200), many=many)
     assert counts.asked == counts.answered == 2 * players
     if not many:
-        assert rounds(env) == [list(range(players))] * 2
+        assert crowd_rounds(env) == [list(range(players))] * 2
 
 
 def test_d6_d8_two_processes_answer_for_all_and_the_same_as_one(tmp_path):
@@ -271,8 +267,8 @@ def test_d8_seeds_hang_on_the_episode_the_step_and_the_player_alone(monkeypatch)
     monkeypatch.setattr(part, "TOGETHER", 7)
     assert played(number, hands=3)[0].events == first.events
     assert played(numbers, many=True)[0].events == first.events
-    assert rounds(played(number, seed=6)[0]) != rounds(first)
-    one, two = rounds(first)
+    assert crowd_rounds(played(number, seed=6)[0]) != crowd_rounds(first)
+    one, two = crowd_rounds(first)
     assert one != two
     assert len(set(one)) > 95
     who = np.arange(50)
@@ -293,7 +289,7 @@ def test_d8_every_answer_is_on_the_disk_before_it_is_used(tmp_path, monkeypatch)
     played(number, env=env, folder=tmp_path)
     assert held == [33, 66]
     texts = {(step, player): float(text) for step, player, text in recorded(tmp_path)}
-    assert [[texts[step, player] for player in range(33)] for step in range(2)] == rounds(env)
+    assert [[texts[step, player] for player in range(33)] for step in range(2)] == crowd_rounds(env)
 
 
 def test_d8_after_an_error_only_what_is_missing_is_asked_again(tmp_path, monkeypatch):

@@ -21,14 +21,15 @@ KBC_RULES = " ".join(
         "reward_rule unit currency groups group repeated round past",
     ]
 )
-FIRM = "me rivals seen cost whole_profits round history bins bin_size"
+HEARING = "turns together audience hearers announces announcers"
+FIRM = "me rivals seen cost whole_profits round history bins bin_size in_turn"
 ROOM = "rows cols rounds exit_names strong confident helpful summarised"
 SHARED = {"answer_as", "answer_words", "persona"}
 PUBLISHED = {
-    "kbc/talk": f"{KBC_RULES} turns together turn heard heard_left_out summary message_length",
-    "kbc/plan": f"{KBC_RULES} turns together heard heard_left_out summary reasons",
+    "kbc/talk": f"{KBC_RULES} {HEARING} turn heard heard_left_out summary message_length",
+    "kbc/plan": f"{KBC_RULES} {HEARING} heard heard_left_out summary reasons",
     "kbc/choose": (
-        f"{KBC_RULES} turns together heard heard_left_out summary reasons number_first number_only separate_plan plan"
+        f"{KBC_RULES} {HEARING} heard heard_left_out summary reasons number_first number_only separate_plan plan"
     ),
     "bertrand/talk": f"{FIRM} prior plan said said_left_out exchange exchanges message_length",
     "bertrand/plan": f"{FIRM} plans",

@@ -1,0 +1,109 @@
+"""The loop of learners of whom the last comes and goes, compiled; see `entering.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.learn.compiled import compiled
+from llm_coop_envs.baselines.q_learning.learn.layout import record_size, renew, rescan
+from llm_coop_envs.baselines.q_learning.learn.streams import BLOCK, Floats, Longs, Words, explore, fill, split_mix
+from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, get, get_whole, put, put_whole
+
+
+@compiled
+def learn_with_entry(
+    q: Floats,
+    records: Floats,
+    greedy: Longs,
+    outs: Floats,
+    earned: Floats,
+    numbers: Floats,
+    out: int,
+    digit: int,
+    scale: Floats,
+    growth: Floats,
+    words: Words,
+    luck: Longs,
+    window: int,
+    max_periods: int,
+    state: int,
+) -> Any:
+    """Learn until greedy prices have not changed for a window of periods, or the longest session is over.
+
+    Args:
+        q: as in `layout.Tables`, as are the next two; the last price of every row is minus infinity.
+        records: see there.
+        greedy: see there.
+        outs: (state numbers,) what being out is worth to the last firm.
+        earned: (action numbers, firms) flat: alpha times profit.
+        numbers: 1 - alpha, alpha delta, and the probability of an entry or exit per period.
+        out: the number of being out: how many prices there are.
+        digit: bits of a price.
+        scale: (firms,) as in `streams.explore`, of the first period.
+        growth: (firms, BLOCK + 1) its factors over a block.
+        words: (4, LANES) state of the fast stream.
+        luck: (1,) of `split_mix`: draws who comes and goes.
+        window: periods without change that count as convergence.
+        max_periods: when to give up.
+        state: the state before period 1.
+
+    Returns:
+        Periods played, whether it converged, and the state in which the last period was played.
+    """
+    firms, low = len(scale), (1 << digit) - 1
+    size, last_firm = record_size(firms), firms - 1
+    kept, ahead, rate = numbers[0], numbers[1], numbers[2]
+    raw = np.empty(BLOCK * ((firms + 1) // 2), np.uint64)
+    picks = np.empty((firms, BLOCK), np.int64)
+    table, tops, best = address(q), address(records), address(greedy)
+    before = state
+    last, t = 1, 0
+    while True:
+        fill(words, raw)
+        explore(raw, picks, out, scale, growth)
+        for j in range(BLOCK):
+            t += 1
+            before = state
+            old = get_whole(best, state)
+            comes_or_goes = split_mix(address(luck)) < rate
+            leaves = comes_or_goes != (state & low == out)
+            action = 0
+            for i in range(firms):
+                a = old >> digit * (last_firm - i) & low if picks[i, j] == out else picks[i, j]
+                action = action << digit | (out if i == last_firm and leaves else a)
+            fresh = 0
+            for i in range(firms):
+                shift = digit * (last_firm - i)
+                a, own = action >> shift & low, old >> shift & low
+                row, here = (state * firms + i) * WIDTH, state * size + i
+                worth = earned[action * firms + i] + ahead * get(tops, action * size + i)
+                if a < out:
+                    new = get(table, row + a) * kept + worth
+                    seconds = tops + 8 * (here + firms)
+                    place = renew(table, row, WIDTH, tops + 8 * here, seconds, own, a, new, 0, address(luck))
+                    put(table, row + a, new)
+                else:
+                    new = outs[state] * kept + worth
+                    place = own
+                    if new > get(tops, here):
+                        if own < out:
+                            put(tops, here + firms, get(tops, here))
+                        put(tops, here, new)
+                        place = out
+                    elif own == out and new < get(tops, here):
+                        # As in the authors' program: the best price takes its place, whatever being out is still worth.
+                        top, place, second = rescan(table, row, WIDTH, out, -np.inf)
+                        put(tops, here, top)
+                        put(tops, here + firms, second)
+                    outs[state] = new
+                fresh |= place << shift
+            if fresh != old:
+                put_whole(best, state, fresh)
+                last = t
+            state = action
+            if t >= last + window - 1 or t >= max_periods:
+                return t, t >= last + window - 1, before
+        for i in range(firms):
+            scale[i] *= growth[i, BLOCK]

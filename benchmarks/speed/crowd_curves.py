@@ -1,0 +1,102 @@
+"""How cost grows with the crowd: `python -m llm_coop_envs.benchmarks.speed.crowd_curves --json FILE`.
+
+Whole episodes of scripted players who hear each other: an evacuation with talk (330 x 330 cells for 10,000 people, as
+much room per person below), and a number contest in which each is heard by the 24 players next to it. Every size runs
+in a process of its own, once; processor time and memory count, because other work on the machine changes neither much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.benchmarks.speed.cases import evacuation
+from llm_coop_envs.benchmarks.speed.crowd import MEGABYTE
+from llm_coop_envs.benchmarks.speed.harness import machine, write
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.kbc_v0 import parallel_env
+from llm_coop_envs.policies import make, play
+
+PEOPLE = (100, 316, 1000, 3162, 10_000)
+CURVES: Mapping[str, tuple[int, ...]] = {"evacuation": PEOPLE, "kbc": (*PEOPLE, 100_000, 1_000_000)}
+HEARERS = 24
+
+
+def measure(name: str, agents: int) -> dict[str, Any]:
+    """Play one episode here; what it took."""
+    start = time.process_time()
+    made: ScenarioEnv
+    if name == "evacuation":
+        made, policy = evacuation(agents, side=round(33 * math.sqrt(agents / 100))), make("evacuation/shares")
+    else:
+        given: dict[str, Any] = {"session": "single", "talk_turns": 1, "audience": "neighbours", "hearers": HEARERS}
+        made, policy = parallel_env(players=agents, **given), make("kbc/follower")
+    spoken, most = 0, 0.0
+
+    def follow(env: ScenarioEnv) -> None:
+        nonlocal spoken, most
+        spoken += env.phase == "talk" and len(env.on_turn)
+        if env.phase == "talk" and env.round == 2 and not most:
+            most = _memory()
+
+    play(made, policy, seed=0, on_step=follow)
+    assert made.over
+    found = {
+        "agents": agents,
+        "processor_seconds": time.process_time() - start,
+        "megabytes": _memory(),
+        "steps": made.cycles,
+        "rounds": made.round,
+        "spoken": int(spoken),
+        "out": int((~made.alive).sum()),
+    }
+    return {**found, "megabytes_in_round_2": most} if most else found
+
+
+def _memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
+
+
+def exponent(points: list[dict[str, Any]], least: int = 1000) -> float:
+    """The slope of log cost against log size, by least squares, from a size on: 1 is linear."""
+    pairs = [(math.log(one["agents"]), math.log(one["processor_seconds"])) for one in points if one["agents"] >= least]
+    mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
+    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)
+    return slope
+
+
+def main() -> None:
+    """Measure, print, and write the record; what a file holds already is kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="the record; sizes that it lacks are measured")
+    parser.add_argument("--one", nargs=2, metavar=("CURVE", "AGENTS"), help="measure this one here")
+    given = parser.parse_args()
+    if given.one is not None:
+        print(json.dumps(measure(given.one[0], int(given.one[1]))))
+        return
+    there = given.json is not None and given.json.is_file()
+    record: dict[str, Any] = json.loads(given.json.read_text(encoding="utf-8")) if there else {}
+    record["machine"] = machine("llm-coop-envs", "numpy")
+    for name, sizes in CURVES.items():
+        points = record.setdefault(name, [])
+        for agents in sizes:
+            if any(one["agents"] == agents for one in points):
+                continue
+            command = [sys.executable, "-m", "llm_coop_envs.benchmarks.speed.crowd_curves", "--one", name, str(agents)]
+            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            points.append(json.loads(told))
+            print(name, points[-1], flush=True)
+            write(record, given.json)
+        print(f"{name}: cost grows with the power {exponent(points):.2f} of the crowd")
+
+
+if __name__ == "__main__":
+    main()

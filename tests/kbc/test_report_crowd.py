@@ -1,0 +1,148 @@
+"""What reports say of large contests: statistics, winners and published values, by who played."""
+
+import numpy as np
+import pytest
+from small import small_study
+
+from llm_coop_envs.benchmarks.report.section import NotDrawn, PlayedCondition, comparable
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.run.tables import read_episodes
+from llm_coop_envs.benchmarks.study.study import load_study
+from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.kbc.report import KbcSection
+from llm_coop_envs.kbc.report_crowd import below_last, kinds_figure, read_crowd
+
+STUDY = """\
+name: large
+seed: 2
+conditions:
+  - name: alone
+    scenario: kbc
+    preset: large_scale
+    settings: {players: 30, rounds: 5}
+    population:
+      attributes: {size: {shares: {tall: 0.5, small: 0.5}}}
+      play: {policy: {shares: [{value: {name: level_k, options: {k: 1}}, share: 0.5}, {value: uniform, share: 0.5}]}}
+    seeds: [1, 2]
+  - name: groups
+    scenario: kbc
+    preset: large_scale
+    settings: {players: 30, groups: 3}
+    population:
+      deal: in_order
+      play: {policy: {shares: {level_k: 1/3, uniform: 1/3, announcer: 1/3}}}
+    seeds: [1]
+  - name: nested
+    scenario: kbc
+    settings: {players: 4, talk: false}
+    policies: poisson
+    seeds: [1]
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return run_study(small_study(STUDY), tmp_path_factory.mktemp("run") / "run").run
+
+
+@pytest.fixture(scope="module")
+def section(run):
+    section = KbcSection(find_scenario("kbc"))
+    for episode in read_episodes(run):
+        if not section.conditions or section.conditions[-1].condition != episode.condition:
+            section.conditions.append(PlayedCondition(condition=episode.condition, who="scripted", color="k"))
+        section.conditions[-1].add(episode, section.read)
+    for one in section.conditions:
+        one.end("scripted")
+    return section
+
+
+@pytest.fixture(scope="module")
+def tables(section):
+    return {table.title: table for table in section.tables()}
+
+
+def crowds(run, name):
+    return [read_crowd(episode) for episode in read_episodes(run) if episode.condition.name == name]
+
+
+def row(tables, title, name, number=0):
+    return [cell.text for cell in [one for one in tables[title].rows if one.name == name][number].cells]
+
+
+def test_statistics_are_those_of_the_numbers_of_each_kind(run, tables):
+    found = crowds(run, "alone")
+    tall = [crowd.choices[1][crowd.kinds["size"]["tall"]] for crowd in found]
+    pooled = np.concatenate(tall)
+    values, counts = np.unique(np.round(pooled, 2), return_counts=True)
+    wanted = [np.mean([one.mean() for one in tall]), pooled.min(), pooled.max(), pooled.std(), np.median(pooled)]
+    wanted.append(values[counts.argmax()])
+    shown = row(tables, "Numbers by who named them", "alone, size: tall", 1)
+    assert shown == ["2", *(f"{x:.2f}" for x in wanted)]
+
+
+def test_kinds_are_attributes_and_players_with_their_options(run, tables):
+    names = {one.name for one in tables["Numbers by who named them"].rows}
+    assert {"alone, everybody", "alone, policy: level_k (k = 1)", "alone, policy: uniform"} <= names
+    assert not any(name.startswith("nested") for name in names)
+    (crowd,) = crowds(run, "groups")
+    # In the order of who plays: a group each.
+    assert [np.flatnonzero(who).tolist() for who in crowd.kinds["policy"].values()] == [
+        list(range(10 * k, 10 * k + 10)) for k in range(3)
+    ]
+    assert crowd.groups[0][0] == pytest.approx(100 / 3)
+
+
+def test_winners_and_numbers_below_the_last_target(run, tables):
+    found = crowds(run, "alone")
+    won = [[float((crowd.winners[k] & crowd.kinds["policy"]["uniform"]).sum()) for crowd in found] for k in range(5)]
+    shown = row(tables, "Winners by who they are", "alone, policy: uniform")
+    assert [float(cell) for cell in shown] == pytest.approx([np.mean(x) for x in won], abs=0.06)
+    # Level 1 repeats the announced number, up to its rounding: the target is made known with two decimals.
+    assert below_last(found[0], 0, found[0].everybody) is None
+    uniform = found[0].kinds["policy"]["uniform"]
+    share = np.mean(found[0].choices[2][uniform] < round(found[0].targets[1], 2))
+    assert below_last(found[0], 2, uniform) == share
+
+
+def test_published_values_stand_beside_the_conditions_that_they_are_of(tables):
+    rows = tables["The large-scale study"].rows
+    assert [[one.name, one.cells[1].text, one.cells[1].below] for one in rows] == [
+        ["alone: per cent below the last winning number, later rounds", "59.7", "the three models"],
+        ["groups: number of group 1 in round 1", "39.36", "Mixtral 8x22B"],
+        ["groups: number of group 2 in round 1", "21.14", "Qwen2-72B"],
+        ["groups: number of group 3 in round 1", "40.75", "Llama3-70B"],
+        ["groups: mean of the groups in round 1", "33.75", "the three models"],
+        ["groups: winning number in round 1", "22.5", "the three models"],
+    ]
+    assert rows[1].cells[0].text == "33.33"
+
+
+def test_every_published_value_belongs_to_conditions_of_the_shipped_studies():
+    studies = [load_study(name) for name in ("large_scale", "large_scale_targets", "large_scale_people")]
+    known = {one.name: one for study in [*studies, load_study("large_scale_models")] for one in study.conditions}
+    published = find_scenario("kbc").published["large_scale"]
+    for entry in published["values"]:
+        for name in entry["conditions"]:
+            like = {"comparable": {**published["comparable"], "settings": entry["settings"]}}
+            assert comparable(known[name], like), entry["title"]
+        assert ("words" in entry) != ("value" in entry)
+    # Half plus 5: what is announced holds the 5, in contrast to the released program.
+    assert known["plus_five"].settings["offset"] == "5"
+
+
+def test_the_numbers_published_of_groups_agree_with_each_other():
+    values = find_scenario("kbc").published["large_scale"]["values"]
+    groups = [entry["value"] for entry in values if entry.get("statistic") == "group"]
+    (mean,) = (entry["value"] for entry in values if "mean of the groups" in entry.get("what", ""))
+    assert np.mean(groups) == pytest.approx(mean, abs=0.01)
+
+
+def test_the_figure_shows_the_numbers_of_each_kind(section):
+    (drawing,) = next(kind for kind in section.figures() if kind.name == "kbc-kinds").draw()
+    alone, groups = drawing.figure.axes[:2]
+    for axes, kinds in ((alone, 2), (groups, 3)):
+        drawn = [line.get_ydata() for line in axes.get_lines()]
+        assert [sum(shares) for shares in drawn] == [pytest.approx(100)] * kinds
+    with pytest.raises(NotDrawn, match="no large contest"):
+        kinds_figure([])
