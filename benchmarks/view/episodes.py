@@ -102,6 +102,11 @@ class Episodes:
         """
         index, _ = self._ready(name, condition, seed)
         episode = f"{condition}/{seed}"
+        reading = False
+        try:
+            self._take_journal(index)
+        except Indexing:
+            reading = True
         sort = query.get("sort", "number")
         column = _SORTED.get(sort.lstrip("-"), "number")
         down = " DESC" if sort.startswith("-") else ""
@@ -133,13 +138,13 @@ class Episodes:
                 used = _used(table, episode, who)
                 row = {"number": number, "name": who, "policy": policy, "persona": persona, "said": said}
                 found.append({**row, "flags": flags, "choices": json.loads(choices)[-24:], **used})
-        return {"total": total, "first": first, "rows": found}
+        return {"total": total, "first": first, "rows": found, "reading": reading}
 
     def story(self, name: str, condition: str, seed: int, number: int) -> dict[str, Any]:
         """All of one agent: choices, what it said and heard, what it was asked and what that cost."""
         index, live = self._ready(name, condition, seed)
         episode = f"{condition}/{seed}"
-        self._take_journal(name, index)
+        self._take_journal(index)
         with index.opened() as table:
             row = table.execute(
                 "SELECT name, policy, persona, choices, flags FROM agents WHERE episode = ? AND number = ?",
@@ -275,7 +280,7 @@ class Episodes:
             raise RunError(f"{run.folder}: episode {episode} is no longer being played; load the page again")
         return list(held)
 
-    def _take_journal(self, name: str, index: Index) -> None:
+    def _take_journal(self, index: Index) -> None:
         left = index.journal_left()
         if left and self._apart and left > LARGE:
             self._begin_apart(index.run, "")

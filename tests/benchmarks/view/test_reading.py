@@ -165,6 +165,13 @@ def test_what_is_large_is_read_by_a_process_of_its_own(runs, monkeypatch, tmp_pa
     found.close()
 
 
+def test_agents_have_their_calls_at_once(runs, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = Episodes(Library(runs)).agents("deep/model", "kbc-talk", 0, {"sort": "-last"})
+    assert [one["calls_made"] for one in found["rows"]] == [7] * 4
+    assert [one["choices"][-1] for one in found["rows"]] == sorted([one["choices"][-1] for one in found["rows"]])[::-1]
+
+
 def test_an_index_that_is_damaged_is_named(runs, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     index = Index(open_run(runs / "rules"))
