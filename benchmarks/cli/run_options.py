@@ -78,7 +78,8 @@ class RunOptions:
         option("A YAML file of model parameters by scenario or call, in place of the preset's.", panel=_MODELS),
     ] = None
     base_url: Annotated[
-        str | None, option("An OpenAI-compatible server, such as http://127.0.0.1:8000/v1.", panel=_ENDPOINT)
+        str | None,
+        option("An OpenAI-compatible server, such as http://127.0.0.1:8000/v1; or several: URL,URL.", panel=_ENDPOINT),
     ] = None
     key_env: Annotated[str | None, option("The environment variable that holds the key.", panel=_ENDPOINT)] = None
     client: Annotated[str | None, option("auto, lean, openai or litellm. (default: auto)", panel=_ENDPOINT)] = None
@@ -182,7 +183,7 @@ class RunOptions:
         from llm_coop_envs.benchmarks.run.model_access import AT_ONCE, ModelAccess
 
         endpoint: dict[str, Any] = {
-            "base_url": self.base_url,
+            "base_url": self.base_url.split(",") if self.base_url and "," in self.base_url else self.base_url,
             "key_env": self.key_env,
             "client": self.client,
             "timeout": self.timeout,

@@ -252,7 +252,8 @@ def _sessions(run: Run) -> ReportTable:
         if asking is None:
             continue
         counters = session.get("asked", {}).get("counters")
-        where = ", ".join(one["base_url"] or one["model"] for one in asking["endpoints"])
+        urls = [one["base_url"] or one["model"] for one in asking["endpoints"]]
+        where = ", ".join(", ".join(url) if isinstance(url, list) else url for url in urls)
         where = f"replay of {asking['replay']}" if asking["replay"] else where
         if counters is None:
             # A session writes its numbers when it ends, if it came to ask anything.

@@ -116,6 +116,18 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
             f"in a single round, the cartel price what would be best for all firms together. {WU_2024.short} speak of "
             f"collusion when prices stay close to each other between the two for {rounds} rounds.",
+            *self._untested(),
+        ]
+
+    def _untested(self) -> list[str]:
+        """Which conditions were not tested for collusion that only looks like it."""
+        without = [one.condition.title for one in self.conditions if "panel_level" not in one.metrics[0]]
+        if not without:
+            return []
+        which = "These conditions were" if len(without) == len(self.conditions) else f"{', '.join(without)}:"
+        return [
+            f"{which} not tested for spurious collusion (high prices that nobody holds up: how a cut and a rise are "
+            "answered, and what best replies would earn); add 'after: {controls: true}' to the study."
         ]
 
     def figures(self) -> list[FigureKind]:

@@ -6,7 +6,8 @@ import random
 from llm_tools import TurnedClock, key, question, reply
 
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
-from llm_coop_envs.policies.llm.asking.dispatch import Dispatcher, Job
+from llm_coop_envs.policies.llm.asking.dispatch import Dispatcher
+from llm_coop_envs.policies.llm.asking.queue import Job, Queue
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
 
@@ -25,7 +26,9 @@ class Bench:
         self.said: list[str] = []
         self.stops: list[RunStopped] = []
         self.counters = RequestCounters()
+        self.queue = Queue(self.counters, self.clock)
         self.dispatcher = Dispatcher(
+            queue=self.queue,
             attempt=self.attempt,
             where="there",
             limits=limits or Limits(),
@@ -55,7 +58,7 @@ class Bench:
 
     def stop(self, reason):
         self.stops.append(reason)
-        self.dispatcher.halt(reason)
+        self.queue.halt(reason)
 
     def submit(self, number, tokens=0.0):
         request = question()
@@ -69,7 +72,7 @@ class Bench:
             else:
                 future.set_result(found)
 
-        self.dispatcher.submit(Job(key(number), request, request.digest(), tokens, done))
+        self.queue.submit(Job(key(number), request, request.digest(), tokens, done))
         return future
 
     async def all(self, count, **fields):

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Ledger, Reserved
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
-from llm_coop_envs.policies.llm.asking.dispatch import FOR_THE_POLICY, Clock, Job
+from llm_coop_envs.policies.llm.asking.dispatch import FOR_THE_POLICY
 from llm_coop_envs.policies.llm.asking.prices import Price, most_prompt_tokens
+from llm_coop_envs.policies.llm.asking.queue import Clock, Job
 from llm_coop_envs.policies.llm.asking.settling import settle
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
@@ -39,7 +40,7 @@ class Attempts:
     clock: Clock
     notify: Callable[[str], None]
     stopped: Callable[[], RunStopped | None]
-    heard: Callable[[], None] = lambda: None
+    heard: Callable[[ChatReply], None] = lambda _: None
     _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -75,7 +76,7 @@ class Attempts:
                 ledger.forfeit(reserved)
                 counters.maybe_paid += 1
                 counters.maybe_cost += reserved.usd
-                counters.spent = ledger.usd
+                counters.spent = ledger.spent
             else:
                 ledger.cancel(reserved, sent=True)
             await self.journal.failed(job.key, job.request, job.digest, error, final=error.kind in FOR_THE_POLICY)
@@ -83,7 +84,7 @@ class Attempts:
         except BaseException:
             ledger.forfeit(reserved)
             raise
-        self.heard()
+        self.heard(reply)
         form = self._form(job.request)
         settled = settle(job.request, reply, self.price, self.endpoint.where)
         for what, sentence in settled.doubts.items():
@@ -92,7 +93,7 @@ class Attempts:
         ledger.settle(reserved, tokens=tokens, usd=usd)
         await self.journal.answered(job.key, job.request, job.digest, settled.reply, tokens=tokens, usd=usd, form=form)
         counters.add(settled.reply)
-        counters.spent = ledger.usd
+        counters.spent = ledger.spent
         return settled.reply
 
     def _form(self, request: ChatRequest) -> str | None:

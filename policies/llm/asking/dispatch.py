@@ -1,4 +1,4 @@
-"""The dispatcher of one endpoint: a pool of workers over a queue, and the only retry loop.
+"""The dispatcher of one address: a pool of workers over a queue, and the only retry loop.
 
 A worker is a task that takes job after job; there are as many as attempts in flight, not as many as questions. A job
 that has to wait before its next attempt goes back into the queue and holds no worker.
@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from llm_coop_envs.errors import LlmCoopError
-from llm_coop_envs.policies.llm.asking.breaker import Breaker
+from llm_coop_envs.policies.llm.asking.breaker import LONGEST_PAUSE, Breaker
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.limits import Bucket, InFlight
+from llm_coop_envs.policies.llm.asking.queue import Clock, Job, Queue
 from llm_coop_envs.policies.llm.chat import (
     BudgetReached,
     ChatError,
     ChatReply,
-    ChatRequest,
     EndpointStopped,
-    RequestKey,
     RunStopped,
 )
 from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
@@ -45,47 +43,12 @@ _ADVICE = {
 }
 
 
-class Clock(Protocol):
-    """Time, as an event loop gives it; tests turn it by hand."""
-
-    def time(self) -> float:
-        """Seconds, from any start."""
-        ...
-
-    def call_later(self, delay: float, callback: Callable[[], None], /) -> asyncio.TimerHandle:
-        """Call after some seconds."""
-        ...
-
-
-@dataclass(eq=False, slots=True)
-class Job:
-    """A question on its way to an answer.
-
-    Attributes:
-        digest: `request.digest()`.
-        tokens: its share of a limit on tokens per minute.
-        done: is called once with the answer, or with what stands in its way: a `ChatError` for the policy, or what
-            stops the run.
-        attempts: attempts begun in this session.
-        failures: those of them that failed, without those that only showed that the endpoint is dead.
-    """
-
-    key: RequestKey
-    request: ChatRequest
-    digest: str
-    tokens: float
-    done: Callable[[ChatReply | Exception], None]
-    attempts: int = 0
-    failures: int = 0
-    began: float | None = None
-    paused_before: float = 0.0
-
-
 @dataclass(kw_only=True)
 class Dispatcher:
-    """Sends jobs to one endpoint.
+    """Sends jobs to one address.
 
     Args:
+        queue: where jobs come from, and what is to be asked again goes.
         attempt: makes one attempt at a job: reserves, journals, asks, settles. Raises `ChatError` for a failed
             attempt; anything else that it raises stops the run.
         notify: is told in a sentence when the endpoint is paused and when it is back.
@@ -95,6 +58,7 @@ class Dispatcher:
         is_there: whether anybody answers at its address; asked when it took a question and is silent for that long.
     """
 
+    queue: Queue
     attempt: Callable[[Job], Awaitable[ChatReply]]
     where: str
     limits: Limits
@@ -109,8 +73,6 @@ class Dispatcher:
 
     def __post_init__(self) -> None:
         """Start with nothing to do."""
-        self._ready: deque[Job] = deque()
-        self._later: set[Job] = set()
         self._workers: set[asyncio.Task[None]] = set()
         self._active = 0
         self._in_flight = InFlight(self.limits)
@@ -118,10 +80,7 @@ class Dispatcher:
         now = self.clock.time()
         self._requests = Bucket(self.limits.requests_per_minute, now)
         self._tokens = Bucket(self.limits.tokens_per_minute, now)
-        self._stopped: RunStopped | None = None
         self._resume_at = 0.0
-        self._paused_total = 0.0
-        self._held_since: float | None = None
         self._timer: tuple[float, asyncio.TimerHandle] | None = None
         self._began: float | None = None
         self._heard = False
@@ -129,39 +88,29 @@ class Dispatcher:
         self._told = False
         self._looking: asyncio.Task[None] | None = None
         self.counters.limit += self._in_flight.limit
+        self.queue.join(self)
 
-    def submit(self, job: Job) -> None:
-        """Queue a job."""
-        if self._stopped is not None:
-            job.done(self._stopped)
-            return
-        self._ready.append(job)
-        self.counters.waiting += 1
-        self._pump()
+    @property
+    def load(self) -> float:
+        """Attempts under way, as a share of the limit."""
+        return self._active / self._in_flight.limit
 
-    def steer(self, *, paused: bool, most: int | None) -> None:
-        """Send nothing new while `paused`, and keep at most so many attempts in flight."""
-        now = self.clock.time()
+    @property
+    def works(self) -> bool:
+        """Whether it has been answered and is not held for dead."""
+        return self._heard and not self._breaker.open
+
+    def cap(self, most: int, parts: int) -> None:
+        """Keep at most so many attempts in flight from now on, and a share of the limits per minute."""
         self._limit_changes(lambda: self._in_flight.cap(most))
-        if paused and self._held_since is None:
-            self._held_since = now
-        elif not paused and self._held_since is not None:
-            self._paused_total += now - self._held_since
-            self._held_since = None
-            self._pump()
+        for bucket in (self._requests, self._tokens):
+            bucket.divide(parts, self.clock.time())
 
-    def halt(self, reason: RunStopped) -> None:
-        """Send nothing any more; what waits fails with `reason`, attempts under way go on."""
-        self._stopped = reason
-        waiting = [*self._ready, *self._later]
-        self._ready.clear()
-        self._later.clear()
-        self.counters.waiting -= len(waiting)
+    def halt(self) -> None:
+        """Send nothing any more; attempts under way go on."""
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
-        for job in waiting:
-            job.done(reason)
 
     async def drain(self) -> None:
         """Wait until no attempt is under way."""
@@ -175,17 +124,16 @@ class Dispatcher:
         for worker in self._workers:
             worker.cancel()
 
-    def _pump(self) -> None:
-        """Start workers for what may be sent now."""
-        while self._may_send():
-            self._active += 1
-            worker = asyncio.get_running_loop().create_task(self._work(self._take()))
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+    def start(self) -> None:
+        """Start a worker with the next job."""
+        self._active += 1
+        worker = asyncio.get_running_loop().create_task(self._work(self._take()))
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
 
-    def _may_send(self) -> bool:
+    def may_send(self) -> bool:
         """Whether the next job may be sent now; sets an alarm if it may later."""
-        if not self._ready or self._held_since is not None:
+        if not self.queue.ready or self.queue.held:
             return False
         alone = self._breaker.open or (self._missed is not None and not self._heard)
         limit = 1 if alone else self._in_flight.limit
@@ -194,7 +142,7 @@ class Dispatcher:
         now = self.clock.time()
         wait = self._resume_at - now
         if wait <= 0:
-            wait = max(self._requests.wait(1, now), self._tokens.wait(self._ready[0].tokens, now))
+            wait = max(self._requests.wait(1, now), self._tokens.wait(self.queue.ready[0].tokens, now))
         if wait > 0:
             self._wake(now + wait)
             return False
@@ -202,8 +150,7 @@ class Dispatcher:
 
     def _take(self) -> Job:
         now = self.clock.time()
-        job = self._ready.popleft()
-        self.counters.waiting -= 1
+        job = self.queue.take()
         self._requests.take(1, now)
         self._tokens.take(job.tokens, now)
         return job
@@ -214,15 +161,15 @@ class Dispatcher:
             while True:
                 await self._try(job)
                 self._active -= 1
-                if not self._may_send():
+                if not self.may_send():
                     break
                 self._active += 1
                 job = self._take()
-                self._pump()  # the limit may have grown
+                self.queue.pump()  # the limit may have grown
         except asyncio.CancelledError:
             self._active -= 1
             raise
-        self._pump()
+        self.queue.pump()
 
     async def _try(self, job: Job) -> None:
         """One attempt, and what follows from it."""
@@ -232,7 +179,7 @@ class Dispatcher:
             if math.isfinite(self.patience):
                 self.clock.call_later(min(max(self.patience, _FIRST_LOOK[0]), _FIRST_LOOK[1]), self._look)
         if job.began is None:
-            job.began, job.paused_before = now, self._paused_total
+            job.began, job.paused_before = now, self.queue.paused
         if job.attempts:
             counters.retries += 1
         job.attempts += 1
@@ -243,7 +190,8 @@ class Dispatcher:
         except ChatError as error:
             self._failed(job, error)
         except asyncio.CancelledError:
-            job.done(self._stopped or RunStopped(f"{self.where}: the run was broken off; run it again to continue"))
+            broken_off = RunStopped(f"{self.where}: the run was broken off; run it again to continue")
+            job.done(self.queue.stopped or broken_off)
             raise
         except RunStopped as stopped:
             reason: RunStopped = stopped
@@ -273,7 +221,7 @@ class Dispatcher:
 
     def _failed(self, job: Job, error: ChatError) -> None:
         now = self.clock.time()
-        spent = now - (job.began or now) - (self._paused_total - job.paused_before)
+        spent = now - (job.began or now) - (self.queue.paused - job.paused_before)
         self.counters.errors[error.kind] += 1
         self._missed = error
         if error.kind not in _NO_SIGN:
@@ -284,8 +232,8 @@ class Dispatcher:
                 self.notify(f"{error}; tried again for {self.patience:.0f} s (--wait says how long)")
             self._not_reached(job, error, now)
             return
-        if error.kind == "form" and self._stopped is None:
-            self._again(job, 0.0)
+        if error.kind == "form" and self.queue.stopped is None:
+            self.queue.again(job, 0.0)
             return
         if not self._breaker.open:
             job.failures += 1
@@ -302,7 +250,7 @@ class Dispatcher:
                 f"{self.where} does not answer ({breaker.failures} failures in a row, the last: {error}); "
                 f"paused for {breaker.until - now:.0f} s, then tried again"
             )
-            if breaker.hopeless:
+            if breaker.hopeless and not self.queue.others_work(self):
                 minutes = f"{breaker.dead_for / 60:.0f} minutes"
                 self.stop(EndpointStopped(f"{self.where} has not answered for {minutes} {_last(error)}"))
         elif error.kind == "rate_limit" or not error.may_retry:
@@ -322,32 +270,36 @@ class Dispatcher:
                 reason = EndpointStopped(f"{error}; {advice}, then run again to continue (every answer so far is kept)")
             job.done(reason)
             self.stop(reason)
-        elif self._stopped is not None:
-            job.done(self._stopped)
+        elif self.queue.stopped is not None:
+            job.done(self.queue.stopped)
         else:
-            self._again(job, pause_after(self.retry, job.failures, error, self.generator))
+            self.queue.again(job, pause_after(self.retry, job.failures, error, self.generator))
 
     def _not_reached(self, job: Job, error: ChatError, now: float) -> None:
         """An attempt failed at an endpoint that has not answered anything yet: it is tried, by one, for a while."""
         waited = now - (self._began or now)
-        if self._stopped is not None:
-            job.done(self._stopped)
+        if self.queue.stopped is not None:
+            job.done(self.queue.stopped)
+        elif waited >= self.patience and self.queue.others_work(self):
+            self._pause(now + LONGEST_PAUSE, str(error))
+            self.notify(f"{error}; the other addresses go on, and it is tried again in {LONGEST_PAUSE:.0f} s")
+            self.queue.again(job, 0.0)
         elif waited >= self.patience:
             reason = EndpointStopped(f"{error}, and has not answered anything for {waited:.0f} s; {_NOBODY}")
             job.done(reason)
             self.stop(reason)
         else:
             self._pause(now + _EACH, str(error))
-            self._again(job, 0.0)
+            self.queue.again(job, 0.0)
 
     def _look(self) -> None:
         """Look after an endpoint that took a question long ago and has not answered anything."""
-        if not self._heard and self._active and self._stopped is None:
+        if not self._heard and self._active and self.queue.stopped is None:
             self._looking = asyncio.get_running_loop().create_task(self._look_after())
 
     async def _look_after(self) -> None:
         there = self.is_there is None or await self.is_there()
-        if self._heard or self._stopped is not None:
+        if self._heard or self.queue.stopped is not None or self.queue.others_work(self):
             return
         waited = self.clock.time() - (self._began or 0.0)
         silent = f"{self.where} has not answered its first question for {waited:.0f} s"
@@ -360,22 +312,9 @@ class Dispatcher:
             self.stop(EndpointStopped(f"{silent}, nor anything else; {_NOBODY}"))
             self.abandon()
 
-    def _again(self, job: Job, pause: float) -> None:
-        """Queue a job for its next attempt, before those that have not been tried."""
-        self._later.add(job)
-        self.counters.waiting += 1
-
-        def now_ready() -> None:
-            if job in self._later:
-                self._later.remove(job)
-                self._ready.appendleft(job)
-                self._pump()
-
-        self.clock.call_later(pause, now_ready)
-
     @property
     def _dead(self) -> bool:
-        return self._breaker.open or not self._heard
+        return not self.works and not self.queue.others_work(self)
 
     def heard(self) -> None:
         """The endpoint has answered, whatever becomes of the answer."""
@@ -395,7 +334,8 @@ class Dispatcher:
         """Send nothing until then."""
         if until > self._resume_at:
             now = self.clock.time()
-            self._paused_total += until - max(now, self._resume_at)
+            if not self.queue.others_work(self):
+                self.queue.paused += until - max(now, self._resume_at)
             self._resume_at = until
             self.counters.paused = why
             self._wake(until)
@@ -411,7 +351,7 @@ class Dispatcher:
             self._timer = None
             if not self._breaker.open and self.clock.time() >= self._resume_at:
                 self.counters.paused = None
-            self._pump()
+            self.queue.pump()
 
         self._timer = (at, self.clock.call_later(max(0.0, at - self.clock.time()), wake))
 

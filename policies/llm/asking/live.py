@@ -16,13 +16,24 @@ from typing import TypeAlias
 from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
-from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger
+from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.asking.cache import Cache
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
-from llm_coop_envs.policies.llm.asking.dispatch import Clock, Dispatcher, Job
+from llm_coop_envs.policies.llm.asking.dispatch import Dispatcher
+from llm_coop_envs.policies.llm.asking.limits import divided
 from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, how_to_price, likely_prompt_tokens
+from llm_coop_envs.policies.llm.asking.queue import Clock, Job, Queue
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
-from llm_coop_envs.policies.llm.chat import ChatClient, ChatReply, ChatRequest, NotInJournal, RequestKey, RunStopped
+from llm_coop_envs.policies.llm.asking.shared import ledger
+from llm_coop_envs.policies.llm.chat import (
+    ChatClient,
+    ChatReply,
+    ChatRequest,
+    EndpointStopped,
+    NotInJournal,
+    RequestKey,
+    RunStopped,
+)
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.clients.address import is_there
@@ -56,7 +67,7 @@ async def open_chat(
         budget: what may be used.
         prices: a file of prices, see `PriceList.load`; what it leaves out is looked up in litellm's table, where that
             is installed, and in the one shipped here.
-        part: which part of the run this process writes; the budget covers this part.
+        part: which part of the run this process writes; the parts share the budget and all limits.
         replay: a run's folder to answer from; then nothing is asked, and `folder` is not touched.
         cache: a folder of answers shared between runs, see `Cache`.
         sample: which sample to take from the cache above temperature 0.
@@ -80,19 +91,23 @@ async def open_chat(
     _check(chosen, budget, found)
     async with contextlib.AsyncExitStack() as opened:
         shared = None if cache is None else opened.enter_context(contextlib.closing(Cache(cache, sample)))
-        clients: list[ChatClient] = []
+        clients: dict[Endpoint, list[ChatClient]] = {endpoint: [] for endpoint in chosen}
         for endpoint in chosen:
-            clients.append(connect(endpoint))
-            opened.push_async_callback(clients[-1].aclose)
+            for one in endpoint.each:
+                clients[endpoint].append(connect(one))
+                opened.push_async_callback(clients[endpoint][-1].aclose)
         journal = Journal(folder, part)
         opened.push_async_callback(journal.close)
         chat = LiveChat(journal, budget, shared, notify or _to_stderr)
         clock, generator = clock or asyncio.get_running_loop(), generator or random.Random()
-        for endpoint, client in zip(chosen, clients, strict=True):
-            chat.add(endpoint, client, found[endpoint.model], clock, generator)
+        for endpoint, connected in clients.items():
+            chat.add(endpoint, connected, found[endpoint.model], clock, generator)
+        chat.share()
+        looking = asyncio.create_task(chat.divide())
         try:
             yield chat
         finally:
+            looking.cancel()
             await chat.finish()
 
 
@@ -100,7 +115,8 @@ async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, price
     """Find out, before anything is written, whether a chat could be opened: keys, libraries, prices; else raise."""
     _check(endpoints, budget or Budget(), known_prices(endpoints, prices))
     for endpoint in endpoints:
-        await connect_client(endpoint).aclose()
+        for one in endpoint.each:
+            await connect_client(one).aclose()
 
 
 def known_prices(endpoints: Sequence[Endpoint], prices: Path | None = None) -> dict[str, Price | None]:
@@ -125,48 +141,77 @@ class LiveChat:
         self._journal = journal
         self._cache = cache
         self._notify = notify
-        self._routes: dict[str, tuple[Endpoint, Dispatcher]] = {}
+        self._routes: dict[str, tuple[Endpoint, Queue]] = {}
+        self._dispatchers: list[Dispatcher] = []
+        self._served: dict[str, str] = {}
+        self._steered: int | None = None
         self._asked: dict[RequestKey, _Asked] = {}
         self._stopped: RunStopped | None = None
+        self._ledger = ledger(budget, journal)
+        self.counters.spent = self._ledger.spent
         report = journal.report
-        self._ledger = Ledger(budget, calls=report.calls, tokens=report.tokens, usd=report.usd)
-        self.counters.spent = report.usd
         self.counters.maybe_paid, self.counters.maybe_cost = report.lost, report.lost_usd
 
     def add(
-        self, endpoint: Endpoint, client: ChatClient, price: Price | None, clock: Clock, generator: random.Random
+        self,
+        endpoint: Endpoint,
+        clients: Sequence[ChatClient],
+        price: Price | None,
+        clock: Clock,
+        generator: random.Random,
     ) -> None:
-        """Send the questions of a model to an endpoint."""
-        if isinstance(client, Client):
-            client.form = self._journal.report.forms.get(endpoint.model, client.form)
-        attempts = Attempts(
-            endpoint=endpoint,
-            client=client,
-            price=price,
-            journal=self._journal,
-            ledger=self._ledger,
-            counters=self.counters,
-            clock=clock,
-            notify=self._notify,
-            stopped=lambda: self._stopped,
-        )
-        dispatcher = Dispatcher(
-            attempt=attempts,
-            where=endpoint.where,
-            limits=_within(endpoint.limits, _most_connections()),
-            retry=endpoint.retry,
-            counters=self.counters,
-            notify=self._notify,
-            stop=self.stop,
-            clock=clock,
-            generator=generator,
-            patience=endpoint.wait,
-            is_there=functools.partial(is_there, endpoint),
-        )
-        attempts.heard = dispatcher.heard
-        self._routes[endpoint.model] = endpoint, dispatcher
+        """Send the questions of a model to an endpoint, whose addresses have a client each."""
+        queue = Queue(self.counters, clock)
+        self._routes[endpoint.model] = endpoint, queue
+        for one, client in zip(endpoint.each, clients, strict=True):
+            if isinstance(client, Client):
+                client.form = self._journal.report.forms.get(one.model, client.form)
+            attempts = Attempts(
+                endpoint=one,
+                client=client,
+                price=price,
+                journal=self._journal,
+                ledger=self._ledger,
+                counters=self.counters,
+                clock=clock,
+                notify=self._notify,
+                stopped=lambda: self._stopped,
+            )
+            dispatcher = Dispatcher(
+                queue=queue,
+                attempt=attempts,
+                where=one.where,
+                limits=_within(one.limits, _most_connections() // len(clients)),
+                retry=one.retry,
+                counters=self.counters,
+                notify=self._notify,
+                stop=self.stop,
+                clock=clock,
+                generator=generator,
+                patience=one.wait,
+                is_there=functools.partial(is_there, one),
+            )
+            attempts.heard = functools.partial(self._heard, endpoint, dispatcher)
+            self._dispatchers.append(dispatcher)
         if price is None:
             self.notes.append(f"the price of {endpoint.model} is not known; tokens are counted, money is not")
+
+    def _heard(self, endpoint: Endpoint, dispatcher: Dispatcher, reply: ChatReply) -> None:
+        """An address has answered; all of an endpoint's must serve the same model."""
+        dispatcher.heard()
+        where = dispatcher.where
+        if where == endpoint.where or where in self._served or reply.finish_reason == "content_filter":
+            return
+        self._served[where] = reply.model
+        for one in endpoint.each:
+            other = self._served.get(one.where, reply.model)
+            if other != reply.model:
+                self.stop(
+                    EndpointStopped(
+                        f"{endpoint.model}: {where} says that it serves {reply.model!r}, and {one.where} {other!r}; "
+                        "give base_url only addresses of the same model, then run again to continue"
+                    )
+                )
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
         """The answer to a question; see `Chat.ask`.
@@ -196,36 +241,56 @@ class LiveChat:
     @property
     def most(self) -> int:
         """How many requests may be under way side by side, at all endpoints."""
-        return sum(dispatcher.limits.most for _, dispatcher in self._routes.values())
+        return sum(dispatcher.limits.most for dispatcher in self._dispatchers)
 
     def steer(self, *, paused: bool, most: int | None) -> None:
         """Send nothing new while `paused`, and keep at most so many attempts at each endpoint in flight."""
-        for _, dispatcher in self._routes.values():
-            dispatcher.steer(paused=paused, most=most)
+        self._steered = most
+        for _, queue in self._routes.values():
+            queue.hold(paused)
+        self.share()
+
+    async def divide(self) -> None:
+        """Share the limits with the other processes of the run, as they come and go; until cancelled."""
+        while await self._ledger.look():
+            self.share()
+
+    def share(self) -> None:
+        """Divide the limits among the addresses of each model, and the processes of the run."""
+        place, parts = self._ledger.place
+        for _, queue in self._routes.values():
+            takers = [one for one in self._dispatchers if one.queue is queue]
+            for number, taker in enumerate(takers):
+                most = taker.limits.most
+                if self._steered is not None:
+                    most = min(most, divided(self._steered, len(takers), number))
+                taker.cap(divided(most, parts, place) if place is not None else 0, parts)
+            queue.pump()
 
     def stop(self, reason: RunStopped) -> None:
         """Send nothing any more; attempts under way go on, and their answers are kept."""
         if self._stopped is None:
             self._stopped = reason
-            for _, dispatcher in self._routes.values():
-                dispatcher.halt(reason)
+            for _, queue in self._routes.values():
+                queue.halt(reason)
 
     async def finish(self) -> None:
         """Wait for the attempts under way and keep their answers; being cancelled (a second Ctrl-C) drops them."""
         self.stop(RunStopped("the chat was closed; run again to continue"))
-        dispatchers = [dispatcher for _, dispatcher in self._routes.values()]
         try:
             if self.counters.in_flight:
                 self._notify(f"waiting for {self.counters.in_flight} answers under way; Ctrl-C drops them")
-            for dispatcher in dispatchers:
+            for dispatcher in self._dispatchers:
                 await dispatcher.drain()
         except BaseException:
-            for dispatcher in dispatchers:
+            for dispatcher in self._dispatchers:
                 dispatcher.abandon()
             raise
+        finally:
+            self._ledger.close()
 
     def _submit(self, key: RequestKey, request: ChatRequest, digest: str) -> _Asked:
-        endpoint, dispatcher = self._route(request)
+        endpoint, queue = self._route(request)
         if self._stopped is not None:
             raise copy.copy(self._stopped)
         tokens = 0.0
@@ -241,7 +306,7 @@ class LiveChat:
                 if not waiting.done():
                     _settle(waiting, found)
 
-        dispatcher.submit(Job(key, request, digest, tokens, done))
+        queue.submit(Job(key, request, digest, tokens, done))
         return asked
 
     async def _from_cache(self, cache: Cache, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
@@ -254,7 +319,7 @@ class LiveChat:
         self.counters.cached += 1
         return shared
 
-    def _route(self, request: ChatRequest) -> tuple[Endpoint, Dispatcher]:
+    def _route(self, request: ChatRequest) -> tuple[Endpoint, Queue]:
         route = self._routes.get(request.model)
         if route is None:
             known = ", ".join(self._routes) or "none"

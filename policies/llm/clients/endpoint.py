@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -78,7 +78,8 @@ class Endpoint(Settings):
         model: the model as requests name it. Without `base_url`: `"gpt-4o-mini"` or `"openai/gpt-4o-mini"` is
             OpenAI's; any other `"provider/name"` goes through litellm. With `base_url`, the name is sent as it is.
             `"local:name"` runs on this machine: each run puts the `base_url` of its server here.
-        base_url: an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`; without user, password, query.
+        base_url: an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`; without user, password, query. A
+            list of several that serve the same model shares its questions among them; limits hold for each.
         client: `"auto"`, `"openai"` (OpenAI's SDK), `"lean"` (aiohttp alone, cheapest per call) or `"litellm"`.
             `"auto"` is lean for a `base_url`, the SDK for OpenAI and litellm for the rest.
         key_env: the environment variable that holds the key. By default `OPENAI_API_KEY` for OpenAI itself and
@@ -95,7 +96,7 @@ class Endpoint(Settings):
     """
 
     model: str
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None
     client: str = "auto"
     key_env: str | None = None
     timeout: float = 300.0
@@ -109,8 +110,14 @@ class Endpoint(Settings):
         """Check the fields."""
         if not isinstance(self.model, str) or not self.model.strip():
             raise SettingsError("model", self.model, "must name a model, such as 'openai/gpt-4o-mini' or 'llama3.1'")
-        if self.base_url is not None:
-            _check_url(self.base_url)
+        if isinstance(self.base_url, list | tuple):
+            object.__setattr__(self, "base_url", tuple(self.base_url))
+            if not self.base_url:
+                raise SettingsError("base_url", [], "must name at least one address")
+        for number, url in enumerate(self._urls):
+            _check_url(url)
+            if url.rstrip("/") in [other.rstrip("/") for other in self._urls[:number]]:
+                raise SettingsError("base_url", url, "is given twice; name each address once")
         check_choice(self, "client", CLIENTS)
         check_choice(self, "tokens_field", ("auto", "max_tokens", "max_completion_tokens"))
         check_number(self, "timeout", 0, above=True)
@@ -134,9 +141,20 @@ class Endpoint(Settings):
         return "openai" if self.is_openai else "litellm"
 
     @property
+    def _urls(self) -> tuple[str, ...]:
+        if self.base_url is None:
+            return ()
+        return self.base_url if isinstance(self.base_url, tuple) else (self.base_url,)
+
+    @property
+    def each(self) -> tuple[Endpoint, ...]:
+        """The endpoint once for each of its addresses."""
+        return tuple(replace(self, base_url=url) for url in self._urls) or (self,)
+
+    @property
     def url(self) -> str:
-        """The server's base URL, without a slash at its end."""
-        return (self.base_url or OPENAI_URL).rstrip("/")
+        """The server's base URL, without a slash at its end; of several the first."""
+        return (self._urls or (OPENAI_URL,))[0].rstrip("/")
 
     @property
     def name(self) -> str:
@@ -148,7 +166,7 @@ class Endpoint(Settings):
     @property
     def where(self) -> str:
         """The endpoint as messages name it."""
-        return self.base_url.rstrip("/") if self.base_url is not None else self.model
+        return " and ".join(url.rstrip("/") for url in self._urls) or self.model
 
     @property
     def is_local(self) -> bool:
@@ -159,7 +177,7 @@ class Endpoint(Settings):
     def is_openai(self) -> bool:
         """Whether OpenAI's own servers are asked."""
         if self.base_url is not None:
-            return urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname
+            return any(urlsplit(url).hostname == urlsplit(OPENAI_URL).hostname for url in self._urls)
         return ("/" not in self.model and not self.is_local) or self.model.startswith("openai/")
 
     @property

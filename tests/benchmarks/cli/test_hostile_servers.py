@@ -108,6 +108,19 @@ def test_a_run_whose_questions_were_all_filtered_says_so(path, tmp_path):
     assert "The provider's content filter rejected every one of" in " ".join(found.stderr.split())
 
 
+def test_several_addresses_play_a_run_as_one_does(path, tmp_path):
+    with in_thread(ScriptedServer(scripted_answer)) as first, in_thread(ScriptedServer(scripted_answer)) as second:
+        assert run(path, first.base_url, tmp_path / "one").exit_code == 0
+        assert run(path, f"{first.base_url},{second.base_url}", tmp_path / "two").exit_code == 0
+        found = run(path, f"{first.base_url},{first.base_url}", tmp_path / "three")
+    assert sum(second.answered.values()) > 0
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert found.exit_code == 2
+    assert "is given twice" in found.stderr
+    shown = invoke("report", tmp_path / "two")
+    assert shown.exit_code == 0, shown.stderr
+
+
 def test_what_a_server_says_does_not_act_on_the_terminal(path, tmp_path):
     with refusing(400, f"no{ACTING}") as server:
         found = run(path, server.base_url, tmp_path / "run")
