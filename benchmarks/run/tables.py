@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ class EpisodeTables:
     Attributes:
         condition: its condition.
         seed: the environment's seed.
+        policies: who decided for each player, by its name.
         events: the recorded events.
         metrics: one row with all metrics.
         answers: one row for each kind of question of each policy that asked a model.
@@ -41,6 +42,7 @@ class EpisodeTables:
 
     condition: Condition
     seed: int
+    policies: Mapping[str, str]
     events: list[Event]
     metrics: Row
     answers: list[Row]
