@@ -16,9 +16,7 @@ def contest(players, **given):
 def test_too_little_memory_is_said_before_anybody_is_asked(given, monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1_000_000)
     env = contest(10_000, **given)
-    with pytest.raises(
-        SettingsError, match=r"players=10000: take about 0\.\d GB of memory, and 0\.0 GB are"
-    ):
+    with pytest.raises(SettingsError, match=r"players=10000: take about 0\.\d GB of memory, and 0\.0 GB are"):
         play(env, make("kbc/uniform"), seed=0)
     assert env.cycles == 0
     assert ("without recording" in refused(env)) == bool(given.get("record"))
