@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +50,6 @@ def bench_command(
     from llm_coop_envs.benchmarks.bench.showing import write_card
     from llm_coop_envs.benchmarks.bench.suite import NAME, VERSION, make_suite, preregistered
     from llm_coop_envs.benchmarks.cli.run import play_out
-    from llm_coop_envs.benchmarks.run.claims import alone
     from llm_coop_envs.benchmarks.run.folder import described_models, make_run, open_run
     from llm_coop_envs.storage.folder import MANIFEST, new_folder
     from llm_coop_envs.storage.parquet import need_arrow
@@ -92,8 +90,7 @@ def bench_command(
     if suite.study.models:
         access.check(access.endpoints(suite.study))
     folder = folder or new_folder(NAME)
-    with contextlib.nullcontext() if options.part is None else alone(folder):
-        make_run(suite.study, folder, described_models(suite.study), **{SUITE: told})
+    make_run(suite.study, folder, described_models(suite.study), **{SUITE: told})
     words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
     play_out(suite.study, folder, options, words, workers=workers, limit=None)
     run = open_run(folder)
