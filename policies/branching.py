@@ -69,6 +69,11 @@ class Branching:
         else:
             self._begin(name)
 
+    @property
+    def waits(self) -> bool:
+        """Whether anybody at the table may wait for something, such as an answer that is paid for."""
+        return self._table.waits
+
     def _begin(self, name: str) -> None:
         """Tell the policies that an episode of that name starts; they get the same generators every time."""
         same = np.random.SeedSequence(

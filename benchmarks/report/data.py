@@ -233,8 +233,13 @@ def _described(table: str, columns: Mapping[str, str]) -> list[Row]:
 
 
 def _csv(table: pa.Table) -> bytes:
+    import pyarrow as pa
     from pyarrow import csv
 
+    for place, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type):  # paths of prices, which CSV has no form for
+            texts = [None if value is None else json.dumps(value) for value in table.column(place).to_pylist()]
+            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
     out = io.BytesIO()
     csv.write_csv(table, out)
     return out.getvalue()

@@ -30,6 +30,8 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    marked,
+    marks_text,
     mean_curve,
     with_unflagged,
 )
@@ -114,6 +116,18 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
             f"in a single round, the cartel price what would be best for all firms together. {WU_2024.short} speak of "
             f"collusion when prices stay close to each other between the two for {rounds} rounds.",
+            *self._untested(),
+        ]
+
+    def _untested(self) -> list[str]:
+        """Which conditions were not tested for collusion that only looks like it."""
+        without = [one.condition.title for one in self.conditions if "panel_level" not in one.metrics[0]]
+        if not without:
+            return []
+        which = "These conditions were" if len(without) == len(self.conditions) else f"{', '.join(without)}:"
+        return [
+            f"{which} not tested for spurious collusion (high prices that nobody holds up: how a cut and a rise are "
+            "answered, and what best replies would earn); add 'after: {controls: true}' to the study."
         ]
 
     def figures(self) -> list[FigureKind]:
@@ -276,11 +290,11 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             "thick line and its band their mean and its 95 % interval, as far as all were played. Dotted: "
             "Nash and cartel price. "
             f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
-            f"the more episodes.{end}{source}",
+            f"the more episodes.{end}{marks_text([one])}{source}",
             alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
             f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines"
             f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
-            figure=draw_panels([[panel]], size=(5.2, 3.6), legend_rows=2),
+            figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
             published=bool(paths),
         )
 

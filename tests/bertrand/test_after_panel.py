@@ -1,5 +1,7 @@
 """The controls tell firms that hold prices up from firms whose prices are high for other reasons."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -79,8 +81,29 @@ def test_a_study_may_ask_for_the_controls_beside_the_deviations():
         await game.play(20)
         return await Deviations.build(horizon=20, **options).measure(game)
 
-    without, found = run_through(measured()), run_through(measured(controls=True))
+    without, found = run_through(measured(controls=False)), run_through(measured(controls=True))
     assert {name: found[name] for name in without} == without
     assert found.keys() - without.keys() == CONTROLS.keys()
     assert found["panel_punished"] > 1.0
     assert Deviations.about.keys() >= CONTROLS.keys()
+    # Rules are not paid for their answers: they are tested by default.
+    assert run_through(measured()) == found
+
+
+def test_whoever_waits_for_answers_is_tested_only_where_a_study_asks_for_it():
+    class Waiting(GrimTrigger):
+        waits = True
+
+    env = find_scenario("bertrand").environment(record=True, rounds=99, talk=False, collusion_window=0)
+
+    async def measured(**options):
+        game = Branching(env, Waiting(), seed=0)
+        await game.play(20)
+        return await Deviations.build(horizon=5, everywhere=False, **options).measure(game)
+
+    assert not measured_keys(measured()) & CONTROLS.keys()
+    assert measured_keys(measured(controls=True)) >= CONTROLS.keys()
+
+
+def measured_keys(measuring):
+    return asyncio.run(measuring).keys()

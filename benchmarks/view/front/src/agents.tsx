@@ -11,13 +11,13 @@ const COLUMNS: [string, string, string][] = [
   ["flags", "Corrected", "number"], ["", "Calls", "number"], ["", "Repairs", "number"], ["", "Tokens", "number"], ["", "Cost", "number"],
 ];
 
-function Filter({ name, label, type = "search" }: { name: string; label: string; type?: "search" | "number" }) {
-  const given = route.value.query[name] ?? "";
+function Filter({ name, label, type = "search", before = "" }: { name: string; label: string; type?: "search" | "number"; before?: string }) {
+  const given = (route.value.query[name] ?? "").replace(before, "");
   const [text, set] = useState(given);
   useEffect(() => set(given), [given]);
   useEffect(() => {
     if (text === given) return;
-    const timer = setTimeout(() => go({ [name]: text, first: "" }), 250);
+    const timer = setTimeout(() => go({ [name]: text && before + text, first: "" }), 250);
     return () => clearTimeout(timer);
   }, [text]);
   return (
@@ -25,7 +25,10 @@ function Filter({ name, label, type = "search" }: { name: string; label: string;
   );
 }
 
+const MOST_KINDS = 40; // from more on, a part of the name is typed
+
 function Choose({ name, label, of }: { name: string; label: string; of: Record<string, number> }) {
+  if (Object.keys(of).length > MOST_KINDS) return <Filter name={name} label={label} before="~" />;
   return (
     <label>{label}
       <select value={route.value.query[name] ?? ""} onChange={(event) => go({ [name]: event.currentTarget.value, first: "" })}>
