@@ -10,7 +10,7 @@ PROJECT := pyproject.toml
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning local_model,\
 	$(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))))
 
-.PHONY: demo studies demo-llm test test-all test-llm test-rl lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm test test-all test-llm test-rl lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -56,6 +56,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The page of `llm-coop view`, built anew from its sources; needs Node. A test tells when that was forgotten.
+front:
+	cd benchmarks/view/front && npm ci && npm run build
 
 # How much Python there is outside of tests: all lines, docstrings and blank ones included.
 lines:

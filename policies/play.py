@@ -8,6 +8,7 @@ import numpy as np
 
 from llm_coop_envs.core.chunks import ask_table
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.memory import check_memory
 from llm_coop_envs.core.policy import PolicyLike, Seating, waits
 from llm_coop_envs.core.waiting import run_coroutine, run_through
 
@@ -33,7 +34,11 @@ async def play_async(
 
     Returns:
         Each agent's sum of rewards.
+
+    Raises:
+        SettingsError: a crowd takes more memory than there is.
     """
+    check_memory(env)
     filled = seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats)
     table = Seating(filled, env.possible_agents)
     table.begin(

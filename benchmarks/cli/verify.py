@@ -18,8 +18,9 @@ def verify_command(
         bool, typer.Option("--again", help="Also play the episodes of rules and learners again, and compare.")
     ] = False,
 ) -> None:
-    """Check a run: files against the manifest, events against the journal, tables and scorecard against events."""
+    """Check a run: files by the manifest, events by the journal, and tables, report and scorecard by the events."""
     from llm_coop_envs.benchmarks.bench.checking import card_faults
+    from llm_coop_envs.benchmarks.report.checking import report_faults
     from llm_coop_envs.benchmarks.run.progress import working
     from llm_coop_envs.benchmarks.run.verify import verify_run
 
@@ -27,6 +28,8 @@ def verify_command(
     with working(f"Checking {folder}") as tell:
         found = verify_run(folder, again=again, tell=lambda what: tell(f"Checking {what}"))
         found.faults += card_faults(found.run)
+        tell("Checking the report")
+        found.faults += report_faults(found.run)
     for sentence in found.notes:
         note(f"Not checked: {sentence}.")
     for sentence in found.faults:

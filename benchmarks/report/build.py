@@ -95,6 +95,7 @@ def _tables(
         name, measures = section.scenario.name, section.measures(run.manifest["measures"])
         tables[name] = [*section.tables(), *published_tables(section), *paired_tables(arms, section)]
         tables[f"{name}_measures"] = [] if measures is None else [measures]
+        tables[f"{name}_talk"] = section.process()
     return {**tables, ANSWERS: [] if answers is None else [table for table in answers.tables() if table.rows]}
 
 

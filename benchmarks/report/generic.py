@@ -15,6 +15,8 @@ from llm_coop_envs.benchmarks.report.section import (
     NotDrawn,
     PlayedCondition,
     ScenarioSection,
+    marked,
+    marks_text,
     mean_curve,
     values_of,
 )
@@ -78,14 +80,16 @@ class GenericSection(ScenarioSection[list[Row]]):
 
     def rounds(self) -> list[Drawing]:
         """The mean of some measures in each round, one panel for each."""
-        panels = [panel for name in self._columns() if (panel := self._panel(self.conditions, name)).curves]
+        found = (self._panel(self.conditions, name) for name in self._columns())
+        panels = [marked(panel, self.conditions) for panel in found if panel.curves]
         if not panels:
             raise NotDrawn(f"the rounds of {self.scenario.name} have no numbers that every episode has")
         return [
             Drawing(
                 name=f"{self.scenario.name}_rounds",
                 caption=f"By round: {', '.join(panel.title for panel in panels)}. Lines are means over episodes, bands "
-                "their 95 % intervals, as far as every episode of a condition has the round.",
+                "their 95 % intervals, as far as every episode of a condition has the round."
+                f"{marks_text(self.conditions)}",
                 alt=f"Line charts: {', '.join(panel.title for panel in panels)} by round, one line for each condition.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
             )
@@ -109,9 +113,9 @@ class GenericSection(ScenarioSection[list[Row]]):
             NotDrawn: there are none.
         """
         rows = [row for one in self.conditions for episode in one.episodes for row in episode]
-        names = dict.fromkeys(name for row in rows for name in row if name not in _NO_COLUMN)
-        own = [name for name in names if not name.startswith(PREFIX)]  # what is talked about is no scenario's own
-        numeric = [name for name in own if any(value is not None for value in values_of(rows, name))]
+        own = (name for row in rows for name in row if name not in _NO_COLUMN and not name.startswith(PREFIX))
+        names = dict.fromkeys(own)
+        numeric = [name for name in names if any(value is not None for value in values_of(rows, name))]
         if not numeric:
             raise NotDrawn(f"the rounds of {self.scenario.name} hold no numbers")
         first = [name for name in self.scenario.measured.headline if name in numeric]

@@ -7,7 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from llm_coop_envs.benchmarks.report.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection
+from llm_coop_envs.benchmarks.report.section import (
+    Drawing,
+    NotDrawn,
+    PlayedCondition,
+    ScenarioSection,
+    marked,
+    marks_text,
+)
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.render.charts.curves import Panel, draw_panels
 
@@ -77,7 +84,7 @@ def _seeds(section: ScenarioSection[Any]) -> Drawing:
     rows: PanelRows = []
     for one in shown:
         numbers = range(min(len(one.seeds), MOST_SEEDS))
-        panels = [(section.episode_panel(one, i), one.seeds[i]) for i in numbers]
+        panels = [(marked(section.episode_panel(one, i), [one]), one.seeds[i]) for i in numbers]
         rows.append([replace(panel, title=f"seed {seed}", note=one.title) for panel, seed in panels])
     most = max(len(one.seeds) for one in shown)
     left = f" Of up to {most} runs the first {MOST_SEEDS} are shown." if most > MOST_SEEDS else ""
@@ -87,7 +94,7 @@ def _seeds(section: ScenarioSection[Any]) -> Drawing:
     return Drawing(
         name=f"seeds_{name}",
         caption="One run each; conditions in rows, seeds in columns. "
-        f"{section.episode_caption}{_dashed(rows, section.episode_source)}{left}",
+        f"{section.episode_caption}{_dashed(rows, section.episode_source)}{marks_text(shown)}{left}",
         alt=f"Small charts of single runs of {section.scenario.title}, conditions in rows and seeds in columns.",
         figure=draw_panels(rows, size=(2.6, 2.3), legend_columns=min(4, max(map(len, rows)))),
     )
@@ -101,13 +108,14 @@ def _temperature(section: ScenarioSection[Any], by: Mapping[float, Sequence[Play
         for value in values:
             having = [one for one in by[value] if one.talk is talk]
             title = f"temperature {value:g}, {'talk' if talk else 'no talk'}"
-            row.append(replace(section.overview_panel(having, value), title=title) if having else None)
+            panel = marked(section.overview_panel(having, value), having) if having else None
+            row.append(None if panel is None else replace(panel, title=title))
         if any(row):
             rows.append(row)
     return Drawing(
         name=f"temperature_{section.scenario.name}",
         caption=f"{section.overview_caption}, by the temperature of the models. Lines are means over episodes, bands "
-        f"their 95 % intervals.{_dashed(rows, section.overview_source)}",
+        f"their 95 % intervals.{_dashed(rows, section.overview_source)}{marks_text(section.conditions)}",
         alt=f"Small charts of {section.scenario.title}, one for each temperature, with and without talk in rows.",
         figure=draw_panels(rows, size=(3.0, 2.5), share_y=True),
     )

@@ -22,7 +22,7 @@ def switches(condition: Condition) -> dict[str, str]:
     """The settings of a condition that differ from their defaults, as texts by name; talk and changes stand apart."""
     usual = plain(condition.spec.settings_type.build().to_json())
     return {
-        name: json.dumps(value, ensure_ascii=False)
+        name: f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
         for name, value in plain(condition.settings).items()
         if name not in _NO_SWITCH and usual.get(name) != value
     }

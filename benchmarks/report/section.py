@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.benchmarks.measures.process import ABOUT
+from llm_coop_envs.benchmarks.measures.topics import PREFIX
 from llm_coop_envs.benchmarks.report.citation import Paper
 from llm_coop_envs.benchmarks.report.page_parts import (
     Cell,
@@ -27,7 +29,7 @@ from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE, Condition
 from llm_coop_envs.core.scenario import Row, Scenario, load
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import mean_interval, mean_intervals
-from llm_coop_envs.render.charts.curves import Curve, Panel
+from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
 
 #: The longest title that is not cut, in characters.
 TITLE = 36
+#: The longest name of a vertical line that is not cut, in characters, and how many share one.
+MARK, MARKS = 34, 3
+_ANNOUNCED = (
+    "By rules: an announcement is the number or option that the last of a player's messages in a round names without "
+    "doubt. Hints, threats and words that stand for numbers are not seen."
+)
 EXCERPTS = 2
 Floats = NDArray[np.float64]
 E = TypeVar("E")
@@ -166,8 +174,7 @@ class PlayedCondition(Generic[E]):
 
     def cut_title(self, most: int) -> str:
         """The condition's title in at most so many characters."""
-        title = self.condition.title
-        return title if len(title) <= most else title[: most - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+        return _cut(self.condition.title, most)
 
     @property
     def below(self) -> str:
@@ -259,12 +266,34 @@ class ScenarioSection(ABC, Generic[E]):
         """Numeric measures with their definitions, conditions side by side: those that the study names, or all."""
         shown = list(self.rows)
         names = dict.fromkeys(name for one in shown for row in one.metrics for name in row if name not in _NO_MEASURE)
-        numeric = [n for n in names if any(value is not None for one in shown for value in values_of(one.metrics, n))]
-        ordered = [name for name in chosen if name in numeric] if chosen else numeric
+        title = "Measures that the study names" if chosen else "All measures"
+        notes = ["All others are in episodes.csv."] if chosen else []
+        return self._measures(title, shown, chosen or list(names), notes)
+
+    def process(self) -> list[ReportTable]:
+        """What players said and did, and what they spoke of, in the conditions in which somebody spoke."""
+        shown = [one for told in self.conditions if any(told.said) for one in with_unflagged([told])]
+        topics = [
+            name
+            for name in ABOUT
+            if name.startswith(PREFIX) and any(value for one in shown for value in values_of(one.metrics, name))
+        ]
+        parts = (
+            ("What was announced, agreed and used", [n for n in ABOUT if not n.startswith(PREFIX)], [_ANNOUNCED]),
+            ("What was spoken of", topics, ["Topics that no message speaks of are left out."]),
+        )
+        found = (self._measures(title, shown, names, notes) for title, names, notes in parts if shown)
+        return [table for table in found if table is not None]
+
+    def _measures(
+        self, title: str, shown: Sequence[PlayedCondition[E]], names: Sequence[str], notes: Sequence[str] = ()
+    ) -> ReportTable | None:
+        """The numeric ones among some measures, conditions side by side; `None` without any."""
+        ordered = [n for n in names if any(value is not None for one in shown for value in values_of(one.metrics, n))]
         if not ordered:
             return None
         return ReportTable(
-            title="Measures that the study names" if chosen else "All measures",
+            title=title,
             head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
             columns=[one.condition.name for one in shown],
             rows=[
@@ -278,7 +307,7 @@ class ScenarioSection(ABC, Generic[E]):
             notes=[
                 "Means over episodes with 95 % intervals. Yes/no measures are shares; episodes without a "
                 "value are left out, and 'k of n' says how many have one.",
-                *(["All others are in episodes.parquet."] if chosen else []),
+                *notes,
                 *self.flag_notes(),
             ],
         )
@@ -307,6 +336,36 @@ def with_unflagged(conditions: Sequence[PlayedCondition[E]]) -> Iterator[PlayedC
         yield one
         if one.unflagged is not None:
             yield one.unflagged
+
+
+def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]]) -> Panel:
+    """A panel over rounds, with a vertical line wherever something else begins or ceases to hold in a condition."""
+    found: dict[int, list[str]] = {}
+    for one in conditions:
+        for when, what in one.condition.schedule:
+            text = f"{one.title}: {what}" if len(conditions) > 1 else what
+            found.setdefault(when.from_round, []).append(_cut(text, MARK))
+            if when.until_round is not None:
+                found.setdefault(when.until_round + 1, []).append(_cut(f"no longer {text}", MARK))
+    drawn = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
+    return replace(
+        panel,
+        marks=[
+            MarkedLine(at=number - 0.5, label="\n".join([*told[:MARKS], *(["..."] if len(told) > MARKS else [])]))
+            for number, told in sorted(found.items())
+            if drawn and min(drawn) < number <= max(drawn)
+        ],
+    )
+
+
+def marks_text(conditions: Iterable[PlayedCondition[Any]]) -> str:
+    """What the vertical lines of `marked` mean, for a caption; nothing where nothing changes."""
+    told = [f"'{one.condition.title}': {what} {when}" for one in conditions for when, what in one.condition.schedule]
+    return f" Vertical lines: where something changes ({'; '.join(told)})." if told else ""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def comparable(condition: Condition, *published: Mapping[str, Any]) -> bool:

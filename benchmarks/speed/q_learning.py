@@ -1,9 +1,10 @@
 """Speed of the compiled Q-learner: `python -m llm_coop_envs.benchmarks.speed.q_learning`.
 
-Measured are millions of periods of the representative experiment (Calvano et al. 2020, two firms, 15 prices) per second
-of processor time on one core, sessions from the first period to convergence, everything included (making the tables,
-drawing, convergence). The cases take turns, so that a slow moment of the machine hits all alike. Processor time does
-not count waiting, but a busy neighbour on the machine still slows it: read the best and the middle figure together.
+Measured are millions of periods of the representative experiment (Calvano et al. 2020, two firms, 15 prices), and of
+games with more in them that the general loop plays, per second of processor time on one core, sessions from the first
+period to convergence, everything included (making the tables, drawing, convergence). The cases take turns, so that a
+slow moment of the machine hits all alike. Processor time does not count waiting, but a busy neighbour on the machine
+still slows it: read the best and the middle figure together.
 
 The textbook loop is what one writes down first, compiled by the same compiler: the row maximum sought anew in every
 period, two random numbers for each firm.
@@ -16,16 +17,21 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.learn.compiled import compiled
+from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.initial import initial_q
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session, run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.reproduce.published import SESSIONS
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import recorded
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, run
+from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, learners
 from llm_coop_envs.benchmarks.speed.harness import arguments, in_turns, machine, row, spread, write
 
 PACKAGES = ("numba", "llvmlite", "numpy")
@@ -83,14 +89,25 @@ def cases() -> dict[str, Callable[[int], int]]:
     settings = QLearningSettings()
     game = settings.game()
     q = initial_q(settings, game, lambda: 0.0)
+    others = {
+        "general loop: three firms": learners({"firms": 3}),
+        "general loop: two rounds of memory": learners(memory=2),
+        "general loop: stochastic demand": learners(shocks=0.1),
+        "general loop: Boltzmann exploration": learners(exploration="boltzmann", alpha=0.05),
+    }
     return {
         "fast loop": lambda k: run_session(settings, 1, k, game=game).periods,
         "general loop": lambda k: run_session(settings, 1, k, game=game, loop="general").periods,
+        **{name: functools.partial(_periods, one, one.game()) for name, one in others.items()},
         "docked (the authors' random numbers)": lambda k: run_docked_session(settings, k + 1, game=game).periods,
         "textbook loop, same compiler": lambda k: int(
             textbook(q.copy(), game.profits, 0.15, 0.95, 4e-6, settings.window, k)
         ),
     }
+
+
+def _periods(settings: QLearningSettings, game: Game, number: int) -> int:
+    return run_session(settings, 1, number, game=game).periods
 
 
 def speeds(repeats: int) -> dict[str, Any]:
@@ -115,6 +132,27 @@ def speeds(repeats: int) -> dict[str, Any]:
     }
 
 
+def study_hours() -> dict[str, float]:
+    """Hours of processor time that each study takes with 1,000 sessions of each variant, as published.
+
+    One session of each is run and measured, analysis included, and counted by how many periods sessions have on the
+    mean in the package's record.
+    """
+    known, found = recorded()["studies"], {}
+    for name, study in STUDIES.items():
+        found[name] = 0.0
+        for one in study.variants:
+            short = replace(one.settings, max_periods=2_000)  # so that nothing is compiled while it is measured
+            for settings in (short, one.settings):
+                plan, game = Plan(settings=settings, rematched=one.rematched), settings.game()
+                begin = time.process_time()
+                periods = plan.row(0, game)["periods"]
+                seconds = time.process_time() - begin
+            usual = known[name][one.name]["time"] + one.settings.window
+            found[name] += SESSIONS * seconds * usual / periods / 3600.0
+    return found
+
+
 def thousand(workers: int, sessions: int) -> dict[str, Any]:
     """Seconds for many sessions with everything: learning, analysis, journal, Parquet."""
     with tempfile.TemporaryDirectory() as folder:
@@ -129,6 +167,7 @@ def main() -> None:
     """Measure, print a table, and write the record."""
     parser = arguments("Speed of the compiled Q-learner.", 15)
     parser.add_argument("--sessions", type=int, default=0, help="also run so many sessions with all that belongs to it")
+    parser.add_argument("--studies", action="store_true", help="also run one session of each published variant")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     record: dict[str, Any] = {"machine": machine(*PACKAGES), "speeds": speeds(given.repeats)}
@@ -138,6 +177,10 @@ def main() -> None:
         print(row(name, figures["million_periods_per_second"], 52))
     for name, figure in PUBLIC.items():
         print(f"{name:52} {'':9} {figure:9.2f}   (measured earlier)")
+    if given.studies:
+        record["study_hours"] = study_hours()
+        for name, hours in record["study_hours"].items():
+            print(f"{name:52} {hours:9.2f} hours of processor time for {SESSIONS:,} sessions of each variant")
     if given.sessions:
         record["run"] = thousand(given.workers, given.sessions)
         found = record["run"]

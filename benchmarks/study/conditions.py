@@ -169,15 +169,21 @@ class Condition:
     @property
     def what_changes(self) -> list[str]:
         """What changes in play, in words."""
-        told = []
-        for data in self.settings.get("changes", ()):
-            change = Change.from_json(data)
-            new = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in change.settings.items())
-            told.append(f"{new} {change}")
-        for one in self.changes:
-            options = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in one.options.items())
-            told.append(" ".join(filter(None, (one.policy, f"({options})" if options else "", str(one.when)))))
-        return told
+        settings = [(when, _words(when.settings)) for when in map(Change.from_json, self.settings.get("changes", ()))]
+        return [" ".join(filter(None, (what, str(when)))) for when, what in (*settings, *self._policy_changes)]
+
+    @property
+    def schedule(self) -> list[tuple[Change, str]]:
+        """What changes in play: when, and what in words; the end of talk is a change, too."""
+        settings = self.spec.settings_type.build(**self.settings)
+        return [*((when, _words(when.settings)) for when in settings.schedule), *self._policy_changes]
+
+    @property
+    def _policy_changes(self) -> list[tuple[Change, str]]:
+        return [
+            (one.when, " ".join(filter(None, (one.policy, f"({_words(one.options)})" if one.options else ""))))
+            for one in self.changes
+        ]
 
     @property
     def spec(self) -> Scenario:
@@ -292,6 +298,10 @@ class Condition:
         changes = tuple(map(PolicyChange.from_json, data.get("changes", ())))
         told = {"writer": Player(**data["writer"])} if "writer" in data else {}
         return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes, **told})
+
+
+def _words(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in values.items())
 
 
 def assign_seats(

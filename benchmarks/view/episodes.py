@@ -15,7 +15,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.run.control import order
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.view.index import LARGE, Index
-from llm_coop_envs.benchmarks.view.library import Library, live_of
+from llm_coop_envs.benchmarks.view.library import Library
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import read_from
@@ -27,6 +27,9 @@ PAGE = 50
 _MOST_PAGE = 500
 _MOST_LIVE = 20_000
 _KEPT_LIVE = 8
+_KEPT_TOTALS = 1000
+_LARGE = 50_000
+"""From how many agents on a name is looked up by how it begins."""
 _SAID = 400
 """Messages of a round that are sent at once."""
 _SORTED = {"number": "number", "name": "name", "last": "last", "said": "said", "flags": "flags"}
@@ -49,6 +52,7 @@ class Episodes:
         self._apart = apart
         self._busy: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
+        self._totals: dict[tuple[Any, ...], int] = {}
         self._events: dict[tuple[Path, str], list[Any]] = {}
         self._scenes = functools.lru_cache(maxsize=4)(self._scenes_of)
         self._index = functools.lru_cache(maxsize=64)(lambda folder, digest: Index(library.run(folder)))
@@ -92,43 +96,55 @@ class Episodes:
             name: the run.
             condition: the condition.
             seed: the seed.
-            query: `first` and `most`; filters `name`, `policy`, `persona`, `model`, `low`, `high` (of the last choice)
-                and `said` (a text somebody's message contains); `sort`, with `-` before it for the largest first.
+            query: `first` and `most`; filters `name`, `policy` and `persona` (behind `~` a part of one), `model`,
+                `low` and `high` (of the last choice) and `said` (a text that a message contains); `sort`, with `-`
+                before it for the largest first.
         """
         index, _ = self._ready(name, condition, seed)
         episode = f"{condition}/{seed}"
-        where, values = _filter(episode, query)
+        reading = False
+        try:
+            self._take_journal(index)
+        except Indexing:
+            reading = True
         sort = query.get("sort", "number")
         column = _SORTED.get(sort.lstrip("-"), "number")
         down = " DESC" if sort.startswith("-") else ""
         first, most = _integer(query, "first", 0), min(_integer(query, "most", PAGE), _MOST_PAGE)
         with index.opened() as table:
-            if len(values) == 1:  # counting a million takes long
-                (text,) = _one(table, "SELECT about FROM episodes WHERE name = ?", episode)
-                total = json.loads(text)["players"]
-            else:
+            about, mark = _one(table, "SELECT about, mark FROM episodes WHERE name = ?", episode)
+            players = json.loads(about)["players"]
+            where, values = _filter(episode, query, large=players > _LARGE)
+            key = (name, mark, where, *values)
+            total = players if len(values) == 1 else self._totals.get(key)
+            if total is None:  # counting a million takes long, and pages of the same ones are looked at
                 (total,) = _one(table, f"SELECT COUNT(*) FROM agents WHERE {where}", *values)
+                if len(self._totals) > _KEPT_TOTALS:
+                    self._totals.clear()
+                self._totals[key] = total
             skipped = first
             if len(values) == 1 and column == "number":  # a page far behind is found by its number
-                where += f" AND number <= {total - 1 - first}" if down else f" AND number >= {first}"
+                where += f" AND number <= {players - 1 - first}" if down else f" AND number >= {first}"
                 skipped = 0
+            # Which ones they are stands in an index; only those that are shown are looked up beside it.
             rows = table.execute(
-                f"SELECT number, name, policy, persona, choices, said, flags FROM agents WHERE {where} "
-                f"ORDER BY {column}{down}, number LIMIT ? OFFSET ?",
-                (*values, most, skipped),
+                "SELECT number, name, policy, persona, choices, said, flags FROM "
+                f"(SELECT number FROM agents WHERE {where} ORDER BY {column}{down}, number LIMIT ? OFFSET ?) "
+                f"CROSS JOIN agents USING (number) WHERE episode = ? ORDER BY {column}{down}, number",
+                (*values, most, skipped, episode),
             ).fetchall()
             found = []
             for number, who, policy, persona, choices, said, flags in rows:
                 used = _used(table, episode, who)
                 row = {"number": number, "name": who, "policy": policy, "persona": persona, "said": said}
                 found.append({**row, "flags": flags, "choices": json.loads(choices)[-24:], **used})
-        return {"total": total, "first": first, "rows": found}
+        return {"total": total, "first": first, "rows": found, "reading": reading}
 
     def story(self, name: str, condition: str, seed: int, number: int) -> dict[str, Any]:
         """All of one agent: choices, what it said and heard, what it was asked and what that cost."""
         index, live = self._ready(name, condition, seed)
         episode = f"{condition}/{seed}"
-        self._take_journal(name, index)
+        self._take_journal(index)
         with index.opened() as table:
             row = table.execute(
                 "SELECT name, policy, persona, choices, flags FROM agents WHERE episode = ? AND number = ?",
@@ -234,7 +250,10 @@ class Episodes:
 
     def _take_live(self, index: Index, run: Run, episode: str) -> None:
         there = max(
-            (told.get("playing", {}).get(episode, {}).get("events", 0) for told in live_of(run.folder).values()),
+            (
+                told.get("playing", {}).get(episode, {}).get("events", 0)
+                for told in self._library.live_of(run.folder).values()
+            ),
             default=0,
         )
         if not there:
@@ -261,7 +280,7 @@ class Episodes:
             raise RunError(f"{run.folder}: episode {episode} is no longer being played; load the page again")
         return list(held)
 
-    def _take_journal(self, name: str, index: Index) -> None:
+    def _take_journal(self, index: Index) -> None:
         left = index.journal_left()
         if left and self._apart and left > LARGE:
             self._begin_apart(index.run, "")
@@ -305,23 +324,29 @@ def _condition(run: Run, name: str) -> Any:
     return found
 
 
-def _filter(episode: str, query: Mapping[str, str]) -> tuple[str, list[Any]]:
-    """The condition that agents fulfil, and its values."""
+def _filter(episode: str, query: Mapping[str, str], *, large: bool) -> tuple[str, list[Any]]:
+    """The condition that agents fulfil, and its values; names are looked up by how they begin if there are many."""
     where: list[str] = ["episode = ?"]
     values: list[Any] = [episode]
 
     def text(name: str) -> str:
         return query.get(name, "").strip()
 
-    for name in ("policy", "persona"):
-        if text(name):
+    for name in ("policy", "persona"):  # a value, or a part of one behind ~
+        if text(name).startswith("~"):
+            where.append(f"instr(lower({name}), lower(?))")
+            values.append(text(name)[1:].strip())
+        elif text(name):
             where.append(f"{name} = ?")
             values.append(text(name))
-    if text("name"):
+    if text("name") and large:
+        where.append("name BETWEEN ? AND ?")
+        values += [text("name"), text("name") + "\U0010ffff"]
+    elif text("name"):
         where.append("instr(lower(name), lower(?))")
         values.append(text("name"))
     if text("model"):
-        where.append("name IN (SELECT agent FROM calls WHERE calls.episode = ? AND model = ?)")
+        where.append("EXISTS (SELECT 1 FROM calls WHERE calls.episode = ? AND agent = name AND model = ?)")
         values += [episode, text("model")]
     for name, sign in (("low", ">="), ("high", "<=")):
         if text(name):

@@ -28,7 +28,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import journal_files, read_from
 
-FORMAT = 1
+FORMAT = 2
 LARGE = 4 << 20
 """From how many compressed bytes on a process of its own reads them."""
 _TOGETHER = 20_000

@@ -25,6 +25,7 @@ from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNIN
 
 DEPTH = 3
 _HEADERS_READ = 300
+_LIVE_SECONDS = 0.5
 _COUNTED = ("answers", "prompt_tokens", "completion_tokens", "cost", "unpriced", "retries", "filtered")
 
 
@@ -43,6 +44,7 @@ class Library:
             raise RunError(f"{folder}: is no folder; give the folder that runs are in, such as runs")
         self._folder = folder
         self._opened: dict[Path, tuple[tuple[int, int], Run]] = {}
+        self._live: dict[Path, tuple[float, dict[str, dict[str, Any]]]] = {}
         self._headers: dict[Path, list[dict[str, Any]]] = {}
 
     def folders(self) -> dict[str, Path]:
@@ -77,6 +79,16 @@ class Library:
             known = self._opened[folder] = mark, open_run(folder)
         return known[1]
 
+    def live_of(self, folder: Path) -> dict[str, dict[str, Any]]:
+        """What the sessions say that play a run now on this machine, by part; they are asked twice a second at most."""
+        at, found = self._live.get(folder, (0.0, {}))
+        if time.monotonic() - at > _LIVE_SECONDS:
+            found = {}
+            with contextlib.suppress(RunError, OSError):
+                found = order(folder, {"do": "status"}, elsewhere=True)
+            self._live[folder] = time.monotonic(), found
+        return found
+
     def runs(self) -> list[dict[str, Any]]:
         """All runs, those that began last first; of one that cannot be read a sentence."""
         found = []
@@ -95,7 +107,7 @@ class Library:
         """What a list of runs says of one."""
         run = self.run(name)
         manifest = run.manifest
-        live = live_of(run.folder)
+        live = self.live_of(run.folder)
         held = manifest["sessions"]
         state = _state(run, live)
         counted = [one.get("asked", {}).get("counters", {}) for one in held]
@@ -182,7 +194,9 @@ class Library:
         one = next((one for one in run.conditions if one.name == condition), None)
         if one is None:
             raise RunError(f"{name}: has no condition '{condition}'")
-        playing = {key: told for live in live_of(run.folder).values() for key, told in live.get("playing", {}).items()}
+        playing = {
+            key: told for live in self.live_of(run.folder).values() for key, told in live.get("playing", {}).items()
+        }
         measured = self._measures(run)
         rows = []
         for seed in one.seeds[first : first + most]:
@@ -240,13 +254,6 @@ class Library:
                 header = json.loads(file.readline())
                 self._headers[path] = [count for one in header.get("answers", []) for count in one["calls"].values()]
         return self._headers[path]
-
-
-def live_of(folder: Path) -> dict[str, dict[str, Any]]:
-    """What the sessions say that play a run now on this machine, by part."""
-    with contextlib.suppress(RunError, OSError):
-        return order(folder, {"do": "status"}, elsewhere=True)
-    return {}
 
 
 def _state(run: Run, live: Mapping[str, Mapping[str, Any]]) -> str:

@@ -132,10 +132,15 @@ class EpisodeReader:
 
     @functools.cached_property
     def _personas(self) -> Mapping[str, str]:
-        """Those of the scenario, and those that language models were given."""
+        """Those of the scenario, those that language models were given, and what a population drew."""
         found: dict[str, str] = {}
+        columns = list(self._header.get("people", {}).values())
+        if columns:
+            drawn = zip(*([one["values"][code] for code in one["codes"]] for one in columns), strict=True)
+            found = {name: ", ".join(map(str, one)) for name, one in zip(self._start["agents"], drawn, strict=False)}
         if self._face.personas is not None:
-            found.update(zip(self._start["agents"], self._face.personas(self._start), strict=True))
+            for name, persona in zip(self._start["agents"], self._face.personas(self._start), strict=True):
+                found[name] = ", ".join(filter(None, (persona, found.get(name))))
         for one in self._header.get("answers", []):
             for seat, persona in one.get("personas", {}).items():
                 found[seat] = ", ".join(filter(None, (persona, found.get(seat))))

@@ -7,7 +7,8 @@ CREATE TABLE IF NOT EXISTS agents (
     flags INTEGER, PRIMARY KEY (episode, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS agents_last ON agents (episode, last);
-CREATE INDEX IF NOT EXISTS agents_kind ON agents (episode, policy, persona);
+CREATE INDEX IF NOT EXISTS agents_policy ON agents (episode, policy);
+CREATE INDEX IF NOT EXISTS agents_persona ON agents (episode, persona);
 CREATE INDEX IF NOT EXISTS agents_name ON agents (episode, name);
 CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY, episode TEXT, round INTEGER, step INTEGER, agent INTEGER, text TEXT, hearers TEXT
@@ -19,6 +20,6 @@ CREATE TABLE IF NOT EXISTS calls (
     id INTEGER PRIMARY KEY, episode TEXT, agent TEXT, step INTEGER, call TEXT, attempt INTEGER, part TEXT,
     start INTEGER, line INTEGER, tokens INTEGER, cost REAL, model TEXT, failed INTEGER
 );
-CREATE INDEX IF NOT EXISTS calls_agent ON calls (episode, agent);
+CREATE INDEX IF NOT EXISTS calls_agent ON calls (episode, agent, model);
 CREATE TABLE IF NOT EXISTS parts (name TEXT PRIMARY KEY, until INTEGER);
 COMMIT;

@@ -30,6 +30,8 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    marked,
+    marks_text,
     mean_curve,
     with_unflagged,
 )
@@ -213,7 +215,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             ],
             levels=episode.levels,
             shades=collusion([episode]),
-            y_range=self._span(),
+            y_range=self._span(one),
         )
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
@@ -231,10 +233,13 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         """The conditions whose episodes all have a round."""
         return [one for one in self.conditions if all(len(episode.prices) for episode in one.episodes)]
 
-    def _span(self) -> tuple[float, float]:
-        """Ends of a price axis that hold everything, so that figures can be compared."""
+    def _span(self, like: PlayedCondition[PriceHistory]) -> tuple[float, float]:
+        """Ends of a price axis that hold everything in markets alike, so that figures can be compared."""
         shown: list[float] = []
+        market = like.episodes[0].nash, like.episodes[0].joint
         for one in self.conditions:
+            if (one.episodes[0].nash, one.episodes[0].joint) != market:
+                continue
             for episode in one.episodes:
                 shown += [episode.nash, episode.joint]
                 shown += [episode.prices.min(), episode.prices.max()] if len(episode.prices) else []
@@ -276,7 +281,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             curves=curves,
             levels=first.levels,
             shades=collusion(one.episodes),
-            y_range=self._span(),
+            y_range=self._span(one),
         )
         end = " A dot marks where an episode ended because prices had been held together." if ended else ""
         source = "".join(f" Dashed: {path['source']}." for path in paths)
@@ -288,11 +293,11 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             "thick line and its band their mean and its 95 % interval, as far as all were played. Dotted: "
             "Nash and cartel price. "
             f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
-            f"the more episodes.{end}{source}",
+            f"the more episodes.{end}{marks_text([one])}{source}",
             alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
             f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines"
             f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
-            figure=draw_panels([[panel]], size=(5.2, 3.6), legend_rows=2),
+            figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
             published=bool(paths),
         )
 

@@ -361,7 +361,7 @@ class ScenarioSettings(Settings):
 
     def in_round(self, round_: int, player: str | None = None) -> Self:
         """The settings that hold in a round, for everybody or for one player."""
-        schedule = self._schedule
+        schedule = self.schedule
         if not schedule:
             return self
         if player not in self._meant:
@@ -381,12 +381,12 @@ class ScenarioSettings(Settings):
         """The settings with some of the changes."""
         found = self._changed.get(active)
         if found is None:
-            new = {name: value for k in active for name, value in self._schedule[k].settings.items()}
+            new = {name: value for k in active for name, value in self.schedule[k].settings.items()}
             found = self._changed[active] = replace(self, changes=(), talk_until=None, **new) if active else self
         return found
 
     @functools.cached_property
-    def _schedule(self) -> tuple[Change, ...]:
+    def schedule(self) -> tuple[Change, ...]:
         """The changes; the end of talk is one."""
         if self.talk_until is None:
             return self.changes
@@ -480,7 +480,7 @@ class ScenarioSettings(Settings):
         object.__setattr__(self, "changes", tuple(read))
         for turn in {change.from_round for change in read}:
             try:
-                self._with(tuple(k for k, change in enumerate(self._schedule) if change.holds(turn)))
+                self._with(tuple(k for k, change in enumerate(self.schedule) if change.holds(turn)))
             except SettingsError as error:
                 raise SettingsError("changes", error.value, f"in round {turn}: {error}") from error
 

@@ -22,6 +22,8 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    marked,
+    marks_text,
     mean_curve,
     with_unflagged,
 )
@@ -191,6 +193,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         most = max([_most(shown), *(counts[-1] for counts in self._reached().values() if run)])
         panels = [_panel(shown, None, self._arm_curves(arms), None)]
         panels += [_panel(shown, name, self._run_curves(name) if run else [], 1.05 * most) for name in names]
+        panels = [marked(panel, shown) for panel in panels]
         # Two columns for the usual three exits, so that a page can hold it.
         across = 2 if len(panels) in (2, 4) else 3
         rows = [panels[i : i + across] for i in range(0, len(panels), across)]
@@ -200,7 +203,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         return Drawing(
             name=f"evacuation_escapes{ending}",
             caption=f"People who have left, of {people}, by each round, in all and by exit. Lines are means over "
-            f"episodes, bands their 95 % intervals.{source}",
+            f"episodes, bands their 95 % intervals.{marks_text(shown)}{source}",
             alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
             f"conditions solid with bands{', published runs dashed' if arms else ''}. Numbers are in the table below.",
             figure=draw_panels(rows, size=(3.7, 2.7)),

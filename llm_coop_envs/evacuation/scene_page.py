@@ -8,7 +8,7 @@ import numpy as np
 
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.evacuation.metrics import round_rows
-from llm_coop_envs.evacuation.scene import PERSONA_WORDS, EvacuationScene, exit_places
+from llm_coop_envs.evacuation.scene import ESCAPED, INSIDE, PERSONA_WORDS, EvacuationScene, exit_places
 from llm_coop_envs.evacuation.scene_sight import cells_seen, exits_seen
 from llm_coop_envs.render.scenes.on_page import PageFace, Plain
 
@@ -41,9 +41,10 @@ def _moving(scene: EvacuationScene) -> Plain:
 
 
 def _sight(scene: EvacuationScene, person: int) -> Plain:
-    lines = [
-        f"{one.name}: {one.distance:.1f} away, {one.people} people towards it" for one in exits_seen(scene, person)
-    ]
+    if scene.status[person] != INSIDE:
+        return {"cells": [], "lines": ["out" if scene.status[person] == ESCAPED else "disabled"]}
+    seen = exits_seen(scene, person)
+    lines = [f"{one.name}: {one.distance:.1f} cells away, {one.people:.1f} people towards it" for one in seen]
     return {"cells": cells_seen(scene, person), "lines": lines}
 
 

@@ -30,6 +30,8 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    marked,
+    marks_text,
     mean_curve,
     with_unflagged,
 )
@@ -160,23 +162,22 @@ class KbcSection(ScenarioSection[Guesses]):
             found = [_variance_curve(one, 0.04 * i) for i, one in enumerate(shown, 1) if shared_rounds(one)]
             ks = sorted({k for one in shown for k in shared_rounds(one)} | set(self.published["k"] if curves else ()))
             if len(ks) > 1:
-                panels.append(
-                    Panel(
-                        title=f"Variance of the numbers by {step}",
-                        x_label="k (talks so far)" if step == "k" and any(one.talk for one in shown) else step,
-                        y_label="variance of the players' numbers",
-                        curves=[*curves, *found],
-                        x_ticks=ks if len(ks) <= 10 else None,
-                        y_range=(0, None),
-                    )
+                panel = Panel(
+                    title=f"Variance of the numbers by {step}",
+                    x_label="k (talks so far)" if step == "k" and any(one.talk for one in shown) else step,
+                    y_label="variance of the players' numbers",
+                    curves=[*curves, *found],
+                    x_ticks=ks if len(ks) <= 10 else None,
+                    y_range=(0, None),
                 )
+                panels.append(marked(panel, shown))
         if not panels:
             raise NotDrawn("the beauty contests of the run have one decision each; a variance by k needs several")
         return [
             Drawing(
                 name="kbc_variance",
                 caption="Population variance of the players' numbers at each decision. Points are means over "
-                f"episodes, whiskers their 95 % intervals.{sources}",
+                f"episodes, whiskers their 95 % intervals.{sources}{marks_text(self.conditions)}",
                 alt="Line chart: mean variance of the chosen numbers at each decision, this run's conditions solid "
                 f"with intervals{', published arms dashed' if sources else ''}. The numbers are in the table "
                 "below.",
@@ -229,7 +230,7 @@ class KbcSection(ScenarioSection[Guesses]):
             Drawing(
                 name="kbc_choices",
                 caption="Each dot is one player's number, each column of dots one run, in the order of the seeds "
-                f"({'; '.join(map(_seeds, conditions))}).{left} Bars: the target, made from the mean of the numbers.",
+                f"({_seeds(conditions)}).{left} Bars: the target, made from the mean of the numbers.",
                 alt="Charts of dots: every player's number in every run, conditions in rows and decisions in columns, "
                 "with the targets as bars.",
                 figure=draw_panels(rows, size=(6.0 if wide else 3.0, 2.6), legend_columns=1 if wide else 2),
@@ -417,6 +418,12 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Pane
     )
 
 
-def _seeds(one: PlayedCondition[Guesses]) -> str:
-    shown = ", ".join(map(str, one.seeds[:5]))
-    return f"{one.condition.title}: {shown}{', ...' if len(one.seeds) > 5 else ''}"
+def _seeds(conditions: Sequence[PlayedCondition[Guesses]]) -> str:
+    """The first seeds, once where all conditions have the same."""
+    shown = {
+        one.condition.title: ", ".join(map(str, one.seeds[:5])) + (", ..." if len(one.seeds) > 5 else "")
+        for one in conditions
+    }
+    if len(set(shown.values())) == 1:
+        return next(iter(shown.values()))
+    return "; ".join(f"{title}: {seeds}" for title, seeds in shown.items())

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.values import Loader
 from llm_coop_envs.core.yaml_source import Spot, read_yaml_file
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.population.columns import Column
@@ -212,8 +210,12 @@ def _by(spot: Spot, above: Sequence[str], *, plain: bool) -> tuple[list[Any], li
 
 
 def _plain(key: str) -> Any:
-    """A key as the value that it would be: `0.2` is a number."""
-    return yaml.load(key, Loader)  # a SafeLoader
+    """A key as the number, or the true or false, that it would be as a value."""
+    if re.fullmatch(r"[-+]?\d{1,15}", key):
+        return int(key)
+    if re.fullmatch(r"[-+]?\d{0,15}\.?\d{1,15}([eE][-+]?\d{1,2})?", key):
+        return float(key)
+    return {"true": True, "false": False}.get(key, key)
 
 
 def _share(spot: Spot) -> float:

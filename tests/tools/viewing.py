@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import threading
 
-from llm_coop_envs.benchmarks.view.server import View
+from llm_coop_envs.benchmarks.view.server import PageServer
 
 
 @contextlib.contextmanager
 def viewed(folder):
     """Serve a folder of runs; yields the server and the page's address."""
-    view = View(folder)
+    view = PageServer(folder)
     found, begun = {}, threading.Event()
 
     async def serve():

@@ -244,6 +244,8 @@ def play(at: int, sizes: int, eager: bool, plain: bool, first: int, count: int, 
         if eager:
             return block(at, sizes, 2, 2, True, False, True, first, count, t, state, last)
         return block(at, sizes, 2, 2, True, False, False, first, count, t, state, last)
+    if plain and memory == 1 and firms == 4 and not warm:
+        return block(at, sizes, 4, 1, True, False, eager, first, count, t, state, last)
     return block(at, sizes, firms, memory, False, warm, eager, first, count, t, state, last)
 
 

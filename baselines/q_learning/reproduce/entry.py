@@ -14,7 +14,7 @@ from llm_coop_envs.bertrand.settings import BertrandSettings
 ENTRY = "entry_and_exit"
 """The name under which these are recorded."""
 
-ENTRY_SESSIONS = 1000
+ENTRY_SESSIONS = 400
 """How many sessions of each are recorded."""
 
 _PUBLISHED = {

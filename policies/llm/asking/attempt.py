@@ -76,7 +76,7 @@ class Attempts:
                 ledger.forfeit(reserved)
                 counters.maybe_paid += 1
                 counters.maybe_cost += reserved.usd
-                counters.spent = ledger.usd
+                counters.spent = ledger.spent
             else:
                 ledger.cancel(reserved, sent=True)
             await self.journal.failed(job.key, job.request, job.digest, error, final=error.kind in FOR_THE_POLICY)
@@ -93,7 +93,7 @@ class Attempts:
         ledger.settle(reserved, tokens=tokens, usd=usd)
         await self.journal.answered(job.key, job.request, job.digest, settled.reply, tokens=tokens, usd=usd, form=form)
         counters.add(settled.reply)
-        counters.spent = ledger.usd
+        counters.spent = ledger.spent
         return settled.reply
 
     def _form(self, request: ChatRequest) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.settings import Settings
@@ -17,7 +18,7 @@ from llm_coop_envs.policies.llm.chat import BudgetReached
 
 @dataclass(frozen=True, kw_only=True)
 class Budget(Settings):
-    """What a run may use; earlier sessions of the same part of the run count.
+    """What a run may use; earlier sessions count, and all its parts.
 
     Attributes:
         usd: US dollars.
@@ -36,6 +37,14 @@ class Budget(Settings):
         check_int(self, "tokens", 0, optional=True)
 
 
+class Used(NamedTuple):
+    """What was used, or is set aside."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserved:
     """What was set aside for one attempt: the most it may use; 0 dollars where no money is counted."""
@@ -45,13 +54,18 @@ class Reserved:
 
 
 class Ledger:
-    """Keeps account of a budget."""
+    """Keeps account of a budget.
+
+    Attributes:
+        others: calls, tokens and dollars of other parts of the run, with what they have set aside.
+    """
 
     def __init__(self, budget: Budget, *, calls: int = 0, tokens: int = 0, usd: float = 0.0) -> None:
         self.budget = budget
         self.calls = calls  # with those of earlier sessions, and so on
         self.tokens = tokens
         self.usd = usd
+        self.others = Used()
         self._open: set[Reserved] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._open_tokens = 0
@@ -65,13 +79,13 @@ class Ledger:
         """
         while (why := self._obstacle(tokens, usd)) is not None:
             if not self._open:
-                raise BudgetReached(
-                    f"stopped at the budget: {why}; every answer so far is kept, run again with a larger budget to "
-                    "continue"
-                )
+                raise reached(why)
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
+        return self._set_aside(tokens, usd)
+
+    def _set_aside(self, tokens: int, usd: float) -> Reserved:
         reserved = Reserved(tokens, usd)
         self.calls += 1
         self._open.add(reserved)
@@ -103,11 +117,38 @@ class Ledger:
 
     def _obstacle(self, tokens: int, usd: float) -> str | None:
         """Why an attempt does not fit now, or `None`."""
-        budget = self.budget
-        if budget.calls is not None and self.calls + 1 > budget.calls:
-            return f"{self.calls} of {budget.calls} calls are used"
-        if budget.tokens is not None and self.tokens + self._open_tokens + tokens > budget.tokens:
-            return f"{self.tokens} of {budget.tokens} tokens are used, and the next question may take up to {tokens}"
-        if budget.usd is not None and self.usd + self._open_usd + usd > budget.usd:
-            return f"${self.usd:.4f} of ${budget.usd:.4f} are used, and the next question may cost up to ${usd:.4f}"
+        budget, others = self.budget, self.others
+        calls, used, spent = self.calls + others.calls, self.tokens + others.tokens, self.spent
+        if budget.calls is not None and calls + 1 > budget.calls:
+            return f"{calls} of {budget.calls} calls are used"
+        if budget.tokens is not None and used + self._open_tokens + tokens > budget.tokens:
+            return f"{used} of {budget.tokens} tokens are used, and the next question may take up to {tokens}"
+        if budget.usd is not None and spent + self._open_usd + usd > budget.usd:
+            return f"${spent:.4f} of ${budget.usd:.4f} are used, and the next question may cost up to ${usd:.4f}"
         return None
+
+    @property
+    def spent(self) -> float:
+        """Dollars used, as far as is known here."""
+        return self.usd + self.others.usd
+
+    # What a ledger that several processes share does besides.
+
+    @property
+    def place(self) -> tuple[int | None, int]:
+        """Which of the processes that play the run this is, from 0 (`None`: it waits for a share); and their number."""
+        return 0, 1
+
+    async def look(self) -> bool:
+        """Wait until `place` has changed; whether it ever may again."""
+        return False
+
+    def close(self) -> None:
+        """Nothing will be set aside any more."""
+
+
+def reached(why: str) -> BudgetReached:
+    """The budget is used up."""
+    return BudgetReached(
+        f"stopped at the budget: {why}; every answer so far is kept, run again with a larger budget to continue"
+    )

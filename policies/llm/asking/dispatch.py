@@ -95,14 +95,16 @@ class Dispatcher:
         """Attempts under way, as a share of the limit."""
         return self._active / self._in_flight.limit
 
-    def cap(self, most: int | None) -> None:
-        """Keep at most so many attempts in flight from now on; `None` for what was given at first."""
-        self._limit_changes(lambda: self._in_flight.cap(most))
-
     @property
     def works(self) -> bool:
         """Whether it has been answered and is not held for dead."""
         return self._heard and not self._breaker.open
+
+    def cap(self, most: int, parts: int) -> None:
+        """Keep at most so many attempts in flight from now on, and a share of the limits per minute."""
+        self._limit_changes(lambda: self._in_flight.cap(most))
+        for bucket in (self._requests, self._tokens):
+            bucket.divide(parts, self.clock.time())
 
     def halt(self) -> None:
         """Send nothing any more; attempts under way go on."""
@@ -131,7 +133,7 @@ class Dispatcher:
 
     def may_send(self) -> bool:
         """Whether the next job may be sent now; sets an alarm if it may later."""
-        if not self.queue.ready:
+        if not self.queue.ready or self.queue.held:
             return False
         alone = self._breaker.open or (self._missed is not None and not self._heard)
         limit = 1 if alone else self._in_flight.limit

@@ -38,6 +38,7 @@ class InFlight:
     def __init__(self, limits: Limits) -> None:
         self.limit = limits.start
         self._most = self._given = limits.most
+        self._found = 0  # the limit that had been found when it was capped, while the provider does not refuse it
         self._slow_start = True
         self._frozen_until = 0.0
         self._shrunk_until = 0.0
@@ -50,10 +51,11 @@ class InFlight:
         self._before: tuple[int, float] | None = None  # limit, and share of refusals, before it was last shrunk
         self._endured: float | None = None  # a share of refusals that does not depend on the limit
 
-    def cap(self, most: int | None) -> None:
-        """Keep the limit at or below `most` from now on; `None` for what was given at first, which is never passed."""
-        self._most = min(self._given, most or self._given)
-        self.limit = min(self.limit, self._most)
+    def cap(self, most: int) -> None:
+        """Keep the limit at or below `most` from now on, and below what was given at first; with 0 nothing is sent."""
+        self._found = max(self._found, self.limit)
+        self._most = min(self._given, most)
+        self.limit = min(self._found, self._most)
 
     def sent(self, now: float, in_flight: int) -> None:
         """A request was sent; `in_flight` includes it."""
@@ -76,7 +78,7 @@ class InFlight:
                     if self._span == 1:
                         self._span = 2  # answers come in waves: a second round is counted before it is given up
                         return
-                    self.limit = self._paid[0]
+                    self.limit = min(self._paid[0], self._most)
                     self._paid = None
                     self._slow_start = False
                     self._frozen_until = now + HOLD
@@ -91,6 +93,7 @@ class InFlight:
         if now < self._shrunk_until:
             self._episode.refused += 1
             return
+        self._found = 0
         # An episode that ended long ago says nothing about this refusal.
         share = self._episode.share if now < self._shrunk_until + COOL_DOWN else None
         self._episode = _Outcomes()
@@ -99,14 +102,14 @@ class InFlight:
             self._endured = min(share, self._endured)
             return
         if share is not None and self._before is not None and share >= HELPED * self._before[1]:
-            self.limit, self._endured, self._before = self._before[0], share, None
+            self.limit, self._endured, self._before = min(self._before[0], self._most), share, None
             self._frozen_until = now
             self._new_round(now)
             return
         # While a share is endured the limit grows, so that what was counted belongs to no one limit.
         self._before = None if share is None or self._endured is not None else (self.limit, share)
         self._endured = None
-        self.limit = max(1, int(SHRINK * min(self.limit, in_flight)))
+        self.limit = min(self._most, max(1, int(SHRINK * min(self.limit, in_flight))))
         self._slow_start = False
         self._paid = None
         self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
@@ -147,7 +150,8 @@ class Bucket:
     """An amount per minute, given out evenly, with a second's worth at once; `None` for no limit."""
 
     def __init__(self, per_minute: int | None, now: float) -> None:
-        self._rate = None if per_minute is None else per_minute / MINUTE
+        self._rate = self._given = None if per_minute is None else per_minute / MINUTE
+        self._parts = 1
         self._room = 0.0 if self._rate is None else max(1.0, self._rate)
         self._level = self._room
         self._at = now
@@ -164,6 +168,15 @@ class Bucket:
         # A rounding error must not turn into a wait of 1e-17 s that changes nothing.
         return missing / self._rate if missing > 1e-9 else 0.0
 
+    def divide(self, parts: int, now: float) -> None:
+        """Give out no more than one of so many parts of what was given at first."""
+        if self._given is not None and parts != self._parts:
+            self._fill(now)
+            self._rate = self._given / parts
+            self._room = max(1.0, self._rate)
+            self._level = min(self._level * self._parts / parts, self._room)
+            self._parts = parts
+
     def take(self, amount: float, now: float) -> None:
         """Take an amount, into debt if need be; a negative one gives back."""
         if self._rate is not None:
@@ -174,3 +187,8 @@ class Bucket:
         if self._rate is not None:
             self._level = min(self._room, self._level + (now - self._at) * self._rate)
             self._at = now
+
+
+def divided(total: int, parts: int, number: int) -> int:
+    """What one of several gets of a total that is divided as evenly as it can be; `number` counts them from 0."""
+    return total // parts + (number < total % parts)

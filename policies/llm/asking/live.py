@@ -16,13 +16,15 @@ from typing import TypeAlias
 from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
-from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger
+from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.asking.cache import Cache
 from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import Dispatcher
+from llm_coop_envs.policies.llm.asking.limits import divided
 from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, how_to_price, likely_prompt_tokens
 from llm_coop_envs.policies.llm.asking.queue import Clock, Job, Queue
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
+from llm_coop_envs.policies.llm.asking.shared import ledger
 from llm_coop_envs.policies.llm.chat import (
     ChatClient,
     ChatReply,
@@ -65,7 +67,7 @@ async def open_chat(
         budget: what may be used.
         prices: a file of prices, see `PriceList.load`; what it leaves out is looked up in litellm's table, where that
             is installed, and in the one shipped here.
-        part: which part of the run this process writes; the budget covers this part.
+        part: which part of the run this process writes; the parts share the budget and all limits.
         replay: a run's folder to answer from; then nothing is asked, and `folder` is not touched.
         cache: a folder of answers shared between runs, see `Cache`.
         sample: which sample to take from the cache above temperature 0.
@@ -100,9 +102,12 @@ async def open_chat(
         clock, generator = clock or asyncio.get_running_loop(), generator or random.Random()
         for endpoint, connected in clients.items():
             chat.add(endpoint, connected, found[endpoint.model], clock, generator)
+        chat.share()
+        looking = asyncio.create_task(chat.divide())
         try:
             yield chat
         finally:
+            looking.cancel()
             await chat.finish()
 
 
@@ -139,11 +144,12 @@ class LiveChat:
         self._routes: dict[str, tuple[Endpoint, Queue]] = {}
         self._dispatchers: list[Dispatcher] = []
         self._served: dict[str, str] = {}
+        self._steered: int | None = None
         self._asked: dict[RequestKey, _Asked] = {}
         self._stopped: RunStopped | None = None
+        self._ledger = ledger(budget, journal)
+        self.counters.spent = self._ledger.spent
         report = journal.report
-        self._ledger = Ledger(budget, calls=report.calls, tokens=report.tokens, usd=report.usd)
-        self.counters.spent = report.usd
         self.counters.maybe_paid, self.counters.maybe_cost = report.lost, report.lost_usd
 
     def add(
@@ -239,8 +245,27 @@ class LiveChat:
 
     def steer(self, *, paused: bool, most: int | None) -> None:
         """Send nothing new while `paused`, and keep at most so many attempts at each endpoint in flight."""
+        self._steered = most
         for _, queue in self._routes.values():
-            queue.steer(paused=paused, most=most)
+            queue.hold(paused)
+        self.share()
+
+    async def divide(self) -> None:
+        """Share the limits with the other processes of the run, as they come and go; until cancelled."""
+        while await self._ledger.look():
+            self.share()
+
+    def share(self) -> None:
+        """Divide the limits among the addresses of each model, and the processes of the run."""
+        place, parts = self._ledger.place
+        for _, queue in self._routes.values():
+            takers = [one for one in self._dispatchers if one.queue is queue]
+            for number, taker in enumerate(takers):
+                most = taker.limits.most
+                if self._steered is not None:
+                    most = min(most, divided(self._steered, len(takers), number))
+                taker.cap(divided(most, parts, place) if place is not None else 0, parts)
+            queue.pump()
 
     def stop(self, reason: RunStopped) -> None:
         """Send nothing any more; attempts under way go on, and their answers are kept."""
@@ -261,6 +286,8 @@ class LiveChat:
             for dispatcher in self._dispatchers:
                 dispatcher.abandon()
             raise
+        finally:
+            self._ledger.close()
 
     def _submit(self, key: RequestKey, request: ChatRequest, digest: str) -> _Asked:
         endpoint, queue = self._route(request)

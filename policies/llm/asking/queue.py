@@ -71,10 +71,6 @@ class Taker(Protocol):
         """Take the next job and send it."""
         ...
 
-    def cap(self, most: int | None) -> None:
-        """Keep at most so many attempts in flight from now on; `None` for what was given at first."""
-        ...
-
     def halt(self) -> None:
         """Send nothing any more; attempts under way go on."""
         ...
@@ -89,15 +85,15 @@ class Queue:
     Attributes:
         ready: what may be sent now.
         stopped: why nothing is sent any more.
-        paused: seconds in which nothing could be sent, because every address was paused, or somebody had said so.
+        paused: seconds in which nothing could be sent: every address was paused, or the user held the run.
     """
 
     def __init__(self, counters: RequestCounters, clock: Clock) -> None:
         self.ready: deque[Job] = deque()
         self.stopped: RunStopped | None = None
         self.paused = 0.0
-        self._held_since: float | None = None
         self._later: set[Job] = set()
+        self._held_since: float | None = None
         self._takers: list[Taker] = []
         self._counters = counters
         self._clock = clock
@@ -109,6 +105,21 @@ class Queue:
     def others_work(self, taker: Taker) -> bool:
         """Whether there is another address that answers."""
         return any(one.works for one in self._takers if one is not taker)
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing new is sent for now."""
+        return self._held_since is not None
+
+    def hold(self, held: bool) -> None:
+        """Send nothing new while `held`."""
+        now = self._clock.time()
+        if self._held_since is None:
+            self._held_since = now if held else None
+        elif not held:
+            self.paused += now - self._held_since
+            self._held_since = None
+            self.pump()
 
     def submit(self, job: Job) -> None:
         """Queue a job."""
@@ -139,23 +150,11 @@ class Queue:
 
     def pump(self) -> None:
         """Start what may be sent now."""
-        while self.ready and self._held_since is None:
+        while self.ready:
             free = [taker for taker in self._takers if taker.may_send()]
             if not free:
                 return
             min(free, key=lambda taker: taker.load).start()
-
-    def steer(self, *, paused: bool, most: int | None) -> None:
-        """Send nothing new while `paused`, and keep at most so many attempts in flight at each address."""
-        for taker in self._takers:
-            taker.cap(most)
-        now = self._clock.time()
-        if paused and self._held_since is None:
-            self._held_since = now
-        elif not paused and self._held_since is not None:
-            self.paused += now - self._held_since
-            self._held_since = None
-        self.pump()
 
     def halt(self, reason: RunStopped) -> None:
         """Send nothing any more; what waits fails with `reason`, attempts under way go on."""

@@ -34,6 +34,7 @@ from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartRepo
 from llm_coop_envs.policies.llm.journal.repair import set_aside
 from llm_coop_envs.storage.lease import HEARTBEAT
 
+MAIN = "main"  # the part of a process that plays a run alone
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _LIBRARIES = ("openai", "litellm", "aiohttp")
 
@@ -44,6 +45,7 @@ class Journal:
     Attributes:
         answers: every answer of the run.
         report: what this part held when it was opened.
+        others: what the others held then, by their names.
         notes: sentences about what was repaired or is odd.
 
     Raises:
@@ -51,9 +53,11 @@ class Journal:
         SettingsError: the part's name cannot be a file's name.
     """
 
-    def __init__(self, folder: Path, part: str = "main") -> None:
+    def __init__(self, folder: Path, part: str = MAIN) -> None:
         check_part(part)
         self.answers = Answers(folder)
+        self.part = part
+        self.others: dict[str, PartReport] = {}
         self.notes: list[str] = []
         self._heart: asyncio.Task[None] | None = None
         self._closed = False
@@ -135,6 +139,8 @@ class Journal:
         for report in reports:
             if report.damage is not None:
                 raise JournalError(report.damage)
+            if report.path != self.path:
+                self.others[report.path.name.split(".", 1)[0]] = report
         self.answers.forget_refusals()
         own = next(report for report in reports if report.path == self.path)
         if own.torn is not None:

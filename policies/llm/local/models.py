@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llm_coop_envs.core.checks import suggestion
+from llm_coop_envs.core.memory import free_memory
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL
 
@@ -78,7 +79,7 @@ def find_weights(model: str) -> Path:
         raise SettingsError("model", model, f"{path} cannot be read ({error.strerror})") from error
     if magic != _MAGIC:
         raise SettingsError("model", model, f"{path} is no GGUF file; llama.cpp reads no other")
-    free = _free_memory()
+    free = free_memory()
     if free is not None and size + min(size, _BESIDE) > free:
         raise SettingsError(
             "model",
@@ -87,16 +88,3 @@ def find_weights(model: str) -> Path:
             "take a smaller model",
         )
     return path
-
-
-def _free_memory() -> int | None:
-    """Bytes that new processes may have, where the system tells (Linux)."""
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-    except OSError:
-        return None
-    for line in text.splitlines():
-        name, _, rest = line.partition(":")
-        if name == "MemAvailable":
-            return int(rest.split()[0]) * 1024
-    return None

@@ -102,7 +102,8 @@ def test_means_are_those_of_the_episodes_that_they_lead_to(reported):
         assert {one["condition"] for one in played} == set(cell["conditions"].split())
         values = [float({"true": 1, "false": 0}.get(v, v)) for one in played if (v := one[cell["name"]]) != ""]
         if not values:
-            assert (cell["n"], cell["value"]) == ("", "")
+            assert cell["text"] == "\N{EN DASH}"
+            assert cell["value"] == cell["n"] == ""
             continue
         assert int(cell["n"]) == len(values)
         assert float(cell["value"]) == pytest.approx(np.mean(values))

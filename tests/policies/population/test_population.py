@@ -102,6 +102,12 @@ def test_plain_data_make_the_same_population():
     assert before.data["attributes"]["age"] == shipped_attributes()["age"].plain()
 
 
+def test_names_of_options_are_numbers_where_they_look_like_some():
+    text = 'play: {x: {shares: {0.2: 0.25, 3: 0.25, "[1": 0.25, no: 0.25}}, y: {shares: {true: 1}}}'
+    x, y = population(text).play
+    assert (x.values, y.values) == ((0.2, 3, "[1", "no"), (True,))
+
+
 def test_a_million_people_are_drawn_as_columns():
     people = draw(size=1_000_000)
     assert {codes.dtype for codes in people.codes.values()} == {np.dtype(np.int32)}

@@ -11,13 +11,13 @@ const COLUMNS: [string, string, string][] = [
   ["flags", "Corrected", "number"], ["", "Calls", "number"], ["", "Repairs", "number"], ["", "Tokens", "number"], ["", "Cost", "number"],
 ];
 
-function Filter({ name, label, type = "search" }: { name: string; label: string; type?: "search" | "number" }) {
-  const given = route.value.query[name] ?? "";
+function Filter({ name, label, type = "search", before = "" }: { name: string; label: string; type?: "search" | "number"; before?: string }) {
+  const given = (route.value.query[name] ?? "").replace(before, "");
   const [text, set] = useState(given);
   useEffect(() => set(given), [given]);
   useEffect(() => {
     if (text === given) return;
-    const timer = setTimeout(() => go({ [name]: text, first: "" }), 250);
+    const timer = setTimeout(() => go({ [name]: text && before + text, first: "" }), 250);
     return () => clearTimeout(timer);
   }, [text]);
   return (
@@ -25,7 +25,10 @@ function Filter({ name, label, type = "search" }: { name: string; label: string;
   );
 }
 
+const MOST_KINDS = 40; // from more on, a part of the name is typed
+
 function Choose({ name, label, of }: { name: string; label: string; of: Record<string, number> }) {
+  if (Object.keys(of).length > MOST_KINDS) return <Filter name={name} label={label} before="~" />;
   return (
     <label>{label}
       <select value={route.value.query[name] ?? ""} onChange={(event) => go({ [name]: event.currentTarget.value, first: "" })}>
@@ -49,7 +52,7 @@ export function AgentsView(place: Place) {
 function Agents({ place, episode }: { place: Place; episode: Episode }) {
   const { first: from = "0", sort = "number", ...query } = route.value.query;
   const first = Number(from) || 0;
-  const asked = useData<{ total: number; rows: Agent[] }>("agents", { ...query, ...place, first, most: PAGE, sort }, episode);
+  const asked = useData<{ total: number; rows: Agent[]; reading?: boolean }>("agents", { ...query, ...place, first, most: PAGE, sort }, episode);
   const path = ["run", place.run, "episode", place.condition, place.seed, "agent"];
   return (
     <>
@@ -81,6 +84,7 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
               <span>{held.total.toLocaleString("en")} agents{held.total > PAGE ? `, ${first + 1} to ${Math.min(first + PAGE, held.total)}` : ""}</span>
               <button disabled={first === 0} onClick={() => go({ first: Math.max(0, first - PAGE) }, true)}>Before</button>
               <button disabled={first + PAGE >= held.total} onClick={() => go({ first: first + PAGE }, true)}>Next</button>
+              {held.reading && <span class="quiet">The journal is being read; calls, tokens and cost come with it.</span>}
             </p>
             <table class="wide cards">
               <caption class="hidden">Agents</caption>

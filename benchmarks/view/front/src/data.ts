@@ -184,12 +184,14 @@ function fromEmbedded(name: string, query: Query): unknown {
 // As the server filters, for a page that has none.
 function filtered(all: (Agent & { texts: string })[], query: Query) {
   const text = (name: string) => String(query[name] ?? "").trim().toLowerCase();
+  const kind = (held: string | null, wanted: string) =>
+    !wanted || (wanted.startsWith("~") ? held?.toLowerCase().includes(wanted.slice(1)) : held?.toLowerCase() === wanted);
   const last = (one: Agent) => one.choices[one.choices.length - 1];
   let rows = all.filter(
     (one) =>
       one.name.toLowerCase().includes(text("name")) &&
-      (!text("policy") || one.policy?.toLowerCase() === text("policy")) &&
-      (!text("persona") || one.persona?.toLowerCase() === text("persona")) &&
+      kind(one.policy, text("policy")) &&
+      kind(one.persona, text("persona")) &&
       (!text("low") || last(one) >= Number(text("low"))) &&
       (!text("high") || last(one) <= Number(text("high"))) &&
       one.texts.toLowerCase().includes(text("said")),

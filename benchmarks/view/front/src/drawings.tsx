@@ -36,7 +36,7 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
   const size = at.length > 200 ? 0.36 : 0.42;
   return (
     <figure class="room" style={{ "--cols": cols, "--rows": rows }}>
-      <svg viewBox={`-0.6 -0.6 ${cols + 0.2} ${rows + 0.2}`} role="img"
+      <svg viewBox={`-0.6 -0.6 ${cols + 0.2} ${rows + 0.2}`} preserveAspectRatio="xMinYMin" role="img"
         aria-label={`Room of ${rows} by ${cols}; ${inside} inside, ${exits.map((one: any, k: number) => `${frame.out[k]} out by ${one.name}`).join(", ")}`}>
         <rect class="wall" x={-0.5} y={-0.5} width={cols} height={rows} />
         <rect class="floor" x={0.5} y={0.5} width={cols - 2} height={rows - 2} />
@@ -53,7 +53,7 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
         {at.map(([r, c], k) => frame.status[k] === 1 ? null : (
           <circle
             key={k}
-            class={`person ${k === who ? "chosen" : ""} ${frame.status[k] === 2 ? "disabled" : ""} ${heard && k !== who && !heard.has(k) ? "unheard" : ""} ${speaks.has(k) ? "speaks" : ""}`}
+            class={`person ${k === who ? "chosen" : ""} ${frame.status[k] === 2 ? "disabled" : ""} ${heard && k !== who && speaks.has(k) && !heard.has(k) ? "unheard" : ""} ${speaks.has(k) ? "speaks" : ""}`}
             style={{ fill: frame.heading[k] < 0 ? "var(--faint)" : `var(--c${frame.heading[k] % COLOURS})` }}
             cx={c} cy={r} r={size}
             onClick={() => choose(k === who ? null : k)}

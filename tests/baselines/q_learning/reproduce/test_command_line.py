@@ -45,6 +45,15 @@ def test_archived_sessions(call):
         call("docked", "--sessions", 101)
 
 
+def test_entry_and_exit_beside_the_published_numbers(call):
+    code, out = call("entry", "--sessions", 2, "--workers", 1)
+    assert code == 0
+    assert "rho 0.001: 2 sessions, 2 converged" in out
+    assert "rho 0.0001: 2 sessions, 2 converged" in out
+    assert out.count("published       0.5830") == out.count("published       0.5660") == 1
+    assert out.count("gain while all three are in") == 2
+
+
 def test_an_archived_session_that_differs_is_an_error(call, monkeypatch):
     wrong = ArchivedSession(session=1, periods=1, cycle_length=1, lowest_state=0, gains=(0.0, 0.0), crc32="")
     monkeypatch.setattr(docked, "archive", lambda: [wrong])

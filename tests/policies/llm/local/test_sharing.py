@@ -145,7 +145,7 @@ def test_what_is_no_model_is_a_sentence(tmp_path, model, content, words):
 
 
 def test_too_little_memory_is_a_sentence(weights, monkeypatch):
-    monkeypatch.setattr(models, "_free_memory", lambda: 10)
+    monkeypatch.setattr(models, "free_memory", lambda: 10)
     with pytest.raises(SettingsError, match=r"GB of memory.*are free"):
         find_weights(f"local:{weights}")
 

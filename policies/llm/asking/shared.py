@@ -1,0 +1,174 @@
+"""One budget and one set of limits for all processes that play a run, each its part.
+
+A small file in the run's folder has a row for each part: what it used, and what it has set aside. Whoever sets
+something aside locks the file, adds up all rows, and writes its own before anything is sent; so nothing is ever passed,
+whichever process dies when. What an attempt did not use is given back a moment later. A dead part's row stands as it
+is, with all it had set aside, until the part is opened again and its journal tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import struct
+import time
+from collections.abc import Iterator
+
+from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger, Reserved, Used, reached
+from llm_coop_envs.policies.llm.journal import Journal
+from llm_coop_envs.policies.llm.journal.frames import GZIP, ZSTD
+from llm_coop_envs.policies.llm.journal.writer import MAIN
+from llm_coop_envs.storage.files import cannot_write
+from llm_coop_envs.storage.lease import Lease, alone_with
+from llm_coop_envs.storage.lock import lock, unlock
+
+FILE = ".ledger"
+# The part's name; calls, tokens and dollars it used; and the attempts, tokens and dollars it has set aside.
+_ROW = struct.Struct("<104sqqdqqd")
+_GIVEN_BACK = 0.02  # seconds until the others are told what an attempt did not use
+_POLL = 0.1  # seconds until a part that waits for the others looks again
+_LOOK = 0.5  # seconds between looks at who plays; a part that joins sends nothing before everybody has looked
+
+
+def ledger(budget: Budget, journal: Journal) -> Ledger:
+    """The ledger of a run that one process plays, or the one that its parts share.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    if journal.part != MAIN:
+        return SharedLedger(budget, journal)
+    report = journal.report
+    alone = Ledger(budget, calls=report.calls, tokens=report.tokens, usd=report.usd)
+    parts = journal.others.values()
+    alone.others = Used(sum(one.calls for one in parts), sum(one.tokens for one in parts), sum(o.usd for o in parts))
+    return alone
+
+
+class SharedLedger(Ledger):
+    """The account of one part of a run, which keeps to a budget together with all others."""
+
+    def __init__(self, budget: Budget, journal: Journal) -> None:
+        own = journal.report
+        super().__init__(budget, calls=own.calls, tokens=own.tokens, usd=own.usd)
+        self._path = journal.path.with_name(FILE)
+        self._name = journal.part.encode()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._live: list[bytes] = []
+        self._looked = 0.0
+        self._closed = False
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
+        with self._locked():
+            known = [row[0].rstrip(b"\0") for row in self._rows()]
+            for part, report in journal.others.items():
+                if part.encode() not in known:
+                    self._write(len(known), part.encode(), report.calls, report.tokens, report.usd, 0, 0, 0.0)
+                    known.append(part.encode())
+            self._number = known.index(self._name) if self._name in known else len(known)
+            self._write_own()
+            self._add_up(self._rows())
+        self._see_who_plays()
+        self._place: tuple[int | None, int] = (None, len(self._live)) if len(self._live) > 1 else (0, 1)
+
+    async def reserve(self, tokens: int, usd: float) -> Reserved:
+        """Set aside what an attempt may use at most; see `Ledger.reserve`."""
+        while True:
+            with self._locked():
+                rows = self._rows()
+                self._add_up(rows)
+                why = self._obstacle(tokens, usd)
+                if why is None:
+                    reserved = self._set_aside(tokens, usd)
+                    self._write_own()
+                    return reserved
+            if not self._open:
+                self._see_who_plays()
+                if not any(row[4] and row[0].rstrip(b"\0") in self._live for row in rows):
+                    raise reached(why)
+            await asyncio.sleep(_POLL)
+
+    def settle(self, reserved: Reserved, *, tokens: int, usd: float) -> None:
+        """Close a reservation with what was used."""
+        super().settle(reserved, tokens=tokens, usd=usd)
+        if self._alarm is None and not self._closed:
+            self._alarm = asyncio.get_running_loop().call_later(_GIVEN_BACK, self._give_back)
+
+    @property
+    def place(self) -> tuple[int | None, int]:
+        """Which of the processes that play the run this is; see `Ledger.place`."""
+        return self._place
+
+    async def look(self) -> bool:
+        """Wait until `place` has changed."""
+        before = self._place
+        while self._place == before:
+            # Whoever joins waits for two looks of the others, so that together they never send more than one may.
+            await asyncio.sleep(_LOOK if before[0] is not None else 2 * _LOOK)
+            self._see_who_plays()
+            self._place = self._live.index(self._name), len(self._live)
+        return True
+
+    def close(self) -> None:
+        """Nothing will be set aside any more."""
+        if self._closed:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._give_back()
+        self._closed = True
+        os.close(self._descriptor)
+
+    def _give_back(self) -> None:
+        self._alarm = None
+        with self._locked():
+            self._write_own()
+
+    def _add_up(self, rows: list[tuple[bytes, int, int, float, int, int, float]]) -> None:
+        calls, tokens, usd = 0, 0, 0.0
+        for number, (_, used_calls, used_tokens, used_usd, _, open_tokens, open_usd) in enumerate(rows):
+            if number != self._number:
+                calls += used_calls
+                tokens += used_tokens + open_tokens
+                usd += used_usd + open_usd
+        self.others = Used(calls, tokens, usd)
+
+    def _rows(self) -> list[tuple[bytes, int, int, float, int, int, float]]:
+        size = os.fstat(self._descriptor).st_size
+        return list(_ROW.iter_unpack(os.pread(self._descriptor, size - size % _ROW.size, 0)))
+
+    def _write_own(self) -> None:
+        opened = len(self._open), self._open_tokens, self._open_usd
+        self._write(self._number, self._name, self.calls, self.tokens, self.usd, *opened)
+
+    def _write(self, number: int, *row: object) -> None:
+        try:
+            os.pwrite(self._descriptor, _ROW.pack(*row), number * _ROW.size)
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
+
+    def _see_who_plays(self) -> None:
+        """Find out which parts are being played, in the order of the rows."""
+        if self._live and time.monotonic() - self._looked < _LOOK / 2:
+            return
+        names = [row[0].rstrip(b"\0") for row in self._rows()]
+        self._live = [name for name in names if name == self._name or self._lives(name.decode())]
+        self._looked = time.monotonic()
+
+    def _lives(self, part: str) -> bool:
+        holders = (Lease(self._path.with_name(f"{part}{suffix}.lock")).holder() for suffix in (ZSTD, GZIP))
+        return any(holder is not None and holder.lives for holder in holders)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        if lock(self._descriptor, wait=True) is None:  # a folder without locks: slower
+            with alone_with(self._path):
+                yield
+            return
+        try:
+            yield
+        finally:
+            unlock(self._descriptor)
