@@ -26,6 +26,7 @@ def card_faults(run: Run) -> list[str]:
     except RunError as error:
         return [str(error)]
     kept = {name: one for name, one in there.items() if name not in ("references", CHECK)}
+    shown = ""
     try:
         how = difference(_by_name(kept), _by_name(made), every=True)
         shown = markdown(there)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from llm_coop_envs.benchmarks.cli.run_options import KIND, RunOptions, option, w
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.bench.suite import Suite
 
-WIDTH = 110  # of the table at least; narrower terminals break its lines
+WIDTH = 250  # of the table at most: its lines stay whole, and narrower terminals break them
 _WITHOUT = ("seed", "episodes", "rounds", "seat", "persona", "replay")
 
 
@@ -51,7 +50,6 @@ def bench_command(
     from llm_coop_envs.benchmarks.bench.showing import write_card
     from llm_coop_envs.benchmarks.bench.suite import NAME, VERSION, make_suite, preregistered
     from llm_coop_envs.benchmarks.cli.run import play_out
-    from llm_coop_envs.benchmarks.run.claims import alone
     from llm_coop_envs.benchmarks.run.folder import described_models, make_run, open_run
     from llm_coop_envs.storage.folder import MANIFEST, new_folder
     from llm_coop_envs.storage.parquet import need_arrow
@@ -92,13 +90,12 @@ def bench_command(
     if suite.study.models:
         access.check(access.endpoints(suite.study))
     folder = folder or new_folder(NAME)
-    with contextlib.nullcontext() if options.part is None else alone(folder):
-        make_run(suite.study, folder, described_models(suite.study), **{SUITE: told})
+    make_run(suite.study, folder, described_models(suite.study), **{SUITE: told})
     words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
     play_out(suite.study, folder, options, words, workers=workers, limit=None)
     run = open_run(folder)
     if run.complete:
-        print_card(write_card(run), Console(emoji=False, width=max(WIDTH, Console().width)))
+        _print_card(write_card(run))
         typer.echo(f"Written to {folder}; check it with: llm-coop verify {folder}")
 
 
@@ -117,7 +114,7 @@ def _say_cost(suite: Suite, options: RunOptions) -> None:
     print_cost(replace(cost, rows=(replace(cost.total, name="all"),)))
 
 
-def print_card(card: dict[str, Any], console: Console) -> None:
+def _print_card(card: dict[str, Any]) -> None:
     """Print a scorecard."""
     from llm_coop_envs.benchmarks.bench.showing import remarks, rows
 
@@ -131,7 +128,8 @@ def print_card(card: dict[str, Any], console: Console) -> None:
             table.add_row(f"[bold]{escape(tendency)}[/bold]")
         before = tendency
         table.add_row(*map(escape, ["  " + row[0], *row[1:]]))
-    console.print(table)
+    Console(emoji=False, width=WIDTH).print(table)
+    console = Console(emoji=False)
     console.print()
     for sentence in remarks(card):
         console.print(f"- {escape(sentence)}", highlight=False)

@@ -65,7 +65,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Simulated:
     """What came out.
 
     Attributes:
@@ -83,7 +83,7 @@ class Found:
         return next((kind for kind in (_MODEL, _CPU, _FOLDER) if self.busy[kind] > BUSY), "latency")
 
 
-def simulate(cluster: Cluster, seconds: float) -> Found:
+def simulate(cluster: Cluster, seconds: float) -> Simulated:
     """Play episodes on a cluster for so many seconds, after as many that are not counted.
 
     Every part has `EPISODES` conversations of `CALLS` calls each. A call takes own code, waits for its turn at the
@@ -143,7 +143,7 @@ def simulate(cluster: Cluster, seconds: float) -> Found:
         kind: worked[kind] / seconds / places
         for kind, places in ((_CPU, parts), (_MODEL, max(models, 1)), (_FOLDER, 1))
     }
-    return Found(calls=answered / seconds, busy=busy)
+    return Simulated(calls=answered / seconds, busy=busy)
 
 
 def scenarios(rates: Mapping[str, float]) -> dict[str, list[Cluster]]:
@@ -226,7 +226,7 @@ def page() -> str:
             str(one["machines"]),
             f"{one['calls']:,.0f}",
             *(f"{one['busy'][kind]:.0%}" for kind in (_CPU, _MODEL, _FOLDER)),
-            Found(calls=one["calls"], busy=one["busy"]).bottleneck,
+            Simulated(calls=one["calls"], busy=one["busy"]).bottleneck,
         ]
         for name, found in kept["simulated"].items()
         for index, one in enumerate(found)

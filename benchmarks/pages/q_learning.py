@@ -20,6 +20,7 @@ from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import PUBLISHED_AS
 from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_table
+from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
@@ -63,6 +64,8 @@ def page() -> str:
         "OTHERS": _others(record),
         "SEQUENTIAL": _sequential(record),
         "SPEED": _speed(speed),
+        "HOURS": _hours(speed["study_hours"]),
+        "ENTRY": _entry(record),
         "TABLES": _tables(),
         "WHY": WHY,
         "COMPARISON": _comparison(json.loads(COMPARISON.read_text(encoding="utf-8"))),
@@ -192,6 +195,26 @@ def _sequential(record: dict[str, Any]) -> str:
         for name, words in SEQUENTIAL.items():
             rows.append([intervals, str(found["runs"]), words, f"{found[name]:.4f}", f"{found[f'{name}_se']:.4f}"])
     return table(["intervals", "runs", "", "mean", "standard error"], rows)
+
+
+def _entry(record: dict[str, Any]) -> str:
+    rows = []
+    for variant in ENTRIES.values():
+        found = record[ENTRY][variant.name]
+        for name, label in _MEASURES:
+            if name in variant.published:
+                shown = (
+                    number(name, variant.published[name]),
+                    number(name, found[name]),
+                    number(name, found[f"{name}_se"]),
+                )
+                rows.append([variant.name, label, *shown, _apart(name, found, variant)])
+    return table(["", "", "published", "here", "standard error", "apart, in standard errors"], rows)
+
+
+def _hours(hours: dict[str, float]) -> str:
+    rows = [[one.title, str(len(one.variants)), f"{hours[study]:.2f}"] for study, one in STUDIES.items()]
+    return table(["study", "variants", "hours"], [*rows, ["all", "", f"{sum(hours.values()):.1f}"]])
 
 
 def _speed(speed: dict[str, Any]) -> str:

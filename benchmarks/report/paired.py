@@ -20,6 +20,13 @@ from llm_coop_envs.core.statistics import mean_interval
 
 POWERS = (0.8, 0.9)
 FEWEST_IN_PILOT = 3
+_HOW_TO_READ = (
+    "The unit is the episode; episodes with the same seed are pairs, and the columns of the two arms hold pairs alone. "
+    "Difference: mean over the pairs, with its 95 % interval by Student's t. Effect size: mean over standard deviation "
+    "of the differences (Cohen's d_z), with its 95 % interval by the noncentral t distribution; a dash if they do not "
+    "vary. p: two-sided, by a permutation test that turns pairs round; below it, the smallest p that so many pairs can "
+    "reach."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +150,9 @@ def paired_tables(found: Sequence[Arms], section: ScenarioSection[Any]) -> list[
         section: the section.
     """
     mine = [one for one in found if one.section is section]
-    tables = [_table(one, [other for other in found if other.family == one.family]) for one in mine]
+    tables = [
+        _table(one, [other for other in found if other.family == one.family], first=one is mine[0]) for one in mine
+    ]
     needed = power_table(mine)
     return tables if needed is None else [*tables, needed]
 
@@ -219,7 +228,8 @@ def _arms(
     )
 
 
-def _table(one: Arms, family: Sequence[Arms]) -> ReportTable:
+def _table(one: Arms, family: Sequence[Arms], *, first: bool) -> ReportTable:
+    """What two arms differ by; how to read it is said once, in the first table."""
     define = one.section.define
     rows = [
         _row(one, test, test.measure, define(test.measure), p)
@@ -239,10 +249,7 @@ def _table(one: Arms, family: Sequence[Arms]) -> ReportTable:
         rows=rows,
         notes=[
             _what_differs(one.first, one.second),
-            "The unit is the episode; episodes with the same seed are pairs. Difference: mean over the pairs, with its "
-            "95 % interval by Student's t. Effect size: mean over standard deviation of the differences (Cohen's d_z), "
-            "with its 95 % interval by the noncentral t distribution; a dash if they do not vary. p: two-sided, by a "
-            "permutation test that turns pairs round; below it, the smallest p that so many pairs can reach.",
+            *([_HOW_TO_READ] if first else []),
             family_note(family),
             *one.section.flag_notes(),
         ],

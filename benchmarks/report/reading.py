@@ -14,7 +14,7 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.scenario import Scenario, load
-from llm_coop_envs.render.charts.style import BLUE, PALETTE, VERMILION
+from llm_coop_envs.render.charts.style import BLUE, MORE, PALETTE, VERMILION
 
 LANGUAGE_MODEL = "language model"
 SCRIPTED_ANSWERS = "scripted answers"
@@ -70,7 +70,7 @@ def read_run(
 
 def colours(conditions: Sequence[Condition]) -> dict[str, str]:
     """A colour for each condition: blue for the first without talk, vermilion for the first with, others in turn."""
-    rest = cycle(color for color in PALETTE if color not in (BLUE, VERMILION))
+    rest = cycle(color for color in (*PALETTE, *MORE) if color not in (BLUE, VERMILION))
     first = {False: BLUE, True: VERMILION}
     chosen: dict[str, str] = {}
     for condition in conditions:

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 TITLE = 36
 #: The longest name of a vertical line that is not cut, in characters, and how many share one.
 MARK, MARKS = 34, 3
+_ANNOUNCED = (
+    "By rules: an announcement is the number or option that the last of a player's messages in a round names without "
+    "doubt. Hints, threats and words that stand for numbers are not seen."
+)
 EXCERPTS = 2
 Floats = NDArray[np.float64]
 E = TypeVar("E")
@@ -269,12 +273,16 @@ class ScenarioSection(ABC, Generic[E]):
     def process(self) -> list[ReportTable]:
         """What players said and did, and what they spoke of, in the conditions in which somebody spoke."""
         shown = [one for told in self.conditions if any(told.said) for one in with_unflagged([told])]
-        topics = [name for name in ABOUT if name.startswith(PREFIX)]
-        parts = {
-            "What was announced, agreed and used": [name for name in ABOUT if name not in topics],
-            "What was spoken of": topics,
-        }
-        found = (self._measures(title, shown, names) for title, names in parts.items() if shown)
+        topics = [
+            name
+            for name in ABOUT
+            if name.startswith(PREFIX) and any(value for one in shown for value in values_of(one.metrics, name))
+        ]
+        parts = (
+            ("What was announced, agreed and used", [n for n in ABOUT if not n.startswith(PREFIX)], [_ANNOUNCED]),
+            ("What was spoken of", topics, ["Topics that no message speaks of are left out."]),
+        )
+        found = (self._measures(title, shown, names, notes) for title, names, notes in parts if shown)
         return [table for table in found if table is not None]
 
     def _measures(

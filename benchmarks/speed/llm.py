@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import importlib.util
+import itertools
 import json
 import resource
 import statistics
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,7 @@ from llm_coop_envs.policies.llm.clients import connect as connect_client
 # A prompt as long as those of the beauty contest with talk, about 3,200 characters.
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
 LINE = "Player {} said: 'I think most of us will go lower than {} this time, so I will as well.' "
-PARTS = ("own", "chain", "clients", "second", "replay", "open")
+PARTS = ("own", "chain", "clients", "second", "several", "replay", "open")
 PACKAGES = ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard")
 TARGETS = {
     "own_kbc_cpu_us": "80 at most",
@@ -150,6 +153,43 @@ def one_second(repeats: int, kind: str = "lean") -> dict[str, Any]:
     return {"one_second_percent": spread(found)}
 
 
+def several(repeats: int) -> dict[str, Any]:
+    """Calls per second of one or two processes of one run that ask at one or two addresses, 256 in flight in all."""
+    count = 4_000
+    found: dict[str, list[float]] = {}
+    with server("--remember", "1000000") as first, server("--remember", "1000000") as second:
+        for turn in range(repeats + 1):
+            for processes, urls in itertools.product((1, 2), ((first,), (first, second))):
+                with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(processes) as pool:
+                    task = functools.partial(play_part, Path(folder), urls, processes, count // processes)
+                    spans = list(pool.map(task, range(processes)))
+                if turn:
+                    seconds = max(end for _, end, _ in spans) - min(begin for begin, _, _ in spans)
+                    name = f"{processes}_processes_{len(urls)}_addresses"
+                    found.setdefault(f"{name}_calls_per_s", []).append(count / seconds)
+                    found.setdefault(f"{name}_cpu_us", []).append(1e6 * sum(cpu for *_, cpu in spans) / count)
+    return {name: spread(values) for name, values in found.items()}
+
+
+def play_part(folder: Path, urls: tuple[str, ...], parts: int, count: int, number: int) -> tuple[float, float, float]:
+    """In a process of its own: ask what one part asks; when it began and ended, and the CPU seconds it took."""
+
+    async def go() -> tuple[float, float, float]:
+        endpoint = Endpoint(model="m", base_url=urls, limits=fixed(256 // len(urls)))
+        part = "main" if parts == 1 else f"part-{number}"
+        async with open_chat(folder, endpoint, part=part, notify=lambda _: None) as chat:
+            asked = questions(range(number * count, (number + 1) * count))
+            (folder / f"ready-{number}").touch()
+            while len(list(folder.glob("ready-*"))) < parts:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(3.0)  # until everybody has a share of the limits
+            begin, cpu = time.time(), time.process_time()
+            await ask_all(chat, asked, 256 // parts)
+            return begin, time.time(), time.process_time() - cpu
+
+    return asyncio.run(go())
+
+
 def replay(repeats: int) -> dict[str, Any]:
     """Microseconds per replayed answer, and per answer for reading the journal first."""
     count = 20_000
@@ -238,6 +278,7 @@ def main() -> None:
         lambda: chain(given.repeats),
         lambda: clients(given.repeats),
         lambda: one_second(max(1, given.repeats // 2)),
+        lambda: several(max(1, given.repeats // 2)),
         lambda: replay(given.repeats),
         open_requests,
     )

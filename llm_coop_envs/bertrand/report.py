@@ -215,7 +215,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             ],
             levels=episode.levels,
             shades=collusion([episode]),
-            y_range=self._span(),
+            y_range=self._span(one),
         )
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
@@ -233,10 +233,13 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         """The conditions whose episodes all have a round."""
         return [one for one in self.conditions if all(len(episode.prices) for episode in one.episodes)]
 
-    def _span(self) -> tuple[float, float]:
-        """Ends of a price axis that hold everything, so that figures can be compared."""
+    def _span(self, like: PlayedCondition[PriceHistory]) -> tuple[float, float]:
+        """Ends of a price axis that hold everything in markets alike, so that figures can be compared."""
         shown: list[float] = []
+        market = like.episodes[0].nash, like.episodes[0].joint
         for one in self.conditions:
+            if (one.episodes[0].nash, one.episodes[0].joint) != market:
+                continue
             for episode in one.episodes:
                 shown += [episode.nash, episode.joint]
                 shown += [episode.prices.min(), episode.prices.max()] if len(episode.prices) else []
@@ -278,7 +281,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             curves=curves,
             levels=first.levels,
             shades=collusion(one.episodes),
-            y_range=self._span(),
+            y_range=self._span(one),
         )
         end = " A dot marks where an episode ended because prices had been held together." if ended else ""
         source = "".join(f" Dashed: {path['source']}." for path in paths)

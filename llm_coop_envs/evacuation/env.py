@@ -260,9 +260,11 @@ class EvacuationEnv(ScenarioEnv):
             declare[:, self._closed] = 0
             return declare
         legal = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
-        crowd, together = self._crowd, self.settings.engine == "simultaneous"
-        moves = open_moves(crowd.room, crowd.cells) if together else free_moves(crowd.room, crowd.people, crowd.cells)
-        legal[:, self._exits :] = moves
+        crowd, who = self._crowd, self._who  # nobody else can move: rows off turn are not used
+        cells, together = crowd.cells[who], self.settings.engine == "simultaneous"
+        legal[who, self._exits :] = (
+            open_moves(crowd.room, cells) if together else free_moves(crowd.room, crowd.people, cells)
+        )
         return legal
 
     def _fallback(self, who: Indices) -> NDArray[Any]:

@@ -5,6 +5,7 @@ They decide from what a person in the room may know: the slots, what was heard, 
 
 from __future__ import annotations
 
+import functools
 import re
 from abc import abstractmethod
 from collections.abc import Callable
@@ -177,11 +178,13 @@ CLEAR = re.compile(r"\b(clear|free|empty|quiet|open|fast)\b", re.IGNORECASE)
 NEGATED = re.compile(r"\b(not|no|never|isn't|hardly)\b", re.IGNORECASE)
 
 
+@functools.lru_cache(maxsize=4096)  # in a crowd many say the same, and everybody around reads it
 def mentioned(name: str, text: str) -> bool:
     """Whether a text names an exit, as a word of its own."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
+@functools.lru_cache(maxsize=4096)
 def report(name: str, text: str) -> int:
     """What a message says of an exit: 1 crowded, -1 clear, 0 nothing, sentence by sentence."""
     found = 0

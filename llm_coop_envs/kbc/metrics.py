@@ -8,6 +8,7 @@ the depth of reasoning, and the distance to what newspaper readers named (their 
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -87,6 +88,16 @@ def mean_level(choices: NDArray[Any], settings: KBCSettings) -> float | None:
     return None if found is None else float(found.mean())
 
 
+def _settings(start: Mapping[str, Any]) -> KBCSettings:
+    """The settings of a `start` event; those of the episodes of a condition are the same, and costly to check anew."""
+    return _checked(json.dumps(start["settings"], sort_keys=True))
+
+
+@functools.lru_cache(maxsize=64)
+def _checked(settings: str) -> KBCSettings:
+    return KBCSettings.build(**json.loads(settings))
+
+
 def round_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One row for each settled round of a recorded episode.
 
@@ -98,7 +109,7 @@ def round_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         `reference.comparable`), `choices` (a JSON list in the players' order), `group_numbers` (a JSON list, or
         `None`). `mean` is that of the players' choices, in group play too.
     """
-    settings = KBCSettings.build(**start_of(events)["settings"])
+    settings = _settings(start_of(events))
     rows: list[dict[str, Any]] = []
     messages = 0
     for event in events:
@@ -117,7 +128,7 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         JSON scalars as `MEASURES.about` defines them; those of the first and last decision are `None` if none was
         settled.
     """
-    settings = KBCSettings.build(**start_of(events)["settings"])
+    settings = _settings(start_of(events))
     rounds = of_type(events, "round")
     rows = [_row(rounds[place], settings, 0) for place in ((0, -1) if rounds else ())]
     players = len(start_of(events)["agents"])
@@ -157,7 +168,7 @@ def without_flagged(events: Sequence[Event]) -> list[Event] | None:
 
 def asked(start: Mapping[str, Any]) -> dict[str, Number]:
     """What each player is asked, by its name."""
-    return dict.fromkeys(start["agents"], KBCSettings.build(**start["settings"]).asked)
+    return dict.fromkeys(start["agents"], _settings(start).asked)
 
 
 # Measures of a single decision, taken of the first and of the last one.

@@ -230,7 +230,7 @@ class KbcSection(ScenarioSection[Guesses]):
             Drawing(
                 name="kbc_choices",
                 caption="Each dot is one player's number, each column of dots one run, in the order of the seeds "
-                f"({'; '.join(map(_seeds, conditions))}).{left} Bars: the target, made from the mean of the numbers.",
+                f"({_seeds(conditions)}).{left} Bars: the target, made from the mean of the numbers.",
                 alt="Charts of dots: every player's number in every run, conditions in rows and decisions in columns, "
                 "with the targets as bars.",
                 figure=draw_panels(rows, size=(6.0 if wide else 3.0, 2.6), legend_columns=1 if wide else 2),
@@ -418,6 +418,12 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Pane
     )
 
 
-def _seeds(one: PlayedCondition[Guesses]) -> str:
-    shown = ", ".join(map(str, one.seeds[:5]))
-    return f"{one.condition.title}: {shown}{', ...' if len(one.seeds) > 5 else ''}"
+def _seeds(conditions: Sequence[PlayedCondition[Guesses]]) -> str:
+    """The first seeds, once where all conditions have the same."""
+    shown = {
+        one.condition.title: ", ".join(map(str, one.seeds[:5])) + (", ..." if len(one.seeds) > 5 else "")
+        for one in conditions
+    }
+    if len(set(shown.values())) == 1:
+        return next(iter(shown.values()))
+    return "; ".join(f"{title}: {seeds}" for title, seeds in shown.items())

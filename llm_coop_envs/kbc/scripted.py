@@ -7,6 +7,7 @@ the mean that it gives away, (target - offset) / ratio, as in Nagel 1995 ("Unrav
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from abc import abstractmethod
@@ -32,8 +33,12 @@ _NUMBER = re.compile(r"(?<![\w./#])-?\d+(?:\.\d+)?(?![\w/%]|\.\d)", re.ASCII)
 
 def numbers_in(text: str, low: float, high: float) -> list[float]:
     """The numbers in a message that could be named, from `low` to `high`, in order."""
-    found = [float(match) for match in _NUMBER.findall(text)]
-    return [number for number in found if low <= number <= high]
+    return [number for number in _numbers(text) if low <= number <= high]
+
+
+@functools.lru_cache(maxsize=4096)  # in a crowd many say the same, and everybody around reads it
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(map(float, _NUMBER.findall(text)))
 
 
 class KBCPolicy(SlotsPolicy):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Okabe and Ito 2008, "Color Universal Design": distinguishable with every common colour-vision deficiency.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+# For more lines than these six: the muted scheme of Tol 2021, "Colour Schemes", without hues that are there already.
+MORE = ("#332288", "#882255", "#999933", "#44aa99", "#661100", "#8c8c8c")
 INK, FAINT, GRID, PUBLISHED = "#22272e", "#6b7280", "#e3e6ea", "#4b5563"
 DPI = 200
 

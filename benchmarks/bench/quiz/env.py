@@ -38,14 +38,14 @@ class QuizSettings(ScenarioSettings):
         super().__post_init__()
         if self.talk:
             raise SettingsError("talk", True, "nobody else takes part in a quiz; set talk=False")
-        _ = self.bench
+        _ = self.about and self.bench  # settings that name no scenario yet may be looked at
 
     @property
     def bench(self) -> Bench:
         """Where the questions come from."""
-        found = bench_of(self.about)
+        found = bench_of(self.about) if self.about else None
         if found is None:
-            raise SettingsError("about", self.about, "is a scenario that brings no questions")
+            raise SettingsError("about", self.about, "is no scenario that brings questions")
         return found
 
 
@@ -81,6 +81,7 @@ class QuizEnv(ScenarioEnv):
     kept = ("drawn",)
 
     def _setup(self) -> None:
+        _ = self.settings.bench
         self.n_players = 1
         self.feature_names = ("question",)
         self._feature_bounds = (0.0, MOST)

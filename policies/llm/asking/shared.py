@@ -89,11 +89,7 @@ class SharedLedger(Ledger):
                 self._see_who_plays()
                 if not any(row[4] and row[0].rstrip(b"\0") in self._live for row in rows):
                     raise reached(why)
-            loop = asyncio.get_running_loop()
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append(turn)
-            loop.call_later(_POLL, lambda turn=turn: turn.done() or turn.set_result(None))  # type: ignore[misc]
-            await turn
+            await asyncio.sleep(_POLL)
 
     def settle(self, reserved: Reserved, *, tokens: int, usd: float) -> None:
         """Close a reservation with what was used."""

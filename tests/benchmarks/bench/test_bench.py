@@ -130,7 +130,10 @@ def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
 def test_a_model_that_is_never_legal_gets_nothing(tmp_path, beauty):
     with answering(lambda prompt, metadata: "I would rather not say.") as server:
         result = invoke(
-            *("bench", "--model", "broken", "--base-url", server.base_url, "--quick", "-o", tmp_path / "broken"), *FEW
+            *("bench", "--model", "broken", "--base-url", server.base_url, "--quick", "-o", tmp_path / "broken"),
+            *FEW,
+            "--part",
+            "one",
         )
     assert result.exit_code == 0, result.stderr
     found = lines(tmp_path / "broken")

@@ -49,7 +49,9 @@ def test_it_is_an_environment_like_any_other():
 
 
 def test_only_scenarios_with_questions_are_asked_about():
-    with pytest.raises(SettingsError, match="brings no questions"):
+    with pytest.raises(SettingsError, match="no scenario that brings questions"):
         QuizEnv(about="quiz")
+    with pytest.raises(SettingsError, match="no scenario that brings questions"):
+        QuizEnv()
     with pytest.raises(SettingsError, match="nobody else takes part"):
         QuizEnv(about="kbc", talk=True)

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import PUBLISHED_AS
+from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY, ENTRY_SESSIONS
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import recorded, reproduced_variants
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
@@ -43,6 +44,10 @@ def test_own_random_numbers_give_the_published_gains_within_three_standard_error
         row = studies[study][variant.name]
         assert row["sessions"] == row["converged"] == sessions
         far[study, variant.name] = abs(distance("gain", row, variant))
+    for one in ENTRIES.values():
+        row = recorded()[ENTRY][one.name]
+        assert row["sessions"] == row["converged"] == ENTRY_SESSIONS
+        assert abs(distance("gain", row, one)) <= 3.0
     assert list(studies) == list(STUDIES)
     # Two rounds of memory: the authors' analysis mixes firms and rounds up.
     assert {name for name, apart in far.items() if apart > 3.0} == {("memory", "two rounds")}

@@ -160,3 +160,18 @@ def test_what_came_of_talk_is_a_part_of_the_page(tmp_path, treated):
     assert "kept" in kept["description"]
     # Nobody could speak in the beauty contest.
     assert not list(tmp_path.glob("tables/kbc_talk*"))
+
+
+MARKETS = """\
+name: markets
+conditions:
+  - {name: low, scenario: bertrand, preset: calvano, settings: {rounds: 3}, policies: tit_for_tat, seeds: [0]}
+  - {name: high, scenario: bertrand, preset: team_up, settings: {rounds: 3}, policies: tit_for_tat, seeds: [0]}
+"""
+
+
+def test_markets_with_other_prices_have_axes_of_their_own(tmp_path):
+    run_study(small_study(MARKETS), tmp_path / "run")
+    (section,) = read_run(open_run(tmp_path / "run"))[0]
+    (low,), (high,) = (drawing.figure.axes for drawing in section.prices())
+    assert low.get_ylim()[1] < 3 < 6 < high.get_ylim()[1]

@@ -128,6 +128,16 @@ def test_the_limit_is_kept(tmp_path):
     assert found["value"].complete
 
 
+def settled(folder):
+    """How many episodes there are, once that has not changed for a while: what was begun is finished."""
+    found, since = -1, time.monotonic()
+    while time.monotonic() < since + 1.5:
+        there = len(list(folder.rglob("*.jsonl.gz")))
+        found, since = there, since if there == found else time.monotonic()
+        time.sleep(0.05)
+    return found
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_runs_of_rules_are_steered_between_episodes(tmp_path, workers):
     folder = tmp_path / "run"
@@ -135,8 +145,7 @@ def test_runs_of_rules_are_steered_between_episodes(tmp_path, workers):
     with in_background(lambda: run_study(small_study(text), folder, workers=workers)) as found:
         until(lambda: (status(folder) or {}).get("finished", 0) > 2)
         order(folder, {"do": "pause"})
-        time.sleep(0.5)
-        before = len(list(folder.rglob("*.jsonl.gz")))
+        before = settled(folder)
         time.sleep(0.5)
         assert len(list(folder.rglob("*.jsonl.gz"))) == before < 200
         order(folder, {"do": "limit", "most": 1})

@@ -15,6 +15,7 @@ WANTED = {
     "explore": {"bertrand"},
     "aggressive": {"bertrand"},
     "selfish": {"bertrand"},
+    **{name: {"kbc"} for name in ("rational", "adaptive", "variation", "in_role")},
     **{name: {"bertrand"} for name in ("long_run", "long_run_careful", "long_run_exploring", "patient", "impatient")},
     **{name: {"kbc", "bertrand", "evacuation"} for name in OCEAN},
 }
