@@ -103,7 +103,7 @@ def bare(agents: int, hands: int | None) -> Callable[[], None]:
             await asyncio.gather(*(work((agent,)) for agent in range(agents)))
         else:
             left = iter(range(agents))
-            await asyncio.gather(*(work(left) for _ in range(hands)))
+            await asyncio.gather(*(work(left) for _ in range(min(hands, agents))))
 
     def run() -> None:
         start = time.perf_counter()

@@ -1,0 +1,78 @@
+"""The documentation's page on large crowds, written from what was measured.
+
+    python -m llm_coop_envs.benchmarks.pages.populations_at_scale > docs/populations_at_scale.md
+
+The records are `crowd.json` and `crowd_curves.json` in `benchmarks/speed`, written by its programs of these names. A
+test compares the page with what this prints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from llm_coop_envs.benchmarks.pages.q_learning import table
+from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, exponent
+
+SPEED = Path(__file__).parents[1] / "speed"
+PROSE = Path(__file__).with_name("populations_at_scale.md")
+
+
+def page() -> str:
+    """The whole page as Markdown: the prose, with tables where it names them."""
+    crowds, curves = (json.loads((SPEED / name).read_text("utf-8")) for name in ("crowd.json", "crowd_curves.json"))
+    text = PROSE.read_text(encoding="utf-8")
+    parts = {
+        "CROWDS": _crowds(crowds),
+        "STATED": table(
+            ["elsewhere", "agents", "took"],
+            [[one["case"], f"{one['agents']:,}", one["took"]] for one in crowds["stated"]],
+        ),
+        **{name.upper(): _curve(curves[name]) for name in CURVES},
+        **{f"{name.upper()}_POWER": f"{exponent(curves[name]):.2f}" for name in CURVES},
+        "CROWDS_MACHINE": _machine(crowds["machine"]),
+        "CURVES_MACHINE": _machine(curves["machine"]),
+    }
+    for name, found in parts.items():
+        text = text.replace("{{ " + name + " }}", found)
+    return text
+
+
+def _crowds(record: Mapping[str, Any]) -> str:
+    rows = []
+    for one in record["crowds"]:
+        wall, cpu = one["seconds"], one["processor_seconds"]
+        rows.append(
+            [
+                one["case"],
+                f"{one['agents']:,}",
+                f"{wall['median']:.1f} ({wall['min']:.1f} to {wall['max']:.1f})",
+                f"{cpu['median']:.1f} ({cpu['min']:.1f} to {cpu['max']:.1f})",
+                f"{one['megabytes']['max']:.0f}",
+                one["target"],
+            ]
+        )
+    return table(["", "agents", "seconds", "processor seconds", "MB", "target"], rows)
+
+
+def _curve(points: list[dict[str, Any]]) -> str:
+    rows = []
+    for one in points:
+        agents, seconds = one["agents"], one["processor_seconds"]
+        each = 1e6 * seconds / agents
+        row = [f"{agents:,}", f"{one['spoken']:,}", f"{one['steps']:,}", f"{seconds:.1f}", f"{each:,.0f}"]
+        rows.append([*row, f"{one['megabytes']:.0f}", "#" * round(12 * seconds / points[-1]["processor_seconds"])])
+    head = ["agents", "turns to speak", "steps", "processor seconds", "microseconds an agent", "MB", ""]
+    return table(head, rows)
+
+
+def _machine(found: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    load = f"{found['load']:.1f}" if found["load"] is not None else "unknown"
+    return f"{found['cpu']}, {found['cores']} cores, load {load} at the end; Python {found['python']}, {versions}"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
