@@ -10,6 +10,7 @@ in `moved`. What people see is not looked at, only what they hear.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -82,7 +83,8 @@ def _moved_towards(choices: Sequence[InformedChoice]) -> tuple[float | None, flo
     return float(moved), None if (means == means[0]).all() else float(by_chance)
 
 
-def _distinct(values: Sequence[float]) -> list[float]:
+@functools.lru_cache(maxsize=4096)  # in a group all hear nearly the same
+def _distinct(values: tuple[float, ...]) -> list[float]:
     found: list[float] = []
     for value in sorted(set(values)):
         if not found or not same(value, found[-1]):

@@ -72,7 +72,10 @@ def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
     """
     if measures.asked is None:
         raise ValueError("the scenario does not say what is asked in it (Measures.asked)")
-    asked = measures.asked(start_of(events))
+    return _talk_rounds(events, measures.asked(start_of(events)))
+
+
+def _talk_rounds(events: Sequence[Event], asked: Mapping[str, Number | Options]) -> list[TalkRound]:
     said: dict[int, dict[str, float]] = {}
     reached: dict[int, list[_Reached]] = {}
     chosen: dict[int, dict[str, float]] = {}
@@ -87,8 +90,7 @@ def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
             delivered = event.get("delivered", event)
             value = None if delivered["text"] is None else announced(delivered["text"], asked[who])
             if value is not None:
-                hearers = asked if event["hearers"] is None else event["hearers"]
-                reached.setdefault(delivered.get("round", event["round"]), []).append((who, value, hearers))
+                reached.setdefault(delivered.get("round", event["round"]), []).append((who, value, event["hearers"]))
         elif event["type"] == "choice" and event["phase"] in ("act", asked[who].name):
             names = chosen.setdefault(event["round"], {})
             if not event["flags"]:
@@ -101,13 +103,13 @@ def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
     ]
 
 
-_Reached: TypeAlias = tuple[str, float, Collection[str]]  # speaker, value, hearers
+_Reached: TypeAlias = tuple[str, float, Collection[str] | None]  # speaker, value, hearers (`None`: everyone)
 
 
 def _heard(choosers: Iterable[str], reached: Sequence[_Reached]) -> dict[str, tuple[float, ...]]:
     """What each chooser heard of what reached whom."""
     found = {
-        who: tuple([value for speaker, value, hearers in reached if speaker != who and who in hearers])
+        who: tuple([value for by, value, hearers in reached if by != who and (hearers is None or who in hearers)])
         for who in choosers
     }
     return {who: values for who, values in found.items() if values}
@@ -150,8 +152,9 @@ def process_measures(events: Sequence[Event], scenario: Scenario) -> Row:
     measures = scenario.measured
     if measures.asked is None:
         return told
-    rounds = talk_rounds(events, measures)
-    numbers = any(isinstance(one, Number) for one in measures.asked(start_of(events)).values())
+    asked = measures.asked(start_of(events))
+    rounds = _talk_rounds(events, asked)
+    numbers = any(isinstance(one, Number) for one in asked.values())
     return {**announcement_measures(rounds), **information_measures(_informed(rounds), numbers=numbers), **told}
 
 

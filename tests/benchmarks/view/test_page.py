@@ -1,16 +1,18 @@
 """The page in a real browser: open, scrub, filter, steer, compare, hostile messages, for everybody."""
 
 import json
+import shutil
 import threading
 import time
 from urllib.parse import quote
 
 import pytest
 from browser import needs_chromium
+from invoking import invoke
 from model_studies import SHORT, answering, play
 from viewing import viewed
 
-from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.benchmarks.view.one_file import write_page
 
 pytestmark = [needs_chromium, pytest.mark.slow]
@@ -165,6 +167,27 @@ def test_two_episodes_are_compared(browser, page):
     browser.shows("Choose two episodes")
 
 
+def test_branches_are_compared_from_the_round_on_at_which_they_part(browser, runs, tmp_path):
+    shutil.copytree(runs / "rules", tmp_path / "runs" / "source")
+    arms = tmp_path / "arms.yaml"
+    arms.write_text("arms: [{name: same}, {name: quiet, settings: {talk: false}}]")
+    given = ("--at", 9, "--arms", arms, "--only", "bertrand-talk", "-o", tmp_path / "runs" / "arms")
+    assert invoke("branch", tmp_path / "runs" / "source", *given).exit_code == 0
+    one, other = (condition.name for condition in open_run(tmp_path / "runs" / "arms").conditions)
+    with viewed(tmp_path / "runs") as (_, address):
+        browser.open(address)
+        browser.shows("everything")
+        base = address.split("?")[0]
+        opened(browser, base, f"compare?a=arms%7C{quote(one)}%7C0&b=arms%7C{quote(other)}%7C0")
+        browser.until("document.querySelectorAll('.pair canvas').length === 2")
+        browser.until("document.querySelector('output').innerText.startsWith('round 9 ')")
+        browser.until(
+            "[...document.querySelectorAll('.scrubber option')].some(e => e.innerText.includes('branches part'))"
+        )
+        opened(browser, base, "run/arms")
+        browser.shows("Branched from round 9 on of source")
+
+
 def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
     with answering(latency=0.03) as server, viewed(tmp_path) as (_, address):
         browser.open(address)
@@ -256,8 +279,6 @@ def test_an_exported_page_needs_no_server(browser, runs, tmp_path):
 
 
 def test_a_run_that_is_deleted_meanwhile_is_told(browser, runs, tmp_path):
-    import shutil
-
     for name in ("a", "b"):
         shutil.copytree(runs / "rules", tmp_path / name)
     with viewed(tmp_path) as (_, address):
