@@ -215,7 +215,6 @@ def test_a_model_in_the_study_file(study_file, server, tmp_path):
         (["--policy", "llm:scripted", "--budget", "inf"], ["--budget inf: must be a finite number"]),
         (["--policy", "llm:scripted", "--pack", "nope"], ["condition 'kbc': pack='nope': is neither"]),
         (["--policy", "llm:x {a: 1, a: 2}"], ["'llm:x {a: 1, a: 2}': 'a' is given twice; keep one"]),
-        (["--part", "a"], ["only runs in which a language model plays"]),
         (["--policy", "llm:scripted", "--budget", "1"], ["price of scripted is not known", "--prices"]),
         (["--policy", "llm:gpt-4o-mini {base_url: null}", "--key-env", "NO_SUCH_KEY"], ["NO_SUCH_KEY", "is not set"]),
     ],
