@@ -158,7 +158,7 @@ def first_greedy(
     for i in range(firms):
         for state in names:
             row = (state * firms + i) * width
-            top, place, second = rescan(table, row, width, 0, q[row])
+            top, place, second = rescan(table, row, width, 0, get(table, row))
             if random_ties and second == top:
                 place = draw_tied(table, row, width, top, docked, luck)
             records[state * size + i] = top
