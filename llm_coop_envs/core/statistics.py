@@ -105,7 +105,8 @@ def hall_reach(off: NDArray[np.float64], error: NDArray[np.float64], reach: floa
         (2, points), in standard errors.
     """
     n = len(off)
-    skewness = (off**3).sum(axis=0) / ((n - 1) * (n - 2)) / np.where(error > 0, n * error**3, np.inf)
+    # In standard errors first: the third power of a tiny number would be 0.
+    skewness = ((off / np.where(error > 0, error, np.inf)) ** 3).sum(axis=0) / ((n - 1) * (n - 2) * n)
     slope = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)  # near 0 the formula divides 0 by 0; its limit is `reach`
     return np.stack([sign * 3 / slope * (np.cbrt(1 + slope * (sign * reach - slope / 6)) - 1) for sign in (1, -1)])
 

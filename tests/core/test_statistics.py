@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_coop_envs.core.statistics import hall_reach, mean_interval, mean_intervals, student_cdf, student_quantile
@@ -40,6 +40,7 @@ def test_interval_holds_the_mean_and_all_of_students(values):
 
 
 @given(st.lists(numbers, min_size=2, max_size=12), st.floats(-100, 100), st.floats(0.01, 100))
+@example([0.0, 0.0, 8.9e-114], 0.0, 1.0)
 @settings(max_examples=60)
 def test_interval_moves_and_stretches_with_the_values(values, shift, scale):
     plain = mean_interval(values)

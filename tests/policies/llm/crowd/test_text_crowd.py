@@ -11,9 +11,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from crowds import crowd_rounds, dying, number, numbers, own_index
 from hypothesis import given
 from hypothesis import strategies as st
+from text_crowds import crowd_rounds, dying, number, numbers, own_index
 
 from llm_coop_envs import evacuation_v0, kbc_v0
 from llm_coop_envs.core.draws import seeds_of
