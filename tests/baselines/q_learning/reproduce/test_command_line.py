@@ -192,6 +192,7 @@ def test_the_printed_numbers_are_compared_one_by_one(call, tmp_path, monkeypatch
     assert (row["docked"], row["settings"]["ties"]) == (True, "random")
 
 
+@pytest.mark.rare
 def test_everything_is_reproduced_and_recorded(call, tmp_path, monkeypatch):
     quick = learners({"grid_points": 4}, beta=0.005, window=500)
     variants = [
