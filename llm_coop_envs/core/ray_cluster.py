@@ -29,7 +29,7 @@ def connected(address: str, cores: int) -> Iterator[Any]:
         RunError: no cluster is reached.
     """
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]  # an extra
     except ImportError as error:
         raise MissingExtra(f"Ray ({address})", "ray") from error
     if ray.is_initialized():
