@@ -15,7 +15,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.run.control import order
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.view.index import LARGE, Index
-from llm_coop_envs.benchmarks.view.library import Library
+from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import read_from
@@ -40,22 +40,22 @@ class Indexing(Exception):
 
 
 class Episodes:
-    """Episodes of a library's runs.
+    """Episodes of the runs in a folder.
 
     Args:
-        library: the runs.
+        known: the runs.
         apart: whether what is large is read by a process of its own; else at once.
     """
 
-    def __init__(self, library: Library, *, apart: bool = True) -> None:
-        self._library = library
+    def __init__(self, known: KnownRuns, *, apart: bool = True) -> None:
+        self._known = known
         self._apart = apart
         self._busy: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
         self._totals: dict[tuple[Any, ...], int] = {}
         self._events: dict[tuple[Path, str], list[Any]] = {}
         self._scenes = functools.lru_cache(maxsize=4)(self._scenes_of)
-        self._index = functools.lru_cache(maxsize=64)(lambda folder, digest: Index(library.run(folder)))
+        self._index = functools.lru_cache(maxsize=64)(lambda folder, digest: Index(known.run(folder)))
 
     def about(self, name: str, condition: str, seed: int) -> dict[str, Any]:
         """The episode without its frames.
@@ -206,7 +206,7 @@ class Episodes:
 
     def sight(self, name: str, condition: str, seed: int, place: int, number: int) -> dict[str, Any]:
         """What one player saw when a frame was taken."""
-        run = self._library.run(name)
+        run = self._known.run(name)
         face = face_of(_condition(run, condition).spec.page)
         episode = f"{condition}/{seed}"
         if face.sight is None:
@@ -221,7 +221,7 @@ class Episodes:
         return face.sight(scene, number)
 
     def _scenes_of(self, name: str, condition: str, seed: int, mark: str, live: bool) -> Sequence[Any]:
-        run = self._library.run(name)
+        run = self._known.run(name)
         if live:
             events = self._live_events(run, f"{condition}/{seed}")
         else:
@@ -229,12 +229,12 @@ class Episodes:
         return frames(events, per="round")
 
     def _index_of(self, name: str) -> Index:
-        found: Index = self._index(name, self._library.run(name).manifest["digest"])
+        found: Index = self._index(name, self._known.run(name).manifest["digest"])
         return found
 
     def _ready(self, name: str, condition: str, seed: int) -> tuple[Index, bool]:
         """The index that holds the episode as it is now, and whether it is being played."""
-        run = self._library.run(name)
+        run = self._known.run(name)
         if seed not in _condition(run, condition).seeds:
             raise RunError(f"{name}: condition '{condition}' has no seed {seed}")
         index = self._index_of(name)
@@ -252,7 +252,7 @@ class Episodes:
         there = max(
             (
                 told.get("playing", {}).get(episode, {}).get("events", 0)
-                for told in self._library.live_of(run.folder).values()
+                for told in self._known.live_of(run.folder).values()
             ),
             default=0,
         )

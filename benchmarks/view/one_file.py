@@ -13,7 +13,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.benchmarks.run.remaining import count_of
 from llm_coop_envs.benchmarks.view.episodes import Episodes
-from llm_coop_envs.benchmarks.view.library import Library
+from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import write_whole
 
@@ -71,14 +71,14 @@ def question(name: str, **query: Any) -> str:
 
 def _answers(run: Run) -> Iterator[tuple[str, Any]]:
     """The answers to all questions that the page may ask, as far as there is room."""
-    library = Library(run.folder)
-    episodes = Episodes(library, apart=False)
-    (name,) = library.folders()
+    known = KnownRuns(run.folder)
+    episodes = Episodes(known, apart=False)
+    (name,) = known.folders()
     left_out: list[str] = []
     room_frames, room_calls = MOST_FRAMES, MOST_CALLS
-    yield "runs", [{**library.summary(name), "live": {}}]
+    yield "runs", [{**known.summary(name), "live": {}}]
     for condition in run.conditions:
-        held = library.episodes(name, condition.name, 0, len(condition.seeds))
+        held = known.episodes(name, condition.name, 0, len(condition.seeds))
         rows = [row for row in held["rows"] if row["state"] == "finished"]
         yield question("episodes", run=name, condition=condition.name), {"total": len(rows), "first": 0, "rows": rows}
         for row in rows:
@@ -108,7 +108,7 @@ def _answers(run: Run) -> Iterator[tuple[str, Any]]:
             yield question("agents", **place), agents
     if room_calls <= 0:
         left_out.append("some prompts and answers")
-    detail = {**library.detail(name), "live": {}, "parts": []}
+    detail = {**known.detail(name), "live": {}, "parts": []}
     if left_out:
         more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
         sentence = f"This page had no room for {', '.join(left_out[:5])}{more}; llm-coop view shows them"

@@ -1,7 +1,7 @@
 """The page's server: on this machine alone, for who knows the token, for pages of its own origin.
 
 What is refused: hosts other than 127.0.0.1 and localhost (DNS rebinding), requests that another site made
-(`Sec-Fetch-Site`, `Origin`), anything without the token. Names in requests are looked up (`library`), never joined to
+(`Sec-Fetch-Site`, `Origin`), anything without the token. Names in requests are looked up (`known_runs`), never joined to
 paths. The page itself may load nothing from elsewhere (content security policy).
 """
 
@@ -22,7 +22,7 @@ from aiohttp import web
 
 from llm_coop_envs.benchmarks.run.control import order
 from llm_coop_envs.benchmarks.view.episodes import Episodes, Indexing
-from llm_coop_envs.benchmarks.view.library import Library
+from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.core.keys import scrub
 from llm_coop_envs.errors import LlmCoopError, RunError
 
@@ -47,8 +47,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Questions:
     """What the page may ask, by name: functions of the query that return plain data."""
 
-    def __init__(self, library: Library, episodes: Episodes) -> None:
-        self.library = library
+    def __init__(self, known: KnownRuns, episodes: Episodes) -> None:
+        self.known = known
         self.episodes = episodes
 
     def answer(self, name: str, query: Mapping[str, str]) -> Any:
@@ -58,15 +58,15 @@ class Questions:
             LlmCoopError: there is no such question, or no answer.
             Indexing: it is being read.
         """
-        library, episodes = self.library, self.episodes
+        known, episodes = self.known, self.episodes
         run = query.get("run", "")
         if name == "runs":
-            return library.runs()
+            return known.runs()
         if name == "run":
-            return library.detail(run)
+            return known.detail(run)
         if name == "episodes":
             some = _integer(query, "first", 0), _integer(query, "most", 200)
-            return library.episodes(run, query.get("condition", ""), *some)
+            return known.episodes(run, query.get("condition", ""), *some)
         if name == "call":
             return episodes.call(run, _integer(query, "number"))
         place = run, query.get("condition", ""), _integer(query, "seed")
@@ -94,8 +94,8 @@ class PageServer:
     """
 
     def __init__(self, folder: Path) -> None:
-        library = Library(folder)
-        self.questions = Questions(library, Episodes(library))
+        known = KnownRuns(folder)
+        self.questions = Questions(known, Episodes(known))
         self.token = secrets.token_urlsafe(32)
         self._tickets: set[str] = set()
         self._port = 0
@@ -228,7 +228,7 @@ class PageServer:
             name = wanted["run"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"that is no order ({error}); there are {', '.join(_ORDERS)}") from error
-        folder = self.questions.library.folders().get(str(name))
+        folder = self.questions.known.folders().get(str(name))
         if folder is None:
             raise RunError(f"{name}: there is no such run (any more)")
         answers = await asyncio.to_thread(order, folder, what)
@@ -264,7 +264,7 @@ class PageServer:
         while True:
             if self._watching:
                 try:
-                    found = json.dumps(await asyncio.to_thread(self.questions.library.runs))
+                    found = json.dumps(await asyncio.to_thread(self.questions.known.runs))
                 except Exception as error:  # the folder is gone, say: the next look may find it
                     found = json.dumps([{"run": "", "state": "unreadable", "problem": scrub(str(error))}])
                 if found != self._runs:

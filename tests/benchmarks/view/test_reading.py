@@ -17,7 +17,7 @@ from llm_coop_envs.benchmarks.view import index as indexes
 from llm_coop_envs.benchmarks.view import one_file
 from llm_coop_envs.benchmarks.view.episodes import Episodes, Indexing
 from llm_coop_envs.benchmarks.view.index import Index
-from llm_coop_envs.benchmarks.view.library import Library
+from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.benchmarks.view.reading import EpisodeReader
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.registry import find_scenario
@@ -148,7 +148,7 @@ def test_what_is_large_is_read_by_a_process_of_its_own(runs, monkeypatch, tmp_pa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(indexes, "LARGE", 100)
     monkeypatch.setattr(room, "LARGE", 100)
-    found = Episodes(Library(runs))
+    found = Episodes(KnownRuns(runs))
     with pytest.raises(Indexing, match="kbc-talk/0"):
         found.about("deep/model", "kbc-talk", 0)
 
@@ -167,7 +167,7 @@ def test_what_is_large_is_read_by_a_process_of_its_own(runs, monkeypatch, tmp_pa
 
 def test_agents_have_their_calls_at_once(runs, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = Episodes(Library(runs)).agents("deep/model", "kbc-talk", 0, {"sort": "-last"})
+    found = Episodes(KnownRuns(runs)).agents("deep/model", "kbc-talk", 0, {"sort": "-last"})
     assert [one["calls_made"] for one in found["rows"]] == [7] * 4
     assert [one["choices"][-1] for one in found["rows"]] == sorted([one["choices"][-1] for one in found["rows"]])[::-1]
 

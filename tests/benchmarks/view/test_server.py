@@ -18,7 +18,7 @@ from viewing import viewed
 
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.benchmarks.view.library import Library
+from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.benchmarks.view.server import PageServer
 
 ALL_QUESTIONS = (
@@ -87,7 +87,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(asks):
     for word in ("HttpOnly", "SameSite=Strict", asks.view.token):
         assert word in headers["Set-Cookie"]
     assert asks.send("/")[0] == 200
-    assert len({PageServer(asks.view.questions.library._folder).token for _ in range(3)}) == 3
+    assert len({PageServer(asks.view.questions.known._folder).token for _ in range(3)}) == 3
 
 
 def test_the_address_that_a_browser_is_started_with_works_once(asks):
@@ -334,7 +334,7 @@ def test_what_is_damaged_is_told_and_the_rest_goes_on(runs, tmp_path):
 
 
 def test_a_folder_that_is_a_run_is_one_run(runs):
-    (one,) = Library(runs / "rules").runs()
+    (one,) = KnownRuns(runs / "rules").runs()
     assert one["run"] == "rules"
 
 

@@ -29,7 +29,7 @@ _LIVE_SECONDS = 0.5
 _COUNTED = ("answers", "prompt_tokens", "completion_tokens", "cost", "unpriced", "retries", "filtered")
 
 
-class Library:
+class KnownRuns:
     """The runs of a folder.
 
     Args:
