@@ -1,8 +1,8 @@
 """The page's server: on this machine alone, for who knows the token, for pages of its own origin.
 
 What is refused: hosts other than 127.0.0.1 and localhost (DNS rebinding), requests that another site made
-(`Sec-Fetch-Site`, `Origin`), anything without the token. Names in requests are looked up (`known_runs`), never joined to
-paths. The page itself may load nothing from elsewhere (content security policy).
+(`Sec-Fetch-Site`, `Origin`), anything without the token. Names in requests are looked up (`known_runs`), never joined
+to paths. The page itself may load nothing from elsewhere (content security policy).
 """
 
 from __future__ import annotations
