@@ -22,8 +22,8 @@ from llm_coop_envs.core.actions import ChoiceReader
 from llm_coop_envs.core.channels import Message, clean_message
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.packing import packed, unpacked
+from llm_coop_envs.core.powers import REVISE, SILENCE, RegulatorSettings
 from llm_coop_envs.core.question import Number, Option, Options, Question
-from llm_coop_envs.core.settings import REVISE, SILENCE, RegulatorSettings
 from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.core.wording import PROMPTS, Templates
 
