@@ -26,7 +26,7 @@ from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, f
 from llm_coop_envs.core.changes import EVERYONE, Change, check_patterns
 from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.regulator import REGULATION_MEASURES
+from llm_coop_envs.core.regulation_measures import REGULATION_MEASURES
 from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.yaml_source import Spot
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
