@@ -136,6 +136,11 @@ class Change(Settings):
         when = f"in rounds {self.from_round} to {self.until_round}"
         return whom + (f"from round {self.from_round} on" if self.until_round is None else when)
 
+    def by(self, last: int) -> Change:
+        """The same, begun by the last round at the latest, and over by then if it ends at all."""
+        first, until = min(self.from_round, last), self.until_round
+        return replace(self, from_round=first, until_round=None if until is None else max(first, min(until, last)))
+
     def holds(self, round_: int) -> bool:
         """Whether it holds in a round."""
         return self.from_round <= round_ and (self.until_round is None or round_ <= self.until_round)
@@ -278,6 +283,7 @@ class ScenarioSettings(Settings):
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
+        small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
         talk_until: the last round with talk; afterwards everything is as without it. `None`: there is no last one.
             Wu et al. 2024 let firms talk for 400 rounds and watched what became of their prices.
@@ -313,6 +319,7 @@ class ScenarioSettings(Settings):
     }
 
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
+    small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "message_length": (1, MAX_MESSAGE_LENGTH),
         "delivery_share": (0, 1),
@@ -368,6 +375,17 @@ class ScenarioSettings(Settings):
             self._meant[player] = frozenset(k for k, change in enumerate(schedule) if change.means(player))
         meant = self._meant[player]
         return self._with(tuple(k for k, one in enumerate(schedule) if k in meant and one.holds(round_)))
+
+    def reduced(self) -> dict[str, Any]:
+        """The fields that make the same game a small one: few players and rounds, all changes within these."""
+        kind: Any = type(self)
+        small = _declared(kind, "small")
+        found: dict[str, Any] = {name: most for name, most in small.items() if getattr(self, name, 0) > most}
+        if "rounds" in found:
+            last = found["rounds"]
+            found["changes"] = [one.by(last) for one in self.changes]
+            found["talk_until"] = self.talk_until and min(self.talk_until, last - 1)
+        return found
 
     def reach(self, name: str) -> list[Any]:
         """All values that a setting may have in the course of an episode."""
