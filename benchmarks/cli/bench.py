@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.bench.suite import Suite
 
 WIDTH = 250  # of the table at most: its lines stay whole, and narrower terminals break them
-_WITHOUT = ("seed", "episodes", "rounds", "seat", "persona", "replay")
+_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay")
 
 
 @sentences

@@ -13,8 +13,8 @@ from llm_coop_envs.benchmarks.cli.run_options import RunOptions, option, with_op
 
 # Who plays what is the run's affair; its prefix is read from its own journal.
 _WITHOUT = (
-    *("seed", "rounds", "policy", "seat", "model", "model_preset", "pack", "answers", "persona", "temperature"),
-    *("parameters", "replay", "part"),
+    *("seed", "rounds", "reduced", "policy", "seat", "model", "model_preset", "pack", "answers", "persona"),
+    *("temperature", "parameters", "replay", "part"),
 )
 
 

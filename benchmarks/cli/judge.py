@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.estimate import Estimate
 
 _WITHOUT = (
-    *("seed", "only", "rounds", "policy", "seat", "model_preset", "pack", "persona", "parameters"),
+    *("seed", "only", "reduced", "policy", "seat", "model_preset", "pack", "persona", "parameters"),
     *("replay", "part", "episodes_at_once"),
 )
 _ANSWER_TOKENS = 60
@@ -68,9 +68,9 @@ def judge_command(
     if not dry:
         access.check([endpoint])
     if judged_run is not None:
-        material = of_run(judged_run, options.episodes)
+        material = of_run(judged_run, options.episodes, options.rounds)
     else:
-        material = of_worlds(str(planted), options.episodes or 5)
+        material = of_worlds(str(planted), options.episodes or 5, options.rounds)
     typer.echo(
         f"Rubric {NAME}, version {VERSION}, hash {digest()}: {len(material.said):,} messages of "
         f"{len({one.episode for one in material.said}):,} episodes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.base_settings import Settings
@@ -46,6 +46,11 @@ class Change(Settings):
         whom = f"for {', '.join(self.players)} " if self.players else ""
         when = f"in rounds {self.from_round} to {self.until_round}"
         return whom + (f"from round {self.from_round} on" if self.until_round is None else when)
+
+    def by(self, last: int) -> Change:
+        """The same, begun by the last round at the latest, and over by then if it ends at all."""
+        first, until = min(self.from_round, last), self.until_round
+        return replace(self, from_round=first, until_round=None if until is None else max(first, min(until, last)))
 
     def holds(self, round_: int) -> bool:
         """Whether it holds in a round."""

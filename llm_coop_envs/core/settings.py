@@ -32,6 +32,7 @@ class ScenarioSettings(Settings):
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
+        small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
         talk_until: the last round with talk; afterwards everything is as without it. `None`: there is no last one.
             Wu et al. 2024 let firms talk for 400 rounds and watched what became of their prices.
@@ -67,6 +68,7 @@ class ScenarioSettings(Settings):
     }
 
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
+    small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "message_length": (1, MAX_MESSAGE_LENGTH),
         "delivery_share": (0, 1),
@@ -122,6 +124,17 @@ class ScenarioSettings(Settings):
             self._meant[player] = frozenset(k for k, change in enumerate(schedule) if change.means(player))
         meant = self._meant[player]
         return self._with(tuple(k for k, one in enumerate(schedule) if k in meant and one.holds(round_)))
+
+    def reduced(self) -> dict[str, Any]:
+        """The fields that make the same game a small one: few players and rounds, all changes within these."""
+        kind: Any = type(self)
+        small = declared(kind, "small")
+        found: dict[str, Any] = {name: most for name, most in small.items() if getattr(self, name, 0) > most}
+        if "rounds" in found:
+            last = found["rounds"]
+            found["changes"] = [one.by(last) for one in self.changes]
+            found["talk_until"] = self.talk_until and min(self.talk_until, last - 1)
+        return found
 
     def reach(self, name: str) -> list[Any]:
         """All values that a setting may have in the course of an episode."""

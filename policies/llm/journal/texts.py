@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from llm_coop_envs.core.question import Question
@@ -37,17 +37,19 @@ class CrowdQuestion:
         step: steps played before this one.
         round: the round, as the environment counts.
         question: what is asked of each of them.
+        people: the digest of the people that they are; empty where they are known by number alone.
     """
 
     episode: str
     step: int
     round: int
     question: Question
+    people: str = field(default="", repr=False)
 
     @property
     def digest(self) -> str:
         """What tells this question from another one."""
-        return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(f"{self!r}{self.people}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class TextJournal:
