@@ -205,6 +205,7 @@ class BertrandSettings(ScenarioSettings):
         "collusion_tolerance": (0, math.inf),
         "observation_noise": (0, 1),
     }
+    small: ClassVar[Mapping[str, int]] = {"exchanges": 1}
     changeable: ClassVar[Mapping[str, bool]] = {
         "history_window": True,
         "bins": True,
