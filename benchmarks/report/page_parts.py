@@ -119,10 +119,12 @@ def interval_cell(found: Interval | None, decimals: int | None = None, *, of: in
     ends = [end for end in (found.low, found.high) if end is not None]
     if decimals is None:
         decimals = decimals_for([found.mean, *ends])
-        if ends and ends[0] == ends[1]:
-            return Cell(text=fixed(found.mean, decimals), below=", ".join(["always", *below]), number=found)
-    if ends:
+    if ends and ends[0] == ends[1]:
+        below.insert(0, "always")
+    elif len(shown := {fixed(value, decimals) for value in (found.mean, *ends)}) > 1:
         below.insert(0, " to ".join(fixed(end, decimals) for end in ends))
+    elif ends:
+        below.insert(0, f"{shown.pop()} when rounded")
     return Cell(text=fixed(found.mean, decimals), below="; ".join(below), number=found)
 
 

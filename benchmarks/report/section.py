@@ -259,8 +259,12 @@ class ScenarioSection(ABC, Generic[E]):
         return with_unflagged(self.conditions)
 
     def excerpts(self) -> list[Excerpt]:
-        """Pieces of the conversations of the first conditions with talk."""
-        return [one.excerpt for one in self.conditions if one.excerpt is not None][:EXCERPTS]
+        """Pieces of the conversations of the first conditions with talk, but for such as say the same."""
+        told: dict[tuple[Any, ...], Excerpt] = {}
+        for one in self.conditions:
+            if one.excerpt is not None:
+                told.setdefault(tuple((m["speaker"], m["text"]) for m in one.excerpt.messages), one.excerpt)
+        return list(told.values())[:EXCERPTS]
 
     def measures(self, chosen: Sequence[str]) -> ReportTable | None:
         """Numeric measures with their definitions, conditions side by side: those that the study names, or all."""
