@@ -69,6 +69,8 @@ def write_report(
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
     sections, answers = read_run(run, invalid_above)
+    for section in sections:
+        section.source = run.manifest.get("source", "")
     drawings = {section.scenario.name: section.drawings() for section in sections}
     tables = file_tables(_tables(run, sections, answers), episode_rows(sections))
     again = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]

@@ -105,16 +105,24 @@ def decimals_for(values: Sequence[float]) -> int:
     return 1 if largest >= 10 else 2 if largest >= 1 else 3
 
 
-def interval_cell(found: Interval | None, decimals: int | None = None, *, of: int | None = None) -> Cell:
+def interval_cell(
+    found: Interval | None,
+    decimals: int | None = None,
+    *,
+    of: int | None = None,
+    within: tuple[float | None, float | None] = (None, None),
+) -> Cell:
     """A mean with its interval below.
 
     Args:
         found: the mean; a dash stands for none.
         decimals: how many, else they follow from the numbers' size.
         of: how many episodes there are; 'k of n' is said if fewer have a value.
+        within: the least and most that a value can be; the interval ends there.
     """
     if found is None:
         return NOTHING
+    found = found.within(*within)
     below = [f"{found.n} of {of}"] if of is not None and found.n < of else []
     ends = [end for end in (found.low, found.high) if end is not None]
     if decimals is None:

@@ -359,7 +359,10 @@ def _row(one: Arms, test: Comparison, name: str, below: str, adjusted: float | N
         below=below,
         conditions=one.names,
         cells=[
-            *(interval_cell(mean_interval(values)) for values in (test.first, test.second)),
+            *(
+                interval_cell(mean_interval(values), within=one.section.bounds(test.measure))
+                for values in (test.first, test.second)
+            ),
             interval_cell(test.interval),
             interval_cell(test.effect),
             Cell(text=test.episodes),
