@@ -462,7 +462,7 @@ def mean_curve(
         **look: more attributes of `Curve`.
     """
     found = mean_intervals(table)
-    mean, low, high = (row.tolist() for row in (found if within == (None, None) else found.clip(*within)))
+    mean, low, high = (row.tolist() for row in (found if within == (None, None) else np.clip(found, *within)))
     band = {"low": low, "high": high} if len(table) > 1 else {}
     return Curve(label=label, x=x, y=mean, color=color, **band, **look)
 
