@@ -112,7 +112,7 @@ def _scenario(name: str, found: Mapping[str, Any]) -> str:
     rates = [
         [
             detector,
-            planted.about[detector],
+            planted.detectors[detector].about,
             f"{one['alarms']:,} of {one['honest']:,}",
             " to ".join(f"{end:.5f}" for end in one["interval"]),
             f"{one['area']:.3f}",

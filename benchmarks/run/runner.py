@@ -116,9 +116,10 @@ def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
         LlmCoopError: `run_study` could not play the study there, as one of its parts.
     """
     need_arrow()
+    session = _Runner(study, 1, "", Watcher(), access)
     check_shared(folder)
     with alone(folder):
-        return _Runner(study, 1, "", Watcher(), access).make(folder)
+        return session.make(folder)
 
 
 class _Runner:
