@@ -18,6 +18,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.journal import read_run
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
+pytestmark = pytest.mark.ray
 RULES = """\
 name: rules
 conditions:
