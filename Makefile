@@ -7,7 +7,7 @@ RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
 # Those of rules alone: learners have a study of their own, and so has a real model.
-STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning local_model,\
+STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,\
 	$(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))))
 
 .PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-rl lines lint pictures docked published clean

@@ -170,7 +170,7 @@ def _scenario(name: str, found: Mapping[str, Any]) -> str:
             "How often each detector says that players work together:",
             table(["world", "meant", "episodes", *detectors], worlds),
             "How good the detectors are:",
-            _rates(detectors, planted.about),
+            _rates(detectors, {name: one.about for name, one in planted.detectors.items()}),
             f"The honest episodes took {seconds['honest']:.0f} seconds of CPU, all {seconds['all']:.0f}; in "
             f"{seconds['workers']} processes {seconds['elapsed']:.0f} seconds, on a machine with a load of "
             f"{seconds['load']:.1f} before. Versions: {versions}.",

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from llm_coop_envs.errors import SettingsError
+
+
+@contextlib.contextmanager
+def below(place: str) -> Iterator[None]:
+    """Tell what is refused as a field of what stands at a place."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{place}.{error.field}", error.value, error.why) from error
 
 
 def nearest(name: str, known: Collection[str]) -> str:

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.changes import check_patterns
 from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import ScenarioSettings, added, check_patterns
+from llm_coop_envs.core.settings import ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 
 MAX_PLAYERS = 1_000_000

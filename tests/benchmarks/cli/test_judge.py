@@ -99,3 +99,5 @@ def test_what_cannot_be_judged_is_a_sentence(run, server, study_file, tmp_path):
     assert_sentence(invoke("judge", "--model", "m"), "--planted")
     assert_sentence(invoke("judge", "--model", "m", "--planted", "kbd"), "no worlds of known intent", "kbc")
     assert_sentence(judged(tmp_path, server), "is no run folder")
+    # Before it is said that a key is missing.
+    assert_sentence(invoke("judge", tmp_path, "--model", "m", "--key-env", "NO_SUCH_KEY"), "is no run folder")
