@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.benchmarks.pages.q_learning import table
-from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, exponent
+from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, MARKED, exponent
 
 SPEED = Path(__file__).parents[1] / "speed"
 PROSE = Path(__file__).with_name("populations_at_scale.md")
@@ -58,14 +58,19 @@ def _crowds(record: Mapping[str, Any]) -> str:
 
 
 def _curve(points: list[dict[str, Any]]) -> str:
+    marked = [name for name in (f"megabytes_after_round_{number}" for number in MARKED) if name in points[-1]]
     rows = []
     for one in points:
-        agents, seconds = one["agents"], one["processor_seconds"]
-        each = 1e6 * seconds / agents
-        row = [f"{agents:,}", f"{one['spoken']:,}", f"{one['steps']:,}", f"{seconds:.1f}", f"{each:,.0f}"]
-        rows.append([*row, f"{one['megabytes']:.0f}", "#" * round(12 * seconds / points[-1]["processor_seconds"])])
-    head = ["agents", "turns to speak", "steps", "processor seconds", "microseconds an agent", "MB", ""]
-    return table(head, rows)
+        seconds = one["processor_seconds"]
+        each = 1e6 * seconds / one["agent_rounds"]
+        row = [f"{one[name]:,}" for name in ("agents", "agent_rounds", "spoken", "steps")]
+        row += [f"{seconds:.1f}", f"{each:,.0f}", f"{one['megabytes']:.0f}"]
+        row += [f"{one[name]:.0f}" if name in one else "" for name in marked]
+        rows.append([*row, "#" * round(12 * seconds / points[-1]["processor_seconds"])])
+    head = ["agents", "agent-rounds", "turns to speak", "steps", "processor seconds", "microseconds an agent-round"]
+    return table(
+        [*head, "MB at most", *(name.replace("_", " ").replace("megabytes", "MB") for name in marked), ""], rows
+    )
 
 
 def _machine(found: Mapping[str, Any]) -> str:

@@ -79,13 +79,15 @@ def write_report(
     out = out or folder / "report"
     shown = [figure for found in drawings.values() for figure in found]
     cited = _cited(run, sections, tables, shown)
-    files = data_files(run, sections, [one for found in tables.values() for one in found], shown)
+    changed = run.changed()
+    files = data_files(run, sections, [one for found in tables.values() for one in found], shown, intact=not changed)
     files |= {f"{figure.name}.png": figure.png for figure in shown}
     files[CITATION] = "\n\n".join([*cited, ""]).encode()
     for name, content in files.items():
         write_whole(out / name, content)
     page = out / PAGE
-    write_whole(page, _render_page(run, sections, drawings, tables, answers, cited, shlex.join(again)).encode())
+    told = _render_page(run, sections, drawings, tables, answers, cited, shlex.join(again), [*run.mixed(), *changed])
+    write_whole(page, told.encode())
     return page
 
 
@@ -132,6 +134,7 @@ def _render_page(
     answers: AnswersSection | None,
     cited: Sequence[str],
     again: str,
+    faults: Sequence[str],
 ) -> str:
     """The page; whatever was said in an episode is data in it, never markup."""
     environment = jinja2.Environment(
@@ -166,7 +169,7 @@ def _render_page(
         papers=_papers(sections, tables, shown),
         cited=cited,
         study_text=run.study_text,
-        faults=[*run.mixed(), *run.changed()],
+        faults=faults,
         policy=f"default-src 'none'; img-src data:; style-src 'sha256-{_sha256(style)}'",
         style=style,
     )

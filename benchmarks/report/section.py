@@ -141,9 +141,9 @@ class PlayedCondition(Generic[E]):
     def add(self, episode: EpisodeTables, read: Callable[[EpisodeTables], E]) -> None:
         """Keep what is needed of an episode, of which `read` gives the section's part."""
         self._keep(episode, read(episode))
-        flags = [event["flags"] for event in episode.events if event["type"] == "choice"]
-        self.choices += len(flags)
-        self.flagged += sum(map(bool, flags))
+        choices = episode.by_type["choice"]
+        self.choices += len(choices)
+        self.flagged += sum([bool(event["flags"]) for event in choices])
         if self.unflagged is None:
             condition = replace(self.condition, title=f"{self.condition.title}, without flagged choices")
             self.unflagged = PlayedCondition(condition=condition, who=self.who, color=self.color)
@@ -163,7 +163,7 @@ class PlayedCondition(Generic[E]):
         self.seeds.append(episode.seed)
         self.episodes.append(kept)
         self.metrics.append(episode.metrics)
-        self.lengths.append(sum(event["type"] == "round" for event in episode.events))
+        self.lengths.append(len(episode.by_type["round"]))
 
     @property
     def label(self) -> str:
@@ -298,7 +298,8 @@ class ScenarioSection(ABC, Generic[E]):
         self, title: str, shown: Sequence[PlayedCondition[E]], names: Sequence[str], notes: Sequence[str] = ()
     ) -> ReportTable | None:
         """The numeric ones among some measures, conditions side by side; `None` without any."""
-        ordered = [n for n in names if any(value is not None for one in shown for value in values_of(one.metrics, n))]
+        columns = {n: [values_of(one.metrics, n) for one in shown] for n in names}
+        ordered = [n for n in names if any(value is not None for values in columns[n] for value in values)]
         if not ordered:
             return None
         told = [
@@ -472,4 +473,4 @@ _NO_MEASURE = ("seed", "talk")
 
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:
     """A column's numbers, `bool` for yes and no; `None` where there is no number."""
-    return [row[name] if isinstance(row.get(name), bool | int | float) else None for row in rows]
+    return [value if isinstance(value := row.get(name), (bool, int, float)) else None for row in rows]

@@ -28,6 +28,7 @@ from llm_coop_envs.policies import make, play
 PEOPLE = (100, 316, 1000, 3162, 10_000)
 CURVES: Mapping[str, tuple[int, ...]] = {"evacuation": PEOPLE, "kbc": (*PEOPLE, 100_000, 1_000_000)}
 HEARERS = 24
+MARKED = (5, 50)
 
 
 def measure(name: str, agents: int) -> dict[str, Any]:
@@ -39,35 +40,48 @@ def measure(name: str, agents: int) -> dict[str, Any]:
     else:
         given: dict[str, Any] = {"session": "single", "talk_turns": 1, "audience": "neighbours", "hearers": HEARERS}
         made, policy = parallel_env(players=agents, **given), make("kbc/follower")
-    spoken, most = 0, 0.0
+    spoken, inside = 0, 0
+    latest = -1
+    held: dict[str, float] = {}
 
     def follow(env: ScenarioEnv) -> None:
-        nonlocal spoken, most
+        nonlocal spoken, inside, latest
         spoken += env.phase == "talk" and len(env.on_turn)
-        if env.phase == "talk" and env.round == 2 and not most:
-            most = _memory()
+        if env.round != latest:
+            latest = env.round
+            inside += int(env.alive.sum())
+            if latest - 1 in MARKED:
+                held[f"megabytes_after_round_{latest - 1}"] = _held()
 
     play(made, policy, seed=0, on_step=follow)
     assert made.over
-    found = {
+    return {
         "agents": agents,
         "processor_seconds": time.process_time() - start,
         "megabytes": _memory(),
         "steps": made.cycles,
         "rounds": made.round,
+        "agent_rounds": inside,
         "spoken": int(spoken),
         "out": int((~made.alive).sum()),
+        **held,
     }
-    return {**found, "megabytes_in_round_2": most} if most else found
 
 
 def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
 
 
+def _held() -> float:
+    """What is in memory now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 1024 / 1e3
+
+
 def exponent(points: list[dict[str, Any]], least: int = 1000) -> float:
-    """The slope of log cost against log size, by least squares, from a size on: 1 is linear."""
-    pairs = [(math.log(one["agents"]), math.log(one["processor_seconds"])) for one in points if one["agents"] >= least]
+    """The slope of log cost against log agent-rounds, by least squares, from a size on: 1 is linear."""
+    found = [one for one in points if one["agents"] >= least]
+    pairs = [(math.log(one["agent_rounds"]), math.log(one["processor_seconds"])) for one in found]
     mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     slope: float = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)
     return slope
@@ -95,7 +109,7 @@ def main() -> None:
             points.append(json.loads(told))
             print(name, points[-1], flush=True)
             write(record, given.json)
-        print(f"{name}: cost grows with the power {exponent(points):.2f} of the crowd")
+        print(f"{name}: cost grows with the power {exponent(points):.2f} of agent-rounds")
 
 
 if __name__ == "__main__":

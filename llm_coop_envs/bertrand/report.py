@@ -92,7 +92,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     def read(self, episode: EpisodeTables) -> PriceHistory:
         """All prices."""
         start, end = episode.events[0], episode.events[-1]
-        rounds = [event for event in episode.events if event["type"] == "round"]
+        rounds = episode.by_type["round"]
         last = rounds[-1]["round"] if rounds else 0
         prices = np.full((last, len(start["nash"])), np.nan)
         together = np.zeros(last, dtype=np.bool_)

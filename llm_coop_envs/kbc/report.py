@@ -102,7 +102,7 @@ class KbcSection(ScenarioSection[Guesses]):
 
     def read(self, episode: EpisodeTables) -> Guesses:
         """All numbers and targets."""
-        rounds = [event for event in episode.events if event["type"] == "round"]
+        rounds = episode.by_type["round"]
         return Guesses(
             rounds=tuple(event["round"] for event in rounds),
             choices=tuple(np.array(event["choices"], dtype=np.float64) for event in rounds),

@@ -9,7 +9,7 @@ from llm_tools import ENVIRONMENT
 from small import command, contents
 
 from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.slurm import submit, write_script
+from llm_coop_envs.benchmarks.run.slurm import check_options, submit, write_script
 from llm_coop_envs.errors import RunError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SLURM runs on Unix")
@@ -76,7 +76,7 @@ def test_without_slurm_the_script_is_shown(study_file, tmp_path):
 
 def test_what_cannot_be_submitted_is_said(sbatch, tmp_path):
     with pytest.raises(RunError, match="must be an option of sbatch"):
-        write_script(tmp_path, ["run"], 2, ["--time=1\nrm -rf /"])
+        check_options(["--time=1\nrm -rf /"])
     sbatch('#!/bin/sh\necho "sbatch: error: invalid partition" >&2\nexit 1\n')
     with pytest.raises(RunError, match=r"does not take .*parts\.sh: sbatch: error: invalid partition"):
         submit(write_script(tmp_path, ["run"], 2))
