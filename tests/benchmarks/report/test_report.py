@@ -470,6 +470,24 @@ def test_published_values_do_not_stand_beside_what_no_paper_did(treatment):
     assert not comparable(treated, rule)
 
 
+def test_measures_of_many_conditions_stand_in_columns(tmp_path):
+    """The page cut what did not fit beside each other; the numbers are the same either way."""
+    arms = "".join(f"  - {{<<: *one, name: c{i}, settings: {{players: {i}}}}}\n" for i in range(4, 10))
+    text = "name: many\nconditions:\n  - &one {name: c3, scenario: kbc, settings: {players: 3}, policies: poisson, "
+    run = run_study(small_study(text + f"seeds: [0, 1]}}\n{arms}"), tmp_path / "run").run
+    ((section,), _) = read_run(run)
+    table = section.measures(["mean_last", "variance_last"])
+    assert table.head == ["", "mean_last", "variance_last"]
+    assert [row.name for row in table.rows] == [f"c{i}" for i in range(3, 10)]
+    assert [row.conditions for row in table.rows] == [(f"c{i}",) for i in range(3, 10)]
+    assert any(note.startswith("mean_last: Mean of the players' numbers") for note in table.notes)
+    for name, place in (("mean_last", 0), ("variance_last", 1)):
+        means = [np.mean([row[name] for row in one.metrics]) for one in section.conditions]
+        assert [row.cells[place].number.mean for row in table.rows] == pytest.approx(means)
+    section.conditions = section.conditions[:3]
+    assert section.measures(["mean_last", "variance_last"]).head[0] == "measure"
+
+
 @pytest.mark.parametrize(
     ("definition", "least", "most"),
     [
