@@ -41,6 +41,8 @@ from llm_coop_envs.storage.files import pack_lines, write_whole
 from llm_coop_envs.storage.folder import COMPLETE, RunFolder
 
 VERDICTS = "verdicts.jsonl.gz"
+PLANTED = "planted"
+"""What worlds of known intent are called as the source of what is judged."""
 PLANTED_SEED = 2_000_000
 """The first seed of worlds that a judge is tried on; no rule was chosen or is reported on these."""
 
@@ -110,9 +112,11 @@ def of_worlds(scenario: str, episodes: int, rounds: int | None = None) -> Materi
         for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
             events = world_played(scenario, world.name, seed)[1]
-            said += _first(statements(name, events, find_scenario(scenario)), rounds)
-            truth[name] = world.intent
-    return Material(source=f"planted:{scenario}", said=said, truth=truth, rounds=rounds)
+            heard = _first(statements(name, events, find_scenario(scenario)), rounds)
+            if heard:  # silence tells a judge of talk nothing, and no judge may gain by it
+                said += heard
+                truth[name] = world.intent
+    return Material(source=f"{PLANTED}:{scenario}", said=said, truth=truth, rounds=rounds)
 
 
 def folder_name(model: str) -> str:
