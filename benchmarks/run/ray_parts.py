@@ -55,14 +55,14 @@ def run_on_ray(
         RunError: no cluster at the address, workers of another version, or what `run_study` raises.
     """
     watcher, access = watcher or Watcher(), access or ModelAccess()
-    run = begin_run(study, folder, access)
-    with connected(address, parts) as ray, Interrupts(watcher) as interrupts:
+    try:
+        given = pickle.dumps((registered(), study, access))
+    except Exception as error:  # whatever somebody's own classes raise
+        raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
+    with connected(address, parts, "--ray {}") as ray, Interrupts(watcher) as interrupts:
+        run = begin_run(study, folder, access)
         left = run.total - len(run.finished())
         watcher.begin(run, left, parts)
-        try:
-            given = pickle.dumps((registered(), study, access))
-        except Exception as error:  # whatever somebody's own classes raise
-            raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
         here = (llm_coop_envs.__version__, str(folder.absolute()), command)
         task = ray.remote(num_cpus=1, max_retries=_LIVES)(_play_part)
         waiting = [task.remote(given, *here, f"ray-{number}") for number in range(min(parts, max(left, 1)))]

@@ -117,9 +117,10 @@ def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
         LlmCoopError: `run_study` could not play the study there, as one of its parts.
     """
     need_arrow()
+    session = _Runner(study, 1, "", Watcher(), access)
     check_shared(folder)
     with alone(folder):
-        return _Runner(study, 1, "", Watcher(), access).make(folder)
+        return session.make(folder)
 
 
 class _Runner:
@@ -176,6 +177,7 @@ class _Runner:
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
+            self._steering.told = {"begun_with": run.total - len(missing)}
             missing = missing[:limit]
             count = Remaining(run, missing, self._workers, self._watcher)
             elsewhere = 0
@@ -213,7 +215,7 @@ class _Runner:
     def _begin(self, run: Run, missing: Sequence[Task]) -> None:
         there = run.finished()  # looked at again: another part may have written some meanwhile
         tasks = [(run.conditions[index].name, seed) for index, seed in missing]
-        names = [run.file_name(run.events_path(*task)) for task in tasks if not usable(run, *task, there)]
+        names = [run.events_name(*task) for task in tasks if not usable(run, *task, there)]
         replaced = [name for name in names if (run.folder / name).is_file()]
         if replaced:
             some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"
@@ -256,10 +258,12 @@ class _Runner:
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
-            here, room = self._workers == 1 or len(quiet) == 1, self._steering.room
+            here, steering = self._workers == 1 or len(quiet) == 1, self._steering
             mine = quiet if claims is None else filter(claims.claim, quiet)
             count_apart = min(self._workers, len(quiet))
-            episodes = play_here(run, mine, asked, room) if here else play_apart(run, mine, asked, count_apart, room)
+            episodes = (
+                play_here(run, mine, asked, steering) if here else play_apart(run, mine, asked, count_apart, steering)
+            )
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)

@@ -18,12 +18,13 @@ _ANSWER_SECONDS = 20.0  # most of which its command takes to start on a busy mac
 
 
 @contextlib.contextmanager
-def connected(address: str, cores: int) -> Iterator[Any]:
+def connected(address: str, cores: int, given: str) -> Iterator[Any]:
     """Ray, connected, and left at the end; where this process is connected already, that cluster is used and kept.
 
     Args:
         address: a cluster's address, `"auto"` for the one of this machine, or `"local"` to start Ray here.
         cores: how many tasks run at the same time, if it is started here.
+        given: how the address was given, with `{}` in its place, for errors.
 
     Yields:
         The module `ray`.
@@ -35,7 +36,7 @@ def connected(address: str, cores: int) -> Iterator[Any]:
     try:
         import ray  # pyright: ignore[reportMissingImports]  # an extra
     except ImportError as error:
-        raise MissingExtra(f"Ray ({address})", "ray") from error
+        raise MissingExtra(given.format(address), "ray") from error
     if ray.is_initialized():
         yield ray
         return
@@ -47,8 +48,8 @@ def connected(address: str, cores: int) -> Iterator[Any]:
         ray.init(**where, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise RunError(
-            f"--ray {address}: no Ray cluster is reached there ({short(error)}); start one with 'ray start --head', "
-            f"or give --ray {LOCAL}"
+            f"{given.format(address)}: no Ray cluster is reached there ({short(error)}); start one with "
+            f"'ray start --head', or give {given.format(LOCAL)}"
         ) from error
     try:
         yield ray

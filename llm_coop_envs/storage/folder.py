@@ -26,12 +26,21 @@ from typing_extensions import Self
 
 import llm_coop_envs
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import cannot_write, fingerprint, read_json, sweep, write_json, write_whole
+from llm_coop_envs.storage.files import (
+    cannot_write,
+    fingerprint,
+    fingerprint_of,
+    read_json,
+    sweep,
+    write_json,
+    write_whole,
+)
 from llm_coop_envs.storage.lease import alone_with
 from llm_coop_envs.storage.lock import FileLock
 
 FORMAT = 3
 MANIFEST, CHECK = "run.json", "check"
+RUNS = Path("runs")
 _HOUR = 3600.0
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 
@@ -122,7 +131,7 @@ class RunFolder:
         # Of several that begin at the same time one begins the run, and the others wait until it is there.
         with alone_with(folder / ".begin"):
             if not (folder / MANIFEST).is_file():
-                recorded = {name: f"{len(text)} {hashlib.sha256(text).hexdigest()}" for name, text in files.items()}
+                recorded = {name: fingerprint_of(text) for name, text in files.items()}
                 run = cls.new(folder, identity, **about, files=recorded)
                 for name, text in files.items():
                     write_whole(folder / name, text)
@@ -293,7 +302,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
         yield
 
 
-def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+def new_folder(name: str, parent: Path = RUNS) -> Path:
     """Make the folder `runs/<name>-<n>` with the smallest free n; `RunError` if it cannot be made."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -305,6 +314,22 @@ def new_folder(name: str, parent: Path = Path("runs")) -> Path:
     except OSError as error:
         raise cannot_write(parent, error) from error
     raise AssertionError("there are numbers enough")
+
+
+@contextlib.contextmanager
+def chosen_folder(given: Path | None, name: str) -> Iterator[Path]:
+    """The folder that was given, or a new one in `RUNS`, which goes again if nothing comes into it."""
+    if given is not None:
+        yield given.expanduser()
+        return
+    made = [] if RUNS.exists() else [RUNS]
+    folder = new_folder(name)
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):  # it holds something
+            for empty in (folder, *made):
+                empty.rmdir()
 
 
 def versions() -> dict[str, str]:

@@ -97,7 +97,7 @@ class TextCrowd(Policy):
                 except (pickle.PicklingError, AttributeError, TypeError) as error:
                     raise SettingsError("source", source, f"cannot be given to other processes ({error})") from error
                 context = multiprocessing.get_context("spawn")
-                cluster = None if ray is None else opened.enter_context(connected(ray, processes))
+                cluster = None if ray is None else opened.enter_context(connected(ray, processes, "ray='{}'"))
                 for k in range(processes):
                     given = source, many, folder, f"part-{k}"
                     pool: Executor = (

@@ -10,7 +10,7 @@ from small import command, contents, learning_cells
 
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.benchmarks.run.slurm import submit, write_script
+from llm_coop_envs.benchmarks.run.slurm import check_options, submit, write_script
 from llm_coop_envs.benchmarks.study.study import load_study
 from llm_coop_envs.errors import RunError
 
@@ -99,7 +99,7 @@ def test_without_slurm_the_script_is_shown(study_file, tmp_path):
 
 def test_what_cannot_be_submitted_is_said(sbatch, tmp_path):
     with pytest.raises(RunError, match="must be an option of sbatch"):
-        write_script(tmp_path, ["run"], 2, ["--time=1\nrm -rf /"])
+        check_options(["--time=1\nrm -rf /"])
     sbatch('#!/bin/sh\necho "sbatch: error: invalid partition" >&2\nexit 1\n')
     with pytest.raises(RunError, match=r"does not take .*parts\.sh: sbatch: error: invalid partition"):
         submit(write_script(tmp_path, ["run"], 2))

@@ -18,7 +18,10 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.journal import read_run
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
-pytestmark = pytest.mark.ray
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.skipif(sys.platform == "win32", reason="parts of a run are refused on Windows"),
+]
 RULES = """\
 name: rules
 conditions:
@@ -65,7 +68,6 @@ def test_a_worker_that_is_killed_is_replaced_and_loses_no_answer(tmp_path, study
     assert sum(asked.values()) - len(asked) <= sum(report.lost for report in reports)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_driver_that_is_killed_is_resumed(tmp_path, study_file):
     path, folder = study_file(RULES.replace("episodes: 6", "episodes: 40")), tmp_path / "ray"
     session = on_ray(path, folder, 2)
