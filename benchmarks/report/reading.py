@@ -58,7 +58,7 @@ def read_run(
             section.conditions.append(played[condition.name])
         one = played[condition.name]
         one.add(episode, section.read)
-        told = [event for event in episode.events if event["type"] == "message" and event["text"].strip()]
+        told = [event for event in episode.by_type["message"] if event["text"].strip()]
         one.said.append([(event["round"], event["text"]) for event in told])
         one.excerpt = one.excerpt or excerpt(episode)
         answers.add(episode)

@@ -25,7 +25,7 @@ from llm_coop_envs.benchmarks.study.study import Condition, Study
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, write_whole
+from llm_coop_envs.storage.files import fingerprint, pack_lines, read_known_lines, read_lines, write_whole
 from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder, locked
 
 EPISODE_FORMAT = 2
@@ -62,7 +62,8 @@ class Run(RunFolder):
         return f"a run of '{self.manifest['study']}'"
 
     def _check(self) -> None:
-        _ = self.manifest["study"], self.total, dict(self.manifest["program"])
+        held = self.manifest
+        _ = held["study"], self.total, dict(held["program"]), int(held["finished"]), list(held["models"])
 
     @property
     def total(self) -> int:
@@ -71,7 +72,12 @@ class Run(RunFolder):
 
     def events_path(self, condition: str, seed: int) -> Path:
         """Where an episode's events are, or will be."""
-        return self.folder / "events" / condition / f"{seed}.jsonl.gz"
+        return self.folder.joinpath(self.events_name(condition, seed))
+
+    @staticmethod
+    def events_name(condition: str, seed: int) -> str:
+        """What the manifest calls that file."""
+        return f"events/{condition}/{seed}.jsonl.gz"
 
     @property
     def study_text(self) -> str:
@@ -105,12 +111,20 @@ class Run(RunFolder):
 
     def finished(self) -> set[tuple[str, int]]:
         """The episodes whose events are there, as (condition, seed)."""
-        return {(c.name, seed) for c in self.conditions for seed in c.seeds if self.events_path(c.name, seed).is_file()}
+        found = set()
+        for one in self.conditions:
+            with (
+                contextlib.suppress(FileNotFoundError, NotADirectoryError),
+                os.scandir(self.folder / "events" / one.name) as entries,
+            ):
+                names = {entry.name for entry in entries if entry.is_file()}
+                found |= {(one.name, seed) for seed in one.seeds if f"{seed}.jsonl.gz" in names}
+        return found
 
     def unrecorded(self) -> dict[str, str]:
         """What the manifest is to record of the episodes that are there and not in it."""
-        paths = [self.events_path(*episode) for episode in self.finished()]
-        return self.recorded(*(path for path in paths if self.file_name(path) not in self.manifest["files"]))
+        new = [episode for episode in self.finished() if self.events_name(*episode) not in self.manifest["files"]]
+        return self.recorded(*(self.events_path(*episode) for episode in new))
 
     def read_events(self, condition: str, seed: int) -> tuple[dict[str, Any], list[Event]]:
         """An episode's header and its events.
@@ -119,15 +133,16 @@ class Run(RunFolder):
             RunError: they are missing or damaged, or not what this run wrote there.
         """
         path = self.events_path(condition, seed)
-        header, *events = read_lines(path) or [None]
+        records, fingerprint = read_known_lines(path)
+        header, *events = records or [None]
         if not is_episode(header, events):
             raise RunError(f"{path}: is no whole episode; delete it and run the study again to replace it")
-        why = self._foreign(path, header, condition, seed)
+        why = self._foreign(fingerprint, header, condition, seed)
         if why:
             raise RunError(f"{path}: {why}; restore it, or run the study again with -o to replace it")
         return header, events
 
-    def _foreign(self, path: Path, header: Mapping[str, Any], condition: str, seed: int) -> str:
+    def _foreign(self, fingerprint: str, header: Mapping[str, Any], condition: str, seed: int) -> str:
         """Why a file cannot be this run's episode; empty if it can."""
         if header.get("format") != EPISODE_FORMAT:
             return f"has format {header.get('format')!r}, this version of llm-coop-envs reads format {EPISODE_FORMAT}"
@@ -139,7 +154,7 @@ class Run(RunFolder):
         for name, one in header.get("program", {}).items():
             if one not in self.manifest["program"].get(name, ()):
                 return f"was played by another version of {named(name)} than this run"
-        if self.changed(self.file_name(path)):
+        if fingerprint != self.manifest["files"].get(self.events_name(condition, seed), fingerprint):
             return "is not what this run wrote (an episode of another run of the same study, or changed since)"
         return ""
 

@@ -211,7 +211,7 @@ class _Runner:
     def _begin(self, run: Run, missing: Sequence[Task]) -> None:
         there = run.finished()  # looked at again: another part may have written some meanwhile
         tasks = [(run.conditions[index].name, seed) for index, seed in missing]
-        names = [run.file_name(run.events_path(*task)) for task in tasks if not usable(run, *task, there)]
+        names = [run.events_name(*task) for task in tasks if not usable(run, *task, there)]
         replaced = [name for name in names if (run.folder / name).is_file()]
         if replaced:
             some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"

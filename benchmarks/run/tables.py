@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,6 +50,14 @@ class EpisodeTables:
     people: dict[str, Any]
 
     @cached_property
+    def by_type(self) -> Mapping[str, list[Event]]:
+        """The events of each type; of others none."""
+        found: defaultdict[str, list[Event]] = defaultdict(list)
+        for event in self.events:
+            found[event["type"]].append(event)
+        return found
+
+    @cached_property
     def rounds(self) -> list[Row]:
         """One row per round, with how many of its messages are about what."""
         scenario = self.condition.spec
@@ -74,8 +82,7 @@ class EpisodeTables:
                 "flags": ", ".join(event["flags"]),
                 **({"delivered": json.dumps(event["delivered"], ensure_ascii=False)} if "delivered" in event else {}),
             }
-            for event in self.events
-            if event["type"] == "message"
+            for event in self.by_type["message"]
         ]
 
     @property
@@ -160,7 +167,7 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
 
     What was measured of learning, or by playing on, belongs to the whole episode and is left out.
     """
-    if not any(event["type"] == "choice" and event["flags"] for event in episode.events):
+    if not any(event["flags"] for event in episode.by_type["choice"]):
         return episode
     scenario = episode.condition.spec
     events = scenario.measured.without_flagged(episode.events)

@@ -34,6 +34,8 @@ FORMAT = 3
 LARGE = 4 << 20
 """From how many compressed bytes on a process of its own reads them."""
 _COUNTED = 50_000
+_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+_INDEXES = {one.split()[5]: one for one in _SCHEMA.splitlines() if "EXISTS agents_" in one}
 _BLOCK = 1 << 20
 _TOLD_SECONDS = 0.5
 _READ = " % of "
@@ -54,7 +56,7 @@ class Index:
         with self.opened() as table:
             table.execute("PRAGMA journal_mode=WAL")
             if table.execute("SELECT 1 FROM sqlite_master WHERE name = 'parts'").fetchone() is None:
-                table.executescript(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+                table.executescript(_SCHEMA)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
@@ -237,8 +239,14 @@ class Taking:
             table.executemany("INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?)", rows)
             if agents:
                 table.execute("DELETE FROM agents WHERE episode = ?", (name,))
+                # Made at the end, indexes of a million rows take a third of the time.
+                late = _INDEXES if self._large and table.execute("SELECT 1 FROM agents").fetchone() is None else {}
+                for one in late:
+                    table.execute(f"DROP INDEX {one}")
                 into = "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 table.executemany(into, ((name, *row) for row in reader.agents()))
+                for statement in late.values():
+                    table.execute(statement)
             table.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?)", (name, mark, _json(self._about)))
         self._said.clear()
         self._frames = len(reader.frames)

@@ -218,7 +218,8 @@ class KnownRuns:
             columns = [one for one in file.schema_arrow.names if one in wanted | {"condition", "seed"}]
             rows = file.read(columns=columns).to_pylist()
         except (OSError, ValueError) as error:
-            raise RunError(f"{path}: cannot be read ({error})") from error
+            why = " ".join(str(error).split())  # Arrow's own may have several lines
+            raise RunError(f"{path}: cannot be read ({why}); 'llm-coop run' makes it anew") from error
         return {(row["condition"], row["seed"]): row for row in rows}
 
     def _rates(self, run: Run) -> dict[str, int]:

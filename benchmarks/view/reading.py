@@ -102,13 +102,13 @@ class EpisodeReader:
     def about(self) -> dict[str, Any]:
         """The rest."""
         policies, personas = self._counted
-        few = len(self._names) <= _NAMED
+        few = len(self._index) <= _NAMED
         options = next((one for one in self._questions.values() if isinstance(one, Options)), None)
         return {
             "scenario": self._scenario.title,
             "kind": self._face.kind,
             "still": self._still,
-            "players": len(self._names),
+            "players": len(self._index),
             "names": self._names if few else [],
             "rounds": [one["round"] for one in (*self.frames, *self.moving())],
             "sees": self._face.sight is not None and few,
@@ -147,13 +147,15 @@ class EpisodeReader:
         return found
 
     def _begin(self, event: Event) -> None:
-        following = self._following = tracker(event)
+        following = self._following = tracker(event, table=self._scenario.page is None)
         self._start = event
         self._keep(event)
         # A regulator speaks and chooses, and is none of the players.
         policies = self._header.get("policies", {})
         self._extra = [name for name in policies if name not in following.index]
-        self._index = {name: number for number, name in enumerate(self._names)}
+        self._index = following.index
+        if self._extra:
+            self._index = {name: number for number, name in enumerate(self._names)}
         self._choices = [[] for _ in self._index]
         self.blind = type(following)._choose is Tracker._choose
         asked = self._scenario.measured.asked
@@ -203,7 +205,7 @@ class EpisodeReader:
         found: list[tuple[int, str]] = []
         if self._end is not None and self._face.moments is not None:
             found += self._face.moments(self._kept)
-        if self._questions and self._said and not self._large and len(self._names) <= _TALK_READ:
+        if self._questions and self._said and not self._large and len(self._index) <= _TALK_READ:
             for one in talk_rounds(self._kept, self._scenario.measured):
                 if one.agreement is not None:
                     what, who = one.agreement

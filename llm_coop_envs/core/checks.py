@@ -27,7 +27,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 def suggestion(name: str, known: Collection[str]) -> str:
     """Say which known name was probably meant, or list them all."""
-    return nearest(name, known) or "known are " + ", ".join(sorted(known))
+    return nearest(name, known) or ("known are " + ", ".join(sorted(known)) if known else "there is none")
 
 
 def check_bool(settings: object, field: str) -> None:

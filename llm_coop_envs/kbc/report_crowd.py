@@ -64,7 +64,7 @@ class LargeContest:
 
 def read_crowd(episode: EpisodeTables) -> LargeContest | None:
     """What is kept of a contest of the large study's kind, or among people of a population; of others nothing is."""
-    rounds = [event for event in episode.events if event["type"] == "round"]
+    rounds = episode.by_type["round"]
     large = episode.condition.settings["winner_rule"] == "tolerance" or episode.people
     if not rounds or not large or any(len(event["choices"]) != len(episode.policies) for event in rounds):
         return None

@@ -78,6 +78,11 @@ def fingerprint(path: Path, size: int | None = None) -> str:
     return f"{count} {hashed.hexdigest()}"
 
 
+def fingerprint_of(content: bytes) -> str:
+    """What `fingerprint` says of a file with this content."""
+    return f"{len(content)} {hashlib.sha256(content).hexdigest()}"
+
+
 def sweep(folder: Path, older: float = 0.0) -> None:
     """Remove what killed writers left behind, if it is older than so many seconds."""
     for left in folder.rglob(f".*{TEMPORARY}"):
@@ -107,14 +112,20 @@ def read_lines(path: Path) -> list[Any]:
     Raises:
         RunError: the file cannot be read or is damaged.
     """
+    return read_known_lines(path)[0]
+
+
+def read_known_lines(path: Path) -> tuple[list[Any], str]:
+    """The records that `pack_lines` packed, and the fingerprint of the file that they are from; see `read_lines`."""
     try:
-        data = gzip.decompress(path.read_bytes())
+        content = path.read_bytes()
+        data = gzip.decompress(content)
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
         # One call for all lines takes half the time of one for each; then each must be one record by itself.
         records: list[Any] = json.loads(b"[%s]" % b",".join(lines))
         if len(records) != len(lines):
             raise ValueError("not one record in each line")
-        return records
+        return records, fingerprint_of(content)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{path}: cannot be read ({why}); delete it and run the study again to replace it") from error

@@ -26,7 +26,15 @@ from typing_extensions import Self
 
 import llm_coop_envs
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import cannot_write, fingerprint, read_json, sweep, write_json, write_whole
+from llm_coop_envs.storage.files import (
+    cannot_write,
+    fingerprint,
+    fingerprint_of,
+    read_json,
+    sweep,
+    write_json,
+    write_whole,
+)
 from llm_coop_envs.storage.lease import alone_with
 from llm_coop_envs.storage.lock import FileLock
 
@@ -123,7 +131,7 @@ class RunFolder:
         # Of several that begin at the same time one begins the run, and the others wait until it is there.
         with alone_with(folder / ".begin"):
             if not (folder / MANIFEST).is_file():
-                recorded = {name: f"{len(text)} {hashlib.sha256(text).hexdigest()}" for name, text in files.items()}
+                recorded = {name: fingerprint_of(text) for name, text in files.items()}
                 run = cls.new(folder, identity, **about, files=recorded)
                 for name, text in files.items():
                     write_whole(folder / name, text)

@@ -265,7 +265,13 @@ def fill(axes: Axes, panel: Panel) -> None:
         _draw(axes, curve)
     for dots in panel.dots:
         _scatter(axes, dots)
+    # Lines at one height have one label: a single firm's Nash price is its cartel price.
+    names: dict[float, list[str]] = {}
     for level in panel.levels:
+        names.setdefault(next((at for at in names if math.isclose(at, level.value)), level.value), []).append(
+            level.label
+        )
+    for level in (Level(value=at, label=", ".join(labels)) for at, labels in names.items()):
         axes.axhline(level.value, color=FAINT, linewidth=1.1, linestyle=(0, (1, 1.6)), zorder=1.5)
         axes.annotate(
             level.label,

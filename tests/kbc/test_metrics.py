@@ -30,6 +30,13 @@ def test_variance_has_divisor_n(choices):
     assert metrics.variance(choices) == pytest.approx(float(exact), abs=1e-9)
 
 
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40).map(np.array))
+def test_spread_is_numpys_to_the_last_bit(choices):
+    assert metrics.variance(choices) == np.var(choices)
+    deviation = metrics.relative_deviation(choices)
+    assert deviation is None or deviation == (100 * np.std(choices) / abs(np.mean(choices)) if np.std(choices) else 0)
+
+
 def test_relative_deviation_is_in_percent():
     # Mean 30, population standard deviation 10.
     assert metrics.relative_deviation(np.array([20, 40])) == pytest.approx(100 / 3)

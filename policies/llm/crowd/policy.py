@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import llm_coop_envs
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.chunks import Chunk, Submissions
 from llm_coop_envs.core.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.question import Question
-from llm_coop_envs.core.ray_cluster import connected
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.core.ray_cluster import connected, same_version
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.crowd.part import AskMany, AskOne, answers, submit
@@ -191,7 +192,7 @@ class TextCrowd(Policy):
                     "run again to continue"
                 ) from outcome
             if isinstance(outcome, BaseException):
-                raise outcome
+                raise getattr(outcome, "cause", None) or outcome  # Ray wraps it into one that tells a traceback
             given, counted = outcome
             counts.add(counted)
             together.put(part, given)
@@ -243,7 +244,9 @@ class _RayActor(Executor):
 
     def __init__(self, ray: Any, given: tuple[Any, ...]) -> None:
         self._ray = ray
-        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(given)
+        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(
+            llm_coop_envs.__version__, given
+        )
 
     def submit(self, do: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         found: Future[Any] = self._actor.do.remote(do, given, named).future()
@@ -251,17 +254,20 @@ class _RayActor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         if wait:  # it does one thing after the other
-            self._ray.get(self._actor.do.remote(len, ((),), {}))
+            with contextlib.suppress(RunError):  # it was of another version
+                self._ray.get(self._actor.do.remote(len, ((),), {}))
         self._ray.kill(self._actor)
 
 
 class _Begun:
     """The life of that actor."""
 
-    def __init__(self, given: tuple[Any, ...]) -> None:
+    def __init__(self, version: str, given: tuple[Any, ...]) -> None:
+        self._version = version
         _is_given(*given)
 
     def do(self, do: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        same_version(self._version)
         return do(*given, **named)
 
 

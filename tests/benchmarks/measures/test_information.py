@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from llm_coop_envs.benchmarks.measures.information import InformedChoice, information_measures
+from llm_coop_envs.benchmarks.measures.information import InformedChoice, information_measures, same
 
 CHOICES = [
     InformedChoice(None, 3.0, (3.0, 7.0)),
@@ -57,3 +57,16 @@ def test_where_all_heard_the_same_there_is_no_control():
     nothing = information_measures([], numbers=True)
     assert nothing["heard_choices"] == 0
     assert nothing["followed_share"] is nothing["moved_by_chance"] is None
+
+
+def test_followed_means_the_same_as_what_was_heard():
+    rng = np.random.default_rng(0)
+    steps = (0.0, 0.5e-5, 0.99e-5, 1e-5, 1.01e-5, 2e-5, 1e-9, -1e-5, 0.3)
+    chosen = rng.choice([0.0, 1e-9, -2.0, 1.8, 97.0], 500)
+    heard = rng.choice(chosen[:20], 500) * (1 + rng.choice(steps, 500))
+    choices = [InformedChoice(None, float(c), (float(h),)) for c, h in zip(chosen, heard, strict=True)]
+    alone = [information_measures([one], numbers=True)["followed_share"] for one in choices]
+    followed = [same(one.chosen, one.heard[0]) for one in choices]
+    assert alone == followed
+    assert information_measures(choices, numbers=True)["followed_share"] == np.mean(followed)
+    assert 0 < np.mean(followed) < 1

@@ -128,6 +128,20 @@ def test_heard_is_what_was_delivered_to_whom():
     assert (first.heard, second.heard) == ({names[1]: (0.0,)}, {names[2]: (float(exits.index("left")),)})
 
 
+def test_everyone_is_the_same_as_all_others_by_name():
+    rng = np.random.default_rng(0)
+    said = [(int(who), f"I will name {number}.") for who, number in rng.integers(0, 3, (12, 2))]
+    names, events, scenario = episode("kbc", said, [(who, 1, []) for who in range(3)])
+    named = [
+        {**one, "hearers": [who for who in names if who != one["agent"]]} if "text" in one else one for one in events
+    ]
+    (to_all,), (by_name,) = (talk_rounds(some, scenario.measured) for some in (events, named))
+    assert to_all.heard == by_name.heard
+    assert {len(values) for values in to_all.heard.values()} == {
+        12 - [who for who, _ in said].count(k) for k in range(3)
+    }
+
+
 def test_a_regulator_neither_announces_nor_chooses():
     scenario = find_scenario("bertrand")
     powers = {"on": ["talk", "choices"], "powers": ["log"]}

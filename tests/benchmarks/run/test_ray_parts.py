@@ -18,7 +18,10 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.journal import read_run
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="parts of a run are refused on Windows")
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.skipif(sys.platform == "win32", reason="parts of a run are refused on Windows"),
+]
 RULES = """\
 name: rules
 conditions:

@@ -1,6 +1,7 @@
 """What is taken in of an episode and of the journal, and what is left for a process of its own."""
 
 import contextlib
+import dataclasses
 import sys
 import time
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from llm_coop_envs.benchmarks.view.reading import EpisodeReader
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.kbc.scene import KbcTracker
 from llm_coop_envs.policies import play
 from llm_coop_envs.render.scenes.on_page import face_of
 
@@ -62,6 +64,16 @@ def test_a_scenario_without_a_page_is_a_table(monkeypatch):
     last = reader.frames[-1]
     assert len(last["choices"]) == len(env.possible_agents)
     assert set(last) >= {"players", "totals", "round", "doing"}
+
+
+def test_a_scenario_with_scenes_of_its_own_and_no_page_is_a_table(monkeypatch):
+    """As the example of a fourth scenario is, which has a window."""
+    monkeypatch.setitem(registry._registered, "toy", dataclasses.replace(toy.TOY, scene=toy.__name__ + ":Drawn"))
+    monkeypatch.setattr(toy, "Drawn", KbcTracker, raising=False)
+    env = toy.ToyEnv(record=True)
+    play(env, toy.Constant(), seed=0)
+    reader, _ = read(registry.find_scenario("toy"), env.events)
+    assert len(reader.frames[-1]["choices"]) == len(env.possible_agents)
 
 
 def test_moments_of_each_scenario():

@@ -133,3 +133,10 @@ def test_every_format_gives_the_same_bytes_again(form):
     assert first[:4] in (b"\x89PNG", b"%PDF", b"<?xm")
     assert b"<dc:date" not in first
     assert b"CreationDate" not in first
+
+
+def test_lines_at_one_height_have_one_label():
+    """Of a single firm the Nash price is the cartel price, and one name stood on the other."""
+    levels = [Level(value=1.8, label="Nash"), Level(value=1.8 + 1e-12, label="cartel"), Level(value=2.0, label="cap")]
+    (axes,) = draw_panels([[Panel(title="", curves=[CURVE], levels=levels)]]).axes
+    assert [text.get_text() for text in axes.texts] == ["Nash, cartel", "cap"]
