@@ -15,6 +15,7 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.run import control
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.run.steering import Steering
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, row, spread, write
 from llm_coop_envs.benchmarks.speed.llm_studies import server as scripted_server
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
@@ -67,8 +69,8 @@ def play(kind: str, folder: Path, episodes: int, url: str) -> dict[str, float]:
         access = ModelAccess(endpoint={"base_url": url})
     spent, serve = [0.0], control._serve
 
-    def timed(*given: Any) -> None:
-        serve(*given)
+    def timed(listener: socket.socket, steering: Steering, over: threading.Event, look: Callable[[], None]) -> None:
+        serve(listener, steering, over, look)
         spent[0] = time.thread_time()
 
     control._serve = timed
