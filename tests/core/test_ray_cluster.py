@@ -14,7 +14,7 @@ from llm_coop_envs.errors import MissingExtra, RunError
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"Ray \(auto\).*llm-coop-envs\[ray\]"), connected("auto", 1):
+    with pytest.raises(MissingExtra, match=r"--ray auto needs.*llm-coop-envs\[ray\]"), connected("auto", 1, "--ray {}"):
         pass
 
 
@@ -37,6 +37,7 @@ def test_an_address_where_there_is_no_cluster_is_a_sentence_after_seconds(at, mo
         if at == "closed":
             server.close()
         start = time.monotonic()
-        with pytest.raises(RunError, match=rf"--ray {address}: no Ray cluster is reached there"), connected(address, 1):
+        said = rf"--ray {address}: no Ray cluster is reached there"
+        with pytest.raises(RunError, match=said), connected(address, 1, "--ray {}"):
             pass
     assert time.monotonic() - start < 30
