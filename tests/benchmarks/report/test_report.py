@@ -18,6 +18,7 @@ from llm_coop_envs.benchmarks.report.section import bounds, comparable, values_o
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
+from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.statistics import Interval, mean_interval
 from llm_coop_envs.errors import RunError
@@ -254,6 +255,13 @@ def test_study_texts_are_data_too(tmp_path):
     shown = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
     assert "&lt;script&gt;3" in shown
     assert "&lt;script&gt;this&lt;/script&gt; or that" in shown
+
+
+def test_a_study_that_was_only_tried_out_says_so(text, tmp_path):
+    assert "Only tried out." not in text
+    run_study(select(small_study(), reduced=True), tmp_path / "run", workers=1)
+    told = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "<strong>Only tried out.</strong>" in told
 
 
 def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):
