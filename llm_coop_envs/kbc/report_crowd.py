@@ -114,8 +114,9 @@ class LargeCondition:
         return TableRow(name=f"{self.one.condition.title}, {name}", below=below or self.one.below, cells=cells)
 
     def mean(self, values: Sequence[float | None], digits: int | None = None) -> Cell:
-        """The mean over episodes."""
-        return interval_cell(mean_interval(values), digits, of=len(values))
+        """The mean over episodes of numbers, counts or shares; none is below 0 where no number can be."""
+        within = (min(0, self.one.condition.settings["low"]), None)
+        return interval_cell(mean_interval(values), digits, of=len(values), within=within)
 
 
 def crowd_tables(

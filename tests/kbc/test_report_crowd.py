@@ -118,6 +118,14 @@ def test_published_values_stand_beside_the_conditions_that_they_are_of(tables):
     assert rows[1].cells[0].text == "33.33"
 
 
+def test_no_interval_reaches_below_what_can_be(tables):
+    """Of few large contests the winners were told to be fewer than none."""
+    cells = [cell for table in tables.values() for row in table.rows for cell in row.cells]
+    lows = [cell.number.low for cell in cells if getattr(cell.number, "low", None) is not None]
+    assert lows
+    assert min(lows) >= 0
+
+
 def test_every_published_value_belongs_to_conditions_of_the_shipped_studies():
     studies = [load_study(name) for name in ("large_scale", "large_scale_targets", "large_scale_people")]
     known = {one.name: one for study in [*studies, load_study("large_scale_models")] for one in study.conditions}
