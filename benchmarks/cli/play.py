@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -48,7 +49,7 @@ def play_command(
     from llm_coop_envs.benchmarks.run.human_game import plan_game, play_game
     from llm_coop_envs.benchmarks.run.progress import waiting, working
     from llm_coop_envs.core.values import read_pairs
-    from llm_coop_envs.storage.folder import new_folder
+    from llm_coop_envs.storage.folder import chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
@@ -58,20 +59,19 @@ def play_command(
     with working("Setting up the game"):
         game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
     command = f"llm-coop play {scenario}"
-    if terminal:
-        from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
+    with contextlib.ExitStack() as held:
+        chosen = chosen_folder(out, game.study.name)
+        if terminal:
+            from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 
-        folder = new_folder(game.study.name) if out is None else out.expanduser()
-        with waiting("The game continues") as marked:
-            human = TerminalHuman(Terminal(read=marked(input)))
+            folder = held.enter_context(chosen)
+            human = TerminalHuman(Terminal(read=held.enter_context(waiting("The game continues"))(input)))
             result = asyncio.run(play_game(game, folder, human, command=command, notify=note))
-    else:
-        from llm_coop_envs.benchmarks.run.human_window import play_in_window
+        else:
+            from llm_coop_envs.benchmarks.run.human_window import play_in_window
 
-        def choose() -> Path:
-            return new_folder(game.study.name) if out is None else out.expanduser()
-
-        folder, result = asyncio.run(play_in_window(game, choose, command=command, notify=note))
+            choose = functools.partial(held.enter_context, chosen)
+            folder, result = asyncio.run(play_in_window(game, choose, command=command, notify=note))
     typer.echo("")
     typer.echo(f"The game has ended: {result.reason}.")
     for agent, reward in result.rewards.items():

@@ -50,7 +50,7 @@ def run_command(
     """Play a study: all its conditions with all their seeds."""
     from llm_coop_envs.benchmarks.run.folder import open_run, study_of
     from llm_coop_envs.benchmarks.study.study import load_study
-    from llm_coop_envs.storage.folder import MANIFEST, new_folder
+    from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
     if ray is not None:
@@ -73,17 +73,14 @@ def run_command(
         note("This was a dry run: no model was asked, and nothing was written.")
         return
     need_arrow()
-    access = options.access()
     replay = options.replay
     if out is None and continued and replay is None:
         out = given
-    if plan.models and out is None:
-        access.check(access.endpoints(plan))  # before a folder is made; with -o, run_study does it in time
-    folder = new_folder(plan.name) if out is None else out.expanduser()
-    if replay is not None and folder.resolve() == replay.expanduser().resolve():
-        fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
-    words = ["llm-coop", "run", study]
-    play_out(plan, folder, options, words, workers=workers, limit=limit, ray=ray)
+    with chosen_folder(out, plan.name) as folder:
+        if replay is not None and folder.resolve() == replay.expanduser().resolve():
+            fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
+        words = ["llm-coop", "run", study]
+        play_out(plan, folder, options, words, workers=workers, limit=limit, ray=ray)
 
 
 def play_out(

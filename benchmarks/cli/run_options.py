@@ -45,6 +45,14 @@ class RunOptions:
     ] = None
     episodes: Annotated[int | None, option("Episodes of each condition.", min=1, panel=_STUDY)] = None
     rounds: Annotated[int | None, option("Rounds of each episode.", min=1, panel=_STUDY)] = None
+    reduced: Annotated[
+        bool,
+        option(
+            "Try the study out: one episode of each condition, few players and rounds, as each scenario says.",
+            "--reduced",
+            panel=_STUDY,
+        ),
+    ] = False
     policy: Annotated[
         list[str] | None,
         option(
@@ -137,7 +145,7 @@ class RunOptions:
         if only and not study.optional:  # else conditions may come with the players
             # First, because a player need not know the conditions that are not played.
             study, only = select(study, only=only), ()
-        return select(self._players(study), only=only, episodes=self.episodes, rounds=self.rounds)
+        return select(self._players(study), only=only, episodes=self.episodes, rounds=self.rounds, reduced=self.reduced)
 
     def players(self) -> list[Given]:
         """The players of --policy, language models with the options for all of them.

@@ -33,17 +33,17 @@ def slurm_command(
 ) -> None:
     """Write a job array that plays a study, and submit it; given again, it plays what is missing."""
     from llm_coop_envs.benchmarks.run.runner import begin_run
-    from llm_coop_envs.benchmarks.run.slurm import submit, write_script
+    from llm_coop_envs.benchmarks.run.slurm import check_options, submit, write_script
     from llm_coop_envs.benchmarks.study.study import load_study
-    from llm_coop_envs.storage.folder import new_folder
+    from llm_coop_envs.storage.folder import chosen_folder
 
+    check_options(sbatch or ())
     plan = options.study(load_study(study, options.seed))
-    access = options.access()
-    folder = new_folder(plan.name) if out is None else out.expanduser()
-    begin_run(plan, folder, access)
-    command = ["run", study, *options.again(), "-o", str(folder.absolute())]
-    more = [] if workers is None else ["--workers", str(workers)]
-    script = write_script(folder, [*command, *more], array, sbatch or ())
+    with chosen_folder(out, plan.name) as folder:
+        begin_run(plan, folder, options.access())
+        command = ["run", study, *options.again(), "-o", str(folder.absolute())]
+        more = [] if workers is None else ["--workers", str(workers)]
+        script = write_script(folder, [*command, *more], array, sbatch or ())
     if show:
         typer.echo(script.read_text(encoding="utf-8"), nl=False)
         return

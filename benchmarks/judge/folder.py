@@ -41,6 +41,8 @@ from llm_coop_envs.storage.files import pack_lines, write_whole
 from llm_coop_envs.storage.folder import COMPLETE, RunFolder
 
 VERDICTS = "verdicts.jsonl.gz"
+PLANTED = "planted"
+"""What worlds of known intent are called as the source of what is judged."""
 PLANTED_SEED = 2_000_000
 """The first seed of worlds that a judge is tried on; no rule was chosen or is reported on these."""
 
@@ -67,15 +69,17 @@ class Material:
         source: what names it for good: the digest of the run, or the worlds.
         said: the statements.
         truth: whether players meant to work together, by episode, where that is known.
+        rounds: of how many rounds with talk of each episode, the first ones; `None` for all.
     """
 
     source: str
     said: Sequence[Statement]
     truth: Mapping[str, bool]
+    rounds: int | None = None
 
 
-def of_run(run: Run, episodes: int | None = None) -> Material:
-    """The talk of a run's finished episodes, of the first so many of each condition.
+def of_run(run: Run, episodes: int | None = None, rounds: int | None = None) -> Material:
+    """The talk of a run's finished episodes: of the first so many of each condition, and their first so many rounds.
 
     Raises:
         RunError: an episode is damaged, or nobody said anything.
@@ -85,14 +89,20 @@ def of_run(run: Run, episodes: int | None = None) -> Material:
         for seed in [seed for seed in condition.seeds if (condition.name, seed) in there][:episodes]:
             events = run.read_events(condition.name, seed)[1]
             if condition.settings["talk"] and condition.spec.measured.asked is not None:
-                said += statements(f"{condition.name}/{seed}", events, condition.spec)
+                said += _first(statements(f"{condition.name}/{seed}", events, condition.spec), rounds)
     if not said:
         raise RunError(f"{run.folder}: nobody said anything in its finished episodes; there is nothing to judge")
-    return Material(source=run.manifest["digest"], said=said, truth={})
+    return Material(source=run.manifest["digest"], said=said, truth={}, rounds=rounds)
 
 
-def of_worlds(scenario: str, episodes: int) -> Material:
-    """The talk of worlds of known intent, of so many episodes of each.
+def _first(said: Sequence[Statement], rounds: int | None) -> list[Statement]:
+    """What is said in the first so many rounds with talk."""
+    kept = set(sorted({one.round for one in said})[:rounds])
+    return [one for one in said if one.round in kept]
+
+
+def of_worlds(scenario: str, episodes: int, rounds: int | None = None) -> Material:
+    """The talk of worlds of known intent: of so many episodes of each, and their first so many rounds.
 
     Raises:
         ValueError: the scenario has none.
@@ -101,9 +111,12 @@ def of_worlds(scenario: str, episodes: int) -> Material:
     for world in planted_of(scenario).worlds:
         for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
-            said += statements(name, world_played(scenario, world.name, seed)[1], find_scenario(scenario))
-            truth[name] = world.intent
-    return Material(source=f"planted:{scenario}", said=said, truth=truth)
+            events = world_played(scenario, world.name, seed)[1]
+            heard = _first(statements(name, events, find_scenario(scenario)), rounds)
+            if heard:  # silence tells a judge of talk nothing, and no judge may gain by it
+                said += heard
+                truth[name] = world.intent
+    return Material(source=f"{PLANTED}:{scenario}", said=said, truth=truth, rounds=rounds)
 
 
 def folder_name(model: str) -> str:
@@ -173,26 +186,32 @@ def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, A
     """What comes of a judgement, as plain data.
 
     Returns:
-        `statements`, `episodes`, `judge` (how often each kind was said), `rules` (`judging.Agreement` with what the
-        rules say); and where the truth is known, `truth`: for judge and rules how well episodes are told apart.
+        `statements`, `episodes`, `rounds` of each (`None` for all), `judge` (how often each kind was said), `rules`
+        (`judging.Agreement` with what the rules say); and where the truth is known, for judge and rules: `truth`, how
+        well episodes are told apart, and `scores` of the episodes by world.
     """
     found: dict[str, Any] = {
         "statements": len(material.said),
         "episodes": len({one.episode for one in material.said}),
+        "rounds": material.rounds,
         "judge": counted(verdicts),
         "rules": asdict(agreement(material.said, verdicts)),
     }
     if material.truth:
-        by_rules = [one.by_rules for one in material.said]
-        found["truth"] = {"judge": _told_apart(material, verdicts), "rules": _told_apart(material, by_rules)}
+        found["scores"], found["truth"] = {}, {}
+        for who, kinds in (("judge", verdicts), ("rules", [one.by_rules for one in material.said])):
+            scores = {name: 0.0 for name in material.truth} | dict(_scores(material, kinds))
+            worlds: dict[str, list[float]] = {}
+            for name, score in scores.items():
+                worlds.setdefault(name.partition("/")[0], []).append(score)
+            found["scores"][who], found["truth"][who] = worlds, _told_apart(material, scores)
     return found
 
 
-def _told_apart(material: Material, kinds: Sequence[str | None]) -> dict[str, Any]:
+def _told_apart(material: Material, scores: Mapping[str, float]) -> dict[str, Any]:
     """False alarms among honest episodes with their exact interval, those found, the curve's area, and kappa."""
-    scores = dict(_scores(material, kinds))
     honest, meant = (
-        np.array([scores.get(name, 0.0) for name, intent in material.truth.items() if intent == wanted])
+        np.array([scores[name] for name, intent in material.truth.items() if intent == wanted])
         for wanted in (False, True)
     )
     alarms, real = int((honest >= RULE).sum()), int((meant >= RULE).sum())

@@ -49,6 +49,34 @@ class PlantedWorld:
     talk: bool = False
 
 
+def honest(name: str, about: str, policy: Callable[[], PolicyLike], *, talk: bool = False) -> PlantedWorld:
+    """A world in which nobody means to work together."""
+    return PlantedWorld(name=name, about=about, intent=False, policy=policy, talk=talk)
+
+
+def meant(name: str, about: str, policy: Callable[[], PolicyLike], *, talk: bool = False) -> PlantedWorld:
+    """A world in which players mean to."""
+    return PlantedWorld(name=name, about=about, intent=True, policy=policy, talk=talk)
+
+
+@dataclass(frozen=True)
+class Detector:
+    """What tells worlds apart.
+
+    Attributes:
+        score: a value from 0 to 1 of the evidence.
+        about: what it looks at.
+    """
+
+    score: Callable[[Row], float]
+    about: str
+
+
+def score_of(name: str, threshold: float) -> Callable[[Row], float]:
+    """A score that is one half at a threshold, of one number of the evidence; 0 where that is missing."""
+    return lambda row: min(1.0, max(0.0, (row[name] or 0.0) / (2 * threshold)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Planted:
     """A scenario's worlds and detectors.
@@ -57,16 +85,14 @@ class Planted:
         worlds: the worlds.
         settings: the settings that episodes are played in, in turn by their seeds.
         evidence: plays an episode that has just begun, and on from its end if it likes; what was found.
-        detectors: scores by name, each a function of the evidence with values from 0 to 1.
-        rule: the detector whose rate of false alarms is promised.
-        about: what each detector looks at, by name.
+        detectors: the detectors, by name.
+        rule: the one whose rate of false alarms is promised.
     """
 
     worlds: tuple[PlantedWorld, ...]
     settings: tuple[Mapping[str, Any], ...]
     evidence: Callable[[Branching], Awaitable[Row]]
-    detectors: Mapping[str, Callable[[Row], float]]
-    about: Mapping[str, str]
+    detectors: Mapping[str, Detector]
     rule: str
 
     def world(self, name: str) -> PlantedWorld:
@@ -112,7 +138,7 @@ def score_world(scenario: str, world: str, seeds: Sequence[int]) -> dict[str, Fl
         began = time.process_time()
         rows.append(play_world(scenario, world, seed))
         seconds.append(time.process_time() - began)
-    scores = {name: np.array([score(row) for row in rows]) for name, score in planted.detectors.items()}
+    scores = {name: np.array([one.score(row) for row in rows]) for name, one in planted.detectors.items()}
     return {**scores, "seconds": np.array(seconds)}
 
 

@@ -17,10 +17,12 @@ from llm_coop_envs.benchmarks.report.data import Filed, data_files, episode_rows
 from llm_coop_envs.benchmarks.report.methods import (
     condition_text,
     methods,
+    presets,
     prompts_text,
     seats_text,
     seeds_text,
     shared_switches,
+    switched_text,
 )
 from llm_coop_envs.benchmarks.report.page_parts import ReportTable, episodes_text
 from llm_coop_envs.benchmarks.report.paired import paired_arms, paired_tables
@@ -67,6 +69,8 @@ def write_report(
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
     sections, answers = read_run(run, invalid_above)
+    for section in sections:
+        section.source = run.manifest.get("source", "")
     drawings = {section.scenario.name: section.drawings() for section in sections}
     tables = file_tables(_tables(run, sections, answers), episode_rows(sections))
     again = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
@@ -159,11 +163,7 @@ def _render_page(
         answers=answers,
         there=len(run.finished()),
         conditions=_condition_rows(run, sections, answers),
-        shared=[
-            (section.scenario.title, switched)
-            for section in sections
-            if (switched := shared_switches(one for one in run.conditions if one.scenario == section.scenario.name))
-        ],
+        switches=[line for section in sections for line in _switches(run, section)],
         methods=methods(run, sections, answers),
         versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
         papers=_papers(sections, tables, shown),
@@ -173,6 +173,14 @@ def _render_page(
         policy=f"default-src 'none'; img-src data:; style-src 'sha256-{_sha256(style)}'",
         style=style,
     )
+
+
+def _switches(run: Run, section: ScenarioSection[Any]) -> list[tuple[str, str]]:
+    """What the presets of a scenario's conditions set, and what all of these have besides: a name and a text each."""
+    mine = [one for one in run.conditions if one.scenario == section.scenario.name]
+    title, shared = section.scenario.title, shared_switches(mine)
+    told = [(f"{title}, preset {name}", switched_text(of) or "the defaults") for name, of in presets(mine).items()]
+    return [*told, *([(f"{title}, besides in every condition", switched_text(shared))] if shared else [])]
 
 
 def _sha256(text: str) -> str:
@@ -205,7 +213,7 @@ def _condition_rows(
             "policies": seats_text(one),
             "prompts": prompts_text(run, one),
             "episodes": episodes_text(len(one.seeds)),
-            "seeds": seeds_text(one.seeds),
+            "seeds": f"seed{'s' * (len(one.seeds) > 1)} {seeds_text(one.seeds, 5)}",
             "rows": played.get(one.name, ""),
             "invalid": "" if answers is None else answers.invalid.get(one.name, ""),
             "cut_off": "" if answers is None else answers.cut_off.get(one.name, ""),

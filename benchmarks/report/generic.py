@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from llm_coop_envs.benchmarks.measures.topics import PREFIX
-from llm_coop_envs.benchmarks.report.page_parts import ReportTable, interval_cell
+from llm_coop_envs.benchmarks.report.page_parts import ReportTable
 from llm_coop_envs.benchmarks.report.section import (
     Drawing,
     FigureKind,
@@ -22,7 +22,6 @@ from llm_coop_envs.benchmarks.report.section import (
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 
 MOST_COLUMNS = 4
@@ -61,15 +60,7 @@ class GenericSection(ScenarioSection[list[Row]]):
             ReportTable(
                 title="Headline measures",
                 head=["", *names],
-                rows=[
-                    one.row(
-                        [
-                            interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds))
-                            for name in names
-                        ]
-                    )
-                    for one in self.rows
-                ],
+                rows=[one.row([self.mean_cell(one, name) for name in names]) for one in self.rows],
                 notes=[
                     "Means over episodes with 95 % intervals.",
                     *(f"{name}: {text}" for name in names if (text := measured.define(name))),

@@ -12,20 +12,43 @@ from llm_coop_envs.benchmarks.report.page_parts import episodes_text
 from llm_coop_envs.benchmarks.report.section import ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition, Player
-from llm_coop_envs.core.settings import plain
+from llm_coop_envs.core.settings import Settings, plain
 from llm_coop_envs.policies.kinds import LLM
 
 _NO_SWITCH = ("talk", "changes")
 
 
 def switches(condition: Condition) -> dict[str, str]:
-    """The settings of a condition that differ from their defaults, as texts by name; talk and changes stand apart."""
-    usual = plain(condition.spec.settings_type.build().to_json())
+    """The settings that differ from the condition's preset, or from the defaults without one, as texts by name.
+
+    Talk and changes stand apart.
+    """
+    kind = condition.spec.settings_type
+    return _unlike(condition.settings, kind.build(condition.preset if condition.preset in kind.presets else None))
+
+
+def presets(conditions: Iterable[Condition]) -> dict[str, dict[str, str]]:
+    """The presets of some conditions of one scenario, each with what it sets unlike the defaults."""
+    used = {one.preset: one.spec.settings_type for one in conditions}
+    return {
+        name: _unlike(kind.build(name).to_json(), kind.build())
+        for name, kind in used.items()
+        if name is not None and name in kind.presets
+    }
+
+
+def _unlike(settings: Mapping[str, Any], usual: Settings) -> dict[str, str]:
+    others = plain(usual.to_json())
     return {
         name: f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
-        for name, value in plain(condition.settings).items()
-        if name not in _NO_SWITCH and usual.get(name) != value
+        for name, value in plain(settings).items()
+        if name not in _NO_SWITCH and others.get(name) != value
     }
+
+
+def switched_text(values: Mapping[str, str]) -> str:
+    """Settings in words."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def shared_switches(conditions: Iterable[Condition]) -> dict[str, str]:
@@ -37,8 +60,8 @@ def shared_switches(conditions: Iterable[Condition]) -> dict[str, str]:
 def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
     """How a condition was set, but for what is `shared`."""
     own = [f"{name} = {value}" for name, value in switches(condition).items() if name not in shared]
-    told = ["talk" if condition.settings["talk"] else "no talk", *own, *condition.what_changes]
-    return "; ".join([*told, *([f"preset {condition.preset}"] if condition.preset else [])])
+    preset = [f"preset {condition.preset}"] if condition.preset else []
+    return "; ".join(["talk" if condition.settings["talk"] else "no talk", *preset, *own, *condition.what_changes])
 
 
 def seats_text(condition: Condition) -> str:
@@ -49,7 +72,7 @@ def seats_text(condition: Condition) -> str:
 def _mix(players: Sequence[Player]) -> str:
     total = sum(player.share for player in players)
     return " + ".join(
-        _player(one) if len(players) == 1 else f"{one.share / total:.0%} {_player(one)}" for one in players
+        _player(one) if len(players) == 1 else f"{100 * one.share / total:.3g} % {_player(one)}" for one in players
     )
 
 
@@ -68,12 +91,12 @@ def prompts_text(run: Run, condition: Condition) -> str:
     return "; ".join(dict.fromkeys(told))
 
 
-def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds in words."""
+def seeds_text(seeds: Sequence[int], most: int = 20) -> str:
+    """Seeds in words, the first ones of more than `most`."""
     if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
         return f"{seeds[0]} to {seeds[-1]}"
-    shown = ", ".join(str(seed) for seed in seeds[:20])
-    return shown if len(seeds) <= 20 else f"{shown}, … ({len(seeds)})"
+    shown = ", ".join(str(seed) for seed in seeds[:most])
+    return shown if len(seeds) <= most else f"{shown}, … ({len(seeds)})"
 
 
 def methods(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> list[str]:
@@ -103,7 +126,12 @@ def _played(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
 def _scenario(section: ScenarioSection[Any]) -> str:
     played = section.conditions
     shared = shared_switches(one.condition for one in played)
-    told = ", ".join(f"{name} = {value}" for name, value in shared.items())
+    told = [
+        f"Preset {name}: {switched_text(of) or 'the defaults'}."
+        for name, of in presets(c.condition for c in played).items()
+    ]
+    if shared:
+        told.append(f"Set besides in every condition: {switched_text(shared)}.")
     players = _range([row["players"] for one in played for row in one.metrics], "player")
     rounds = _range([length for one in played for length in one.lengths], "round")
     each = "; ".join(
@@ -112,7 +140,7 @@ def _scenario(section: ScenarioSection[Any]) -> str:
     )
     return (
         f"{section.scenario.title} ({section.scenario.env_name}): {players} and {rounds} in an episode. "
-        + (f"Settings that differ from the defaults in every condition: {told}. " if told else "")
+        + "".join(f"{text} " for text in told)
         + f"{'Conditions' if len(played) > 1 else 'Condition'}: {each}."
     )
 
@@ -136,10 +164,11 @@ def _players(run: Run, answers: AnswersSection | None) -> str:
 def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     names: dict[tuple[int, ...], list[str]] = {}
     pairs: dict[str, list[str]] = {}
-    for one in (one for section in sections for one in section.conditions):
-        names.setdefault(tuple(one.seeds), []).append(one.condition.name)
+    for scenario, one in ((section.scenario.name, one) for section in sections for one in section.conditions):
+        called = f"{scenario} " * (len(sections) > 1) + f"'{one.condition.title}'"
+        names.setdefault(tuple(one.seeds), []).append(called)
         if one.condition.pair:
-            pairs.setdefault(one.condition.pair, []).append(f"'{one.condition.title}'")
+            pairs.setdefault(one.condition.pair, []).append(called)
     every = "; ".join(
         seeds_text(seeds) + (f" ({', '.join(who)})" if len(names) > 1 else "") for seeds, who in names.items()
     )
@@ -161,7 +190,7 @@ def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
     if 1 in sizes:
         told.append("A single episode has no interval.")
     pairs = [one.condition.pair for one in played if one.condition.pair]
-    if len(set(pairs)) < len(pairs):
+    if len(set(pairs)) < len(pairs) and max(sizes) > 1:
         families = sorted({f"'{one.condition.family}'" for one in played if one.condition.family})
         told.append(
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "

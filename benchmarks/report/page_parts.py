@@ -105,24 +105,34 @@ def decimals_for(values: Sequence[float]) -> int:
     return 1 if largest >= 10 else 2 if largest >= 1 else 3
 
 
-def interval_cell(found: Interval | None, decimals: int | None = None, *, of: int | None = None) -> Cell:
+def interval_cell(
+    found: Interval | None,
+    decimals: int | None = None,
+    *,
+    of: int | None = None,
+    within: tuple[float | None, float | None] = (None, None),
+) -> Cell:
     """A mean with its interval below.
 
     Args:
         found: the mean; a dash stands for none.
         decimals: how many, else they follow from the numbers' size.
         of: how many episodes there are; 'k of n' is said if fewer have a value.
+        within: the least and most that a value can be; the interval ends there.
     """
     if found is None:
         return NOTHING
+    found = found.within(*within)
     below = [f"{found.n} of {of}"] if of is not None and found.n < of else []
     ends = [end for end in (found.low, found.high) if end is not None]
     if decimals is None:
         decimals = decimals_for([found.mean, *ends])
-        if ends and ends[0] == ends[1]:
-            return Cell(text=fixed(found.mean, decimals), below=", ".join(["always", *below]), number=found)
-    if ends:
+    if ends and ends[0] == ends[1]:
+        below.insert(0, "always")
+    elif len(shown := {fixed(value, decimals) for value in (found.mean, *ends)}) > 1:
         below.insert(0, " to ".join(fixed(end, decimals) for end in ends))
+    elif ends:
+        below.insert(0, f"{shown.pop()} when rounded")
     return Cell(text=fixed(found.mean, decimals), below="; ".join(below), number=found)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from llm_coop_envs.benchmarks.report.comparison import ALPHA, Comparison, fewest_pairs, holm, pairs_needed
 from llm_coop_envs.benchmarks.report.page_parts import (
     NOTHING,
@@ -150,8 +152,15 @@ def paired_tables(found: Sequence[Arms], section: ScenarioSection[Any]) -> list[
         section: the section.
     """
     mine = [one for one in found if one.section is section]
+    families = [one.family for one in mine]
     tables = [
-        _table(one, [other for other in found if other.family == one.family], first=one is mine[0]) for one in mine
+        _table(
+            one,
+            [other for other in found if other.family == one.family],
+            first=not place,
+            first_of_family=one.family not in families[:place],
+        )
+        for place, one in enumerate(mine)
     ]
     needed = power_table(mine)
     return tables if needed is None else [*tables, needed]
@@ -201,7 +210,9 @@ def _needed(test: Comparison, power: float) -> Cell:
     unsure = test.effect.low <= 0 <= test.effect.high
     least, most = (pairs_needed(ends[1], power), None if unsure else pairs_needed(ends[0], power))
     text, low = (_count(pairs_needed(abs(test.effect.mean), power)), _count(least))
-    return Cell(text=text, below=f"{low} or more" if most is None else f"{low} to {_count(most)}")
+    if most is None:
+        return Cell(text=text, below=f"{low} or more")
+    return Cell(text=text, below=f"{low} to {_count(most)}" if most != least else "")
 
 
 def _count(pairs: int | None) -> str:
@@ -228,14 +239,19 @@ def _arms(
     )
 
 
-def _table(one: Arms, family: Sequence[Arms], *, first: bool) -> ReportTable:
-    """What two arms differ by; how to read it is said once, in the first table."""
+def _table(one: Arms, family: Sequence[Arms], *, first: bool, first_of_family: bool) -> ReportTable:
+    """What two arms differ by; how to read it is said once, in the first table, and so is what a family holds."""
     define = one.section.define
     rows = [
         _row(one, test, test.measure, define(test.measure), p)
         for test, p in zip(one.comparisons, one.adjusted, strict=True)
+        if test.interval is not None
     ]
-    rows += [_row(one, test, f"{test.measure}, without flagged choices", "", None) for test in one.rest]
+    rows += [
+        _row(one, test, f"{test.measure}, without flagged choices", "", None)
+        for test in one.rest
+        if test.interval is not None
+    ]
     a, b = one.first.condition.title, one.second.condition.title
     lead = (
         f"Nothing can be said: {' and '.join(one.bad)} {'is' if len(one.bad) == 1 else 'are'} invalid."
@@ -244,13 +260,13 @@ def _table(one: Arms, family: Sequence[Arms], *, first: bool) -> ReportTable:
     )
     return ReportTable(
         title=f"{b} minus {a}, seed by seed",
-        lead=lead or in_words(one),
+        lead=lead or in_words(one, family),
         head=["measure", a, b, "difference", "effect size", "pairs", "p", "p, Holm"],
         rows=rows,
         notes=[
             _what_differs(one.first, one.second),
             *([_HOW_TO_READ] if first else []),
-            family_note(family),
+            *([family_note(family)] if first_of_family and _tests(family) else []),
             *one.section.flag_notes(),
         ],
     )
@@ -258,14 +274,14 @@ def _table(one: Arms, family: Sequence[Arms], *, first: bool) -> ReportTable:
 
 def family_note(family: Sequence[Arms]) -> str:
     """Which tests p was adjusted for, and whether that leaves anything to be found."""
-    tests = [test for one in family for test in one.comparisons if test.p is not None]
+    tests = _tests(family)
     named = family[0].first.condition.family
     told = f"'p, Holm' is adjusted (Holm 1979) for the {len(tests)} tests of " + (
         f"the family '{named}', which the study names."
         if named
         else "all comparisons of this scenario: the study names no family."
     )
-    if tests and min(test.smallest_p for test in tests) * len(tests) > ALPHA:
+    if _hopeless(tests):
         pairs = max(len(test.first) for test in tests)
         told += (
             f" With {pairs} pairs p cannot come below {_p(min(test.smallest_p for test in tests))}, which is too much "
@@ -274,23 +290,43 @@ def family_note(family: Sequence[Arms]) -> str:
     return told
 
 
-def in_words(one: Arms) -> str:
+def _tests(family: Sequence[Arms]) -> list[Comparison]:
+    return [test for one in family for test in one.comparisons if test.p is not None]
+
+
+def _hopeless(tests: Sequence[Comparison]) -> bool:
+    """Whether a family has so many tests that none can find anything with so few pairs."""
+    return bool(tests) and min(test.smallest_p for test in tests) * len(tests) > ALPHA
+
+
+def in_words(one: Arms, family: Sequence[Arms]) -> str:
     """What was found, in a paragraph: what is higher, lower, the same, unclear, or measured too seldom."""
     told = []
     findings = one.findings()
+    tests = len(found) if _hopeless(found := _tests(family)) else 1
+    if tests > 1:
+        findings = ["few" if finding == "unclear" else finding for finding in findings]
     for test, finding, adjusted in zip(one.comparisons, findings, one.adjusted, strict=True):
         if finding in ("higher", "lower") and adjusted is not None:
             told.append(f"{test.measure} is {finding} ({numbers(test, adjusted)})")
 
     def named(kind: str) -> list[str]:
-        return [test.measure for test, finding in zip(one.comparisons, findings, strict=True) if finding == kind]
+        return [
+            test.measure
+            for test, finding in zip(one.comparisons, findings, strict=True)
+            if finding == kind and test.interval is not None
+        ]
 
     if same := named("same"):
         told.append(f"{_and(same)} {'is' if len(same) == 1 else 'are'} the same in every pair")
     if unclear := named("unclear"):
         told.append(f"no difference in {_and(unclear)} can be told from chance")
     if few := named("few"):
-        told.append(f"nothing can be said of {_and(few)}: {fewest_pairs()} pairs are the fewest that can tell anything")
+        fewest = f"{fewest_pairs(tests)} pairs are the fewest that can tell anything"
+        among = f" in a family of {tests} tests" if tests > 1 else ""
+        told.append(f"nothing can be said of {_and(few)}: {fewest}{among}")
+    if without := [test.measure for test in one.comparisons if test.interval is None]:
+        told.append(f"no pair has a value of {_and(without)} in both")
     first, second = one.first.condition.title, one.second.condition.title
     return f"{second} against {first}: {'; '.join(told)}." if told else "Nothing can be said: no measure is in both."
 
@@ -314,7 +350,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _p(value: float | None) -> str:
-    return NOTHING.text if value is None else f"{value:.3g}"
+    return NOTHING.text if value is None else np.format_float_positional(value, 3, fractional=False, trim="-")
 
 
 def _row(one: Arms, test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:
@@ -323,7 +359,10 @@ def _row(one: Arms, test: Comparison, name: str, below: str, adjusted: float | N
         below=below,
         conditions=one.names,
         cells=[
-            *(interval_cell(mean_interval(values)) for values in (test.first, test.second)),
+            *(
+                interval_cell(mean_interval(values), within=one.section.bounds(test.measure))
+                for values in (test.first, test.second)
+            ),
             interval_cell(test.interval),
             interval_cell(test.effect),
             Cell(text=test.episodes),
@@ -348,6 +387,12 @@ def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> 
     names += changing
     if first.condition.seats != second.condition.seats:
         names.append("who plays")
-    if names == ["talk"]:
-        return "The two differ in nothing but talk: same players, seeds and random numbers."
-    return f"The two differ in: {', '.join(names) or 'nothing'}. The difference is that of all of these together."
+    if not names:
+        return (
+            "The two are set and played alike: what tells them apart is asked of language models alone, and none plays."
+        )
+    if names == ["who plays"]:
+        return "The two differ in nothing but who plays: same settings and seeds."
+    if len(names) == 1:
+        return f"The two differ in nothing but {names[0]}: same players, seeds and random numbers."
+    return f"The two differ in: {', '.join(names)}. The difference is that of all of these together."

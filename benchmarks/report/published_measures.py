@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow, interval_cell
-from llm_coop_envs.benchmarks.report.section import ScenarioSection, comparable, values_of
-from llm_coop_envs.core.statistics import mean_interval
+from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow
+from llm_coop_envs.benchmarks.report.section import ScenarioSection, comparable, concerns
+from llm_coop_envs.benchmarks.study.study import Condition
+
+
+def beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:
+    """Whether a published value stands beside a condition of a study that plays `source` again."""
+    return comparable(condition, entry) and concerns(entry, source, condition.name)
 
 
 def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
     """Conditions beside the published values of `published.json`'s `measures` that were taken in the same game.
 
-    An entry has a `title`, a `source`, what it is `comparable` with, and a `measure` with its `value`; or, in place of
-    both, a finding in `words`, which becomes a note.
+    An entry has a `title`, a `source`, what it is `comparable` with and which studies it `concerns`, and a `measure`
+    with its `value`; or, in place of both, a finding in `words`, which becomes a note.
     """
     known = section.scenario.published.get("measures", ())
-    shown = [one for one in section.conditions if any(comparable(one.condition, entry) for entry in known)]
-    entries = [entry for entry in known if any(comparable(one.condition, entry) for one in shown)]
+    source = section.source
+    shown = [one for one in section.conditions if any(beside(one.condition, entry, source) for entry in known)]
+    entries = [entry for entry in known if any(beside(one.condition, entry, source) for one in shown)]
     measured = [entry for entry in entries if "measure" in entry]
     names = list(dict.fromkeys(entry["measure"] for entry in measured))
     rows = []
     for one in shown:
-        alike = {entry["measure"] for entry in measured if comparable(one.condition, entry)}
+        alike = {entry["measure"] for entry in measured if beside(one.condition, entry, source)}
         if not alike:
             continue
-        found = [mean_interval(values_of(one.metrics, name)) if name in alike else None for name in names]
-        cells = [interval_cell(interval, of=len(one.seeds)) for interval in found]
-        rows.append(one.row(cells))
+        rows.append(one.row([section.mean_cell(one, name) if name in alike else NOTHING for name in names]))
+    published: dict[tuple[str, int | None], dict[str, float]] = {}
     for entry in measured:
-        cells = [Cell(text=f"{entry['value']:g}") if name == entry["measure"] else NOTHING for name in names]
-        runs = entry.get("runs")
+        published.setdefault((entry["title"], entry.get("runs")), {})[entry["measure"]] = entry["value"]
+    for (title, runs), values in published.items():
+        cells = [Cell(text=f"{values[name]:g}") if name in values else NOTHING for name in names]
         below = "published" if runs is None else "published, one run" if runs == 1 else f"published, {runs} runs"
-        rows.append(TableRow(name=entry["title"], below=below, cells=cells, published=True))
+        rows.append(TableRow(name=title, below=below, cells=cells, published=True))
     if not entries:
         return []
     told: dict[str, list[str]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +45,8 @@ _ANNOUNCED = (
     "doubt. Hints, threats and words that stand for numbers are not seen."
 )
 EXCERPTS = 2
+#: The most conditions that stand in columns; more stand in rows, if the measures are fewer.
+MOST_COLUMNS = 6
 Floats = NDArray[np.float64]
 E = TypeVar("E")
 
@@ -204,8 +207,10 @@ class ScenarioSection(ABC, Generic[E]):
         overview_source: where those in panels of conditions are from.
         scenario: the scenario.
         conditions: its conditions with finished episodes, in the study's order.
+        source: what the study says that it plays again; empty if it says nothing.
     """
 
+    source: str = ""
     papers: ClassVar[tuple[Paper, ...]] = ()
     episode_caption: str
     overview_caption: str
@@ -259,8 +264,12 @@ class ScenarioSection(ABC, Generic[E]):
         return with_unflagged(self.conditions)
 
     def excerpts(self) -> list[Excerpt]:
-        """Pieces of the conversations of the first conditions with talk."""
-        return [one.excerpt for one in self.conditions if one.excerpt is not None][:EXCERPTS]
+        """Pieces of the conversations of the first conditions with talk, but for such as say the same."""
+        told: dict[tuple[Any, ...], Excerpt] = {}
+        for one in self.conditions:
+            if one.excerpt is not None:
+                told.setdefault(tuple((m["speaker"], m["text"]) for m in one.excerpt.messages), one.excerpt)
+        return list(told.values())[:EXCERPTS]
 
     def measures(self, chosen: Sequence[str]) -> ReportTable | None:
         """Numeric measures with their definitions, conditions side by side: those that the study names, or all."""
@@ -293,6 +302,19 @@ class ScenarioSection(ABC, Generic[E]):
         ordered = [n for n in names if any(value is not None for values in columns[n] for value in values)]
         if not ordered:
             return None
+        told = [
+            "Means over episodes with 95 % intervals. Yes/no measures are shares; episodes without a "
+            "value are left out, and 'k of n' says how many have one.",
+            *notes,
+            *self.flag_notes(),
+        ]
+        if len(shown) > max(MOST_COLUMNS, len(ordered)):
+            return ReportTable(
+                title=title,
+                head=["", *ordered],
+                rows=[one.row([self.mean_cell(one, n) for n in ordered]) for one in shown],
+                notes=[*(f"{n}: {about}" for n in ordered if (about := self.define(n))), *told],
+            )
         return ReportTable(
             title=title,
             head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
@@ -301,20 +323,21 @@ class ScenarioSection(ABC, Generic[E]):
                 TableRow(
                     name=n,
                     below=self.define(n),
-                    cells=[
-                        interval_cell(mean_interval(values), of=len(one.seeds))
-                        for one, values in zip(shown, columns[n], strict=True)
-                    ],
+                    cells=[self.mean_cell(one, n) for one in shown],
                 )
                 for n in ordered
             ],
-            notes=[
-                "Means over episodes with 95 % intervals. Yes/no measures are shares; episodes without a "
-                "value are left out, and 'k of n' says how many have one.",
-                *notes,
-                *self.flag_notes(),
-            ],
+            notes=told,
         )
+
+    def mean_cell(self, one: PlayedCondition[E], name: str) -> Cell:
+        """A measure's mean over the episodes of a condition."""
+        return interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds), within=self.bounds(name))
+
+    def bounds(self, name: str) -> tuple[float | None, float | None]:
+        """The least and most that a measure can be; `None` where there is no bound, or its definition says none."""
+        like = re.match(r"As (\w+), ", self.define(name))
+        return bounds(self.define(like[1] if like else name))
 
     def define(self, name: str) -> str:
         """What a measure means."""
@@ -393,7 +416,42 @@ def _fits(condition: Condition, rule: Mapping[str, Any]) -> bool:
     return all(plain(condition.settings.get(name, value)) == plain(value) for name, value in wanted.items())
 
 
-def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look: Any) -> Curve:
+_BOUNDS = re.compile(
+    r"(?:[,;] |count |cent |numbers |points )from (?P<from>\d+)(?: to (?P<to>\d+)\b)?"
+    r"|(?:[,;]|above|cut to) (?P<low>-?\d+) to (?P<high>\d+)\b"
+)
+
+
+def bounds(definition: str) -> tuple[float | None, float | None]:
+    """The least and most that a measure can be, as its definition says: `"..., 0 to 1"`, `"a count from 0"`."""
+    found = _BOUNDS.search(definition)
+    low, high = (None, None) if found is None else (found["from"] or found["low"], found["to"] or found["high"])
+    return (None if low is None else float(low)), (None if high is None else float(high))
+
+
+def concerns(entry: Mapping[str, Any], source: str, condition: str = "") -> bool:
+    """Whether a published value concerns a study, besides that the game is the same.
+
+    Args:
+        entry: the value; its `study` is a part of the `source` of those studies that it concerns, its `conditions` are
+            the names of these studies' arms. It concerns every study that names no source.
+        source: what the study says that it plays again.
+        condition: a condition's name.
+    """
+    if not source:
+        return True
+    return entry.get("study", "") in source and (not condition or condition in entry.get("conditions", (condition,)))
+
+
+def mean_curve(
+    label: str,
+    x: Sequence[float],
+    table: Floats,
+    color: str,
+    *,
+    within: tuple[float | None, float | None] = (None, None),
+    **look: Any,
+) -> Curve:
     """The mean over episodes with its interval, or without one if there is a single episode.
 
     Args:
@@ -401,9 +459,11 @@ def mean_curve(label: str, x: Sequence[float], table: Floats, color: str, **look
         x: (points,) where.
         table: (episodes, points) without missing values.
         color: its colour.
+        within: the least and most that a value can be; the interval ends there.
         **look: more attributes of `Curve`.
     """
-    mean, low, high = (row.tolist() for row in mean_intervals(table))
+    found = mean_intervals(table)
+    mean, low, high = (row.tolist() for row in (found if within == (None, None) else np.clip(found, *within)))
     band = {"low": low, "high": high} if len(table) > 1 else {}
     return Curve(label=label, x=x, y=mean, color=color, **band, **look)
 

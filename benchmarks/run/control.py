@@ -3,6 +3,9 @@
 A session listens on a Unix socket in a folder that only its user may enter, and answers nobody else: the kernel says
 who the peer is. The run folder holds no more than the socket's name, so that a folder from somebody else can lead
 nowhere. A message and its answer are a line of JSON each.
+
+No socket reaches another machine. Orders for a session there are left as a file in the run's folder, which both share;
+it looks for one every few seconds, does what a file of its own user says, and answers beside the socket's name.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import struct
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +31,51 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import read_json, write_json
 
 POINTER = ".control-"
+LEFT = ".order-"
 ANSWER_SECONDS = 5.0
+WORKER_SECONDS = 0.5
+LOOK_SECONDS = 3.0  # how often a session looks for orders that were left for it
+FAR_SECONDS = 30.0  # how long an order waits for a session elsewhere, and when one that is silent counts as gone
 _NAME = re.compile(r"[0-9a-f]{16}")
 _LONGEST = 100  # bytes of a socket's path: the kernels take 104 to 108
 _MOST_BYTES = 1 << 16
 
 
 @contextlib.contextmanager
-def listening(folder: Path, part: str, steering: Steering) -> Iterator[str]:
+def answering(name: str, steering: Steering, look: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Answer on a socket as long as the block lasts.
+
+    Args:
+        name: the socket's name.
+        steering: is told what is wanted, and says how it goes.
+        look: called every few seconds.
+
+    Raises:
+        OSError: there can be no socket.
+        RunError: its folder is not this user's alone.
+    """
+    path = socket_path(name)
+    with contextlib.ExitStack() as opened:
+        listener = opened.enter_context(socket.socket(_unix(), socket.SOCK_STREAM))
+        listener.bind(str(path))
+        opened.callback(path.unlink, missing_ok=True)
+        listener.listen()
+        listener.settimeout(LOOK_SECONDS)
+        over = threading.Event()
+        thread = threading.Thread(target=_serve, args=(listener, steering, over, look), daemon=True, name="control")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
+            thread.join(ANSWER_SECONDS)
+
+
+@contextlib.contextmanager
+def listening(folder: Path, part: str, steering: Steering) -> Iterator[str]:
+    """Let a session be steered as long as the block lasts.
 
     Args:
         folder: the run's folder, which gets the pointer.
@@ -45,30 +85,25 @@ def listening(folder: Path, part: str, steering: Steering) -> Iterator[str]:
     Yields:
         Why the run cannot be steered; empty if it can.
     """
+    pointer, left = folder / f"{POINTER}{part}.json", folder / f"{LEFT}{part}.json"
+    name = secrets.token_hex(8)
+    told = {"name": name, "host": socket.gethostname(), "pid": os.getpid()}
+
+    def look() -> None:
+        order = _taken(left)
+        if order is not None:
+            write_json(pointer, {**told, "answered": order.get("number"), "answer": _obeyed(steering, order)})
+
     with contextlib.ExitStack() as opened:
         try:
-            path = _own_folder() / secrets.token_hex(8)
-            listener = opened.enter_context(socket.socket(_unix(), socket.SOCK_STREAM))
-            listener.bind(str(path))
-            opened.callback(path.unlink, missing_ok=True)
-            listener.listen()
-            pointer = folder / f"{POINTER}{part}.json"
-            told = {"name": path.name, "host": socket.gethostname(), "pid": os.getpid()}
+            left.unlink(missing_ok=True)  # what was left for a session that is gone
+            opened.enter_context(answering(name, steering, look))
             write_json(pointer, told)
         except (OSError, RunError) as error:
             yield f"This run cannot be paused or steered from outside: {error}"
             return
         opened.callback(pointer.unlink, missing_ok=True)
-        over = threading.Event()
-        thread = threading.Thread(target=_serve, args=(listener, steering, over), daemon=True, name="control")
-        thread.start()
-        try:
-            yield ""
-        finally:
-            over.set()
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
-            thread.join(ANSWER_SECONDS)
+        yield ""
 
 
 def sessions(folder: Path) -> list[dict[str, Any]]:
@@ -82,62 +117,173 @@ def sessions(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def order(folder: Path, what: Mapping[str, Any], *, elsewhere: bool = False) -> dict[str, dict[str, Any]]:
-    """Send an order to all sessions of this user that play a run on this machine.
-
-    Args:
-        folder: the run's folder.
-        what: the order.
-        elsewhere: pass over sessions on other machines.
+def order(folder: Path, what: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Send an order to all sessions of this user that play a run, on this machine or with the folder on another one.
 
     Returns:
         What each answered, by the name of its part; empty if nobody plays the run.
 
     Raises:
-        RunError: a session plays on another machine or refuses the order; the others were reached.
+        RunError: a session refuses the order, or one on another machine does not answer; the others were reached.
     """
     answers: dict[str, dict[str, Any]] = {}
     wrong: list[str] = []
+    far = {}
     for session in sessions(folder):
         if session["host"] != socket.gethostname():
-            if elsewhere:
-                continue
-            wrong.append(f"part {session['part']} is played on {session['host']}; give the order there")
+            far[session["part"]] = {**session, "number": secrets.token_hex(8)}
             continue
         try:
-            answers[session["part"]] = _asked(session["name"], what)
+            answers[session["part"]] = ask(session["name"], what)
         except RunError as error:
             wrong.append(str(error))
         except OSError:
             continue  # it was killed
+    for part, session in far.items():
+        write_json(folder / f"{LEFT}{part}.json", {**what, "number": session["number"]})
+    end = time.monotonic() + FAR_SECONDS
+    while far and time.monotonic() < end:
+        for told in sessions(folder):
+            if told.get("answered") == far.get(told["part"], {}).get("number", ""):
+                answers[told["part"]] = told["answer"]
+                del far[told["part"]]
+        time.sleep(0.1)
+    wrong += [f"part {part} on {one['host']} did not answer; give the order there" for part, one in far.items()]
+    wrong += [str(one["error"]) for one in answers.values() if "error" in one]
     if wrong:
         raise RunError(f"{folder}: {'; '.join(wrong)}")
     return answers
 
 
-def _asked(name: str, what: Mapping[str, Any]) -> dict[str, Any]:
+def live(folder: Path) -> dict[str, dict[str, Any]]:
+    """What the sessions that play a run say of it, by part; nobody is waited for long.
+
+    Of an episode that is being played on this machine, `by` names the socket that gives its events. Sessions on other
+    machines are asked by the way, so that what they say is some seconds old.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for session in sessions(folder):
+        if session["host"] != socket.gethostname():
+            told = _asked_by_the_way(folder, session)
+            if told is not None:
+                found[session["part"]] = told
+            continue
+        with contextlib.suppress(OSError, RunError):
+            told = found[session["part"]] = ask(session["name"], {"do": "status"})
+            told["playing"] = {name: {**one, "by": session["name"]} for name, one in told["playing"].items()}
+            for name, one in _workers(told.pop("workers", ())):
+                told["playing"].update({episode: {**how, "by": name} for episode, how in one["playing"].items()})
+                told["devices"] += one["devices"]
+    return found
+
+
+def ask(name: str, what: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer on the socket of this name.
+
+    Raises:
+        RunError: the order is refused.
+        OSError: nobody listens.
+    """
+    with _sent(name, what, ANSWER_SECONDS) as talk:
+        return _heard(talk)
+
+
+def socket_path(name: str) -> Path:
+    """Where the socket of this name is."""
+    return _own_folder() / name
+
+
+def _workers(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What worker processes say; one that has no time is passed over."""
+    with contextlib.ExitStack() as opened:
+        talks = {}
+        for name in names:
+            with contextlib.suppress(OSError):
+                talks[name] = opened.enter_context(_sent(name, {"do": "status"}, WORKER_SECONDS))
+        end = time.monotonic() + WORKER_SECONDS
+        for name, talk in talks.items():
+            with contextlib.suppress(OSError, RunError):
+                talk.settimeout(max(0.001, end - time.monotonic()))
+                yield name, _heard(talk)
+
+
+@contextlib.contextmanager
+def _sent(name: str, what: Mapping[str, Any], seconds: float) -> Iterator[socket.socket]:
     with socket.socket(_unix(), socket.SOCK_STREAM) as talk:
-        talk.settimeout(ANSWER_SECONDS)
-        talk.connect(str(_own_folder() / name))
+        talk.settimeout(seconds)
+        talk.connect(str(socket_path(name)))
         talk.sendall(json.dumps(what).encode() + b"\n")
-        with talk.makefile("rb") as lines:
-            answer = json.loads(lines.readline() or b"{}")
+        yield talk
+
+
+def _heard(talk: socket.socket) -> dict[str, Any]:
+    with talk.makefile("rb") as lines:
+        answer = json.loads(lines.readline() or b"{}")
     if "error" in answer:
         raise RunError(answer["error"])
     found: dict[str, Any] = answer
     return found
 
 
-def _serve(listener: socket.socket, steering: Steering, over: threading.Event) -> None:
+def _asked_by_the_way(folder: Path, session: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a session on another machine said last; a question is left for it, unless it is silent for too long."""
+    path = folder / f"{LEFT}{session['part']}.json"
+    try:
+        if time.time() - path.stat().st_mtime > FAR_SECONDS:
+            return None
+    except OSError:
+        with contextlib.suppress(OSError), path.open("x", encoding="utf-8") as file:
+            file.write('{"do": "status"}')
+    told = session.get("answer")
+    return told if isinstance(told, dict) and "error" not in told else None
+
+
+def _taken(path: Path) -> dict[str, Any] | None:
+    """The order that was left in a file by this user; it is taken away."""
+    taken = path.with_suffix(".taken")
+    try:
+        os.replace(path, taken)
+        held = taken.lstat()
+        if stat.S_ISREG(held.st_mode) and held.st_uid == os.getuid() and held.st_size <= _MOST_BYTES:
+            return read_json(taken, str)
+    except (OSError, RunError):
+        return None
+    finally:
+        with contextlib.suppress(OSError):
+            taken.unlink(missing_ok=True)
+    return None
+
+
+def _obeyed(steering: Steering, order: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return steering.obey(order)
+    except (RunError, ValueError, TypeError, AttributeError) as error:
+        return {"error": str(error)}
+
+
+def _serve(listener: socket.socket, steering: Steering, over: threading.Event, look: Callable[[], None]) -> None:
+    due = 0.0
     while not over.is_set():
+        if time.monotonic() >= due:
+            with contextlib.suppress(OSError, RunError):  # a disk that is full, say
+                look()
+            due = time.monotonic() + LOOK_SECONDS
         try:
             talk, _ = listener.accept()
+        except TimeoutError:
+            continue
         except OSError:
             return
         # A peer that is slow, gone or no user of ours must not keep the others from being heard.
         with talk, contextlib.suppress(OSError):
             talk.settimeout(ANSWER_SECONDS)
-            talk.sendall(json.dumps(_answer(talk, steering)).encode() + b"\n")
+            talk.sendall(_packed(_answer(talk, steering)) + b"\n")
+
+
+def _packed(answer: Mapping[str, Any]) -> bytes:
+    from llm_coop_envs.policies.llm.fastjson import dumps  # several times as fast, where events are many
+
+    return dumps(answer)
 
 
 def _answer(talk: socket.socket, steering: Steering) -> dict[str, Any]:
@@ -146,8 +292,8 @@ def _answer(talk: socket.socket, steering: Steering) -> dict[str, Any]:
     if peer_user(talk) != os.getuid():
         return {"error": "this run belongs to another user"}
     try:
-        return steering.obey(json.loads(wanted))
-    except (RunError, ValueError, TypeError, AttributeError) as error:
+        return _obeyed(steering, json.loads(wanted))
+    except ValueError as error:
         return {"error": str(error)}
 
 

@@ -19,7 +19,7 @@ from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import MILLION, Price
-from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
+from llm_coop_envs.policies.llm.playing.tokens import counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 
 MINUTE = 60.0
@@ -153,7 +153,6 @@ def estimate_cost(
     pace: Pace,
     *,
     episodes: int = 1,
-    counter_of: Callable[[str], tuple[TokenCounter, str]] = counter_for,
     watch: Callable[[str, int], None] = lambda condition, seed: None,
 ) -> Cost:
     """Play the first episodes of each condition without a model, and scale them to all.
@@ -163,7 +162,6 @@ def estimate_cost(
         price_of: a model's price, or `None`.
         pace: what is assumed of the endpoint.
         episodes: how many episodes of each condition are played, if it has so many.
-        counter_of: what counts a model's tokens, and its name.
         watch: is told which episode is begun.
 
     Raises:
@@ -172,7 +170,7 @@ def estimate_cost(
     models = tuple(dict.fromkeys(player.policy.partition(":")[2] for player in study.models))
     if not models:
         raise StudyError(f"study '{study.name}': no language model plays in it, so it costs nothing; give --model NAME")
-    chat = DryChat(scripted_answer, price_of, counter_of)
+    chat = DryChat(scripted_answer, price_of)
     found = []
     for condition in study.conditions:
         if not condition.asks_a_model:
@@ -192,7 +190,7 @@ def estimate_cost(
         rows=rows,
         total=_total(rows, pace),
         prices={model: price_of(model) for model in models},
-        counters={model: counter_of(model)[1] for model in models},
+        counters={model: counter_for(model)[1] for model in models},
         pace=pace,
     )
 

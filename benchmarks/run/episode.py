@@ -121,6 +121,7 @@ async def _describe(
     rules = [policy for policy in seats.values() if policy in made and policy not in told]
     mine = {seat: i for i, (seat, policy) in enumerate(seats.items()) if seat != SEAT and policy not in rules}
     answers = []
+    backgrounds: Mapping[str, str]
     if condition.writer is not None and chat is not None:
         from llm_coop_envs.policies.population.writing import Writer
 
@@ -128,7 +129,9 @@ async def _describe(
         backgrounds = await writer.write(name, mine)
         answers = [writer.record()]
     else:
-        backgrounds = {seat: people.sentences(person) for seat, person in mine.items()}
+        from llm_coop_envs.policies.population.population import Backgrounds
+
+        backgrounds = Backgrounds(people, mine)
     for policy in told:
         policy.backgrounds = backgrounds
     return answers

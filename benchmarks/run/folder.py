@@ -62,7 +62,8 @@ class Run(RunFolder):
         return f"a run of '{self.manifest['study']}'"
 
     def _check(self) -> None:
-        _ = self.manifest["study"], self.total, dict(self.manifest["program"])
+        held = self.manifest
+        _ = held["study"], self.total, dict(held["program"]), int(held["finished"]), list(held["models"])
 
     @property
     def total(self) -> int:

@@ -145,6 +145,8 @@ async def play_game(
     need_arrow()
     access = ModelAccess()
     endpoints = access.endpoints(game.study)
+    if endpoints:
+        access.check(endpoints)
     run = make_run(game.study, folder)
     with run.locked(), _plain_interrupts():
         if run.finished():

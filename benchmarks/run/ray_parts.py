@@ -19,7 +19,7 @@ from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import Outcome, begin_run, run_study
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.study.study import Study
-from llm_coop_envs.core.ray_cluster import connected, short
+from llm_coop_envs.core.ray_cluster import connected, same_version, short
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
 
@@ -55,14 +55,14 @@ def run_on_ray(
         RunError: no cluster at the address, workers of another version, or what `run_study` raises.
     """
     watcher, access = watcher or Watcher(), access or ModelAccess()
-    run = begin_run(study, folder, access)
-    with connected(address, parts) as ray, Interrupts(watcher) as interrupts:
+    try:
+        given = pickle.dumps((registered(), study, access))
+    except Exception as error:  # whatever somebody's own classes raise
+        raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
+    with connected(address, parts, "--ray {}") as ray, Interrupts(watcher) as interrupts:
+        run = begin_run(study, folder, access)
         left = run.total - len(run.finished())
         watcher.begin(run, left, parts)
-        try:
-            given = pickle.dumps((registered(), study, access))
-        except Exception as error:  # whatever somebody's own classes raise
-            raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
         here = (llm_coop_envs.__version__, str(folder.absolute()), command)
         task = ray.remote(num_cpus=1, max_retries=_LIVES)(_play_part)
         waiting = [task.remote(given, *here, f"ray-{number}") for number in range(min(parts, max(left, 1)))]
@@ -102,10 +102,7 @@ def _wait(ray: Any, waiting: list[Any], run: Run, watcher: Watcher, stop: Callab
 
 def _play_part(given: bytes, version: str, folder: str, command: str, part: str) -> str | None:
     """One part's life, in a Ray task; why it stopped early, if it did."""
-    if version != llm_coop_envs.__version__:
-        raise RunError(
-            f"a Ray worker has llm-coop-envs {llm_coop_envs.__version__}, the driver {version}; install the same"
-        )
+    same_version(version)
     scenarios, study, access = pickle.loads(given)
     for scenario in scenarios:
         register(scenario)

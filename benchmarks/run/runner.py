@@ -23,6 +23,7 @@ from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.study.study import Study, check_players
+from llm_coop_envs.core.memory import check_memory
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import write_whole
@@ -116,9 +117,10 @@ def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
         LlmCoopError: `run_study` could not play the study there, as one of its parts.
     """
     need_arrow()
+    session = _Runner(study, 1, "", Watcher(), access)
     check_shared(folder)
     with alone(folder):
-        return _Runner(study, 1, "", Watcher(), access).make(folder)
+        return session.make(folder)
 
 
 class _Runner:
@@ -159,6 +161,9 @@ class _Runner:
         part = self._access.part
         if part is not None:
             check_shared(folder)
+        for condition in self._study.conditions:
+            if condition.asks_a_model:  # what others take is found out when they are played, which costs no money
+                check_memory(condition.spec.environment(record=True, **condition.settings))
         with self._guard(folder):
             run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
@@ -172,6 +177,7 @@ class _Runner:
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
+            self._steering.told = {"begun_with": run.total - len(missing)}
             missing = missing[:limit]
             count = Remaining(run, missing, self._workers, self._watcher)
             elsewhere = 0
@@ -252,10 +258,12 @@ class _Runner:
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
-            here, room = self._workers == 1 or len(quiet) == 1, self._steering.room
+            here, steering = self._workers == 1 or len(quiet) == 1, self._steering
             mine = quiet if claims is None else filter(claims.claim, quiet)
             count_apart = min(self._workers, len(quiet))
-            episodes = play_here(run, mine, asked, room) if here else play_apart(run, mine, asked, count_apart, room)
+            episodes = (
+                play_here(run, mine, asked, steering) if here else play_apart(run, mine, asked, count_apart, steering)
+            )
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import gc
 import time
 from collections import deque
@@ -187,8 +186,13 @@ class SideBySide:
         condition, seed = run.conditions[task[0]], task[1]
         started = time.perf_counter()
         try:
-            follow = functools.partial(self._follow, task)
-            played = await play_episode(run.manifest["seed"], condition, seed, chat, on_step=follow)
+            with self._steering.following(f"{condition.name}/{seed}") as tell:
+
+                def follow(env: ScenarioEnv) -> None:
+                    self._time.follow(task, env)
+                    tell(env)
+
+                played = await play_episode(run.manifest["seed"], condition, seed, chat, on_step=follow)
             if self._claims is not None:
                 self._claims.check(task)
             files = run.write_events(condition.name, seed, played)
@@ -196,14 +200,8 @@ class SideBySide:
             raise
         except Exception as error:
             raise failure(run, condition, seed, error) from error
-        finally:
-            self._steering.events.pop(f"{condition.name}/{seed}", None)
         self._time.shares[task] = 1.0
         self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
-
-    def _follow(self, task: Task, env: ScenarioEnv) -> None:
-        self._time.follow(task, env)
-        self._steering.events[f"{self._run.conditions[task[0]].name}/{task[1]}"] = env.events
 
     async def _tick(self, chat: OpenChat) -> None:
         steering = self._steering

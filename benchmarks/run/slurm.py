@@ -27,6 +27,17 @@ _SCRIPT = """\
 """
 
 
+def check_options(options: Sequence[str]) -> None:
+    """Refuse what is none of sbatch's options, which look like `--time=24:00:00`.
+
+    Raises:
+        RunError: one does not.
+    """
+    for one in options:
+        if not one.startswith("--") or len(one.splitlines()) != 1:
+            raise RunError(f"--sbatch {one!r}: must be an option of sbatch, such as --sbatch=--time=24:00:00")
+
+
 def write_script(folder: Path, command: Sequence[str], tasks: int, options: Sequence[str] = ()) -> Path:
     """Write the script of a job array into a run folder.
 
@@ -36,17 +47,14 @@ def write_script(folder: Path, command: Sequence[str], tasks: int, options: Sequ
         folder: the run folder, on a file system that all machines share.
         command: what `llm-coop` is given to play the run, without `--part`.
         tasks: how many parts, 1 or more.
-        options: what else sbatch is told, such as `--time=24:00:00`; wins over the script's own.
+        options: what else sbatch is told, as `check_options` lets it pass; wins over the script's own.
 
     Returns:
         The script.
 
     Raises:
-        RunError: an option is none of sbatch's, or the script cannot be written.
+        RunError: the script cannot be written.
     """
-    for one in options:
-        if not one.startswith("--") or len(one.splitlines()) != 1:
-            raise RunError(f"--sbatch {one!r}: must be an option of sbatch, such as --sbatch=--time=24:00:00")
     path = (folder / SCRIPT).absolute()
     text = _SCRIPT.format(
         name=shlex.quote(folder.name),

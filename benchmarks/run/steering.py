@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from llm_coop_envs.benchmarks.run.devices import devices
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 
@@ -23,6 +25,7 @@ class Steering:
         most: how many requests, or episodes without a model, may be under way; `None` for the run's own limit.
         told: what else is told of the run, as plain data; replaced, never changed.
         events: of the episodes that are played in this process, by name; lists that only grow.
+        workers: names of the sockets of the processes that play for this one.
     """
 
     stop: Callable[[], None] = lambda: None
@@ -31,6 +34,7 @@ class Steering:
     told: Mapping[str, Any] = field(default_factory=dict)
     events: dict[str, list[Event]] = field(default_factory=dict)
     since: float = field(default_factory=time.time)
+    workers: Sequence[str] = ()
 
     def room(self) -> float:
         """How many episodes may be played at the same time."""
@@ -64,7 +68,23 @@ class Steering:
         """What is told of the run."""
         playing = {name: {"events": len(events)} for name, events in self.events.copy().items()}
         own = {"paused": self.paused, "most": self.most, "since": self.since, "playing": playing}
-        return {**own, "devices": devices(), **self.told}
+        return {**own, "workers": self.workers, "devices": devices(), **self.told}
+
+    @contextlib.contextmanager
+    def following(self, episode: str) -> Iterator[Callable[[ScenarioEnv], None]]:
+        """Tell of an episode as long as the block lasts; yields what is to be called as it goes on.
+
+        Before the first call it has no events: those who play it may be learning still.
+        """
+        self.events[episode] = []
+
+        def follow(env: ScenarioEnv) -> None:
+            self.events[episode] = env.events
+
+        try:
+            yield follow
+        finally:
+            del self.events[episode]
 
     def _events(self, episode: str, first: int, most: int) -> dict[str, Any]:
         events = self.events.get(episode)

@@ -14,7 +14,7 @@ from llm_coop_envs.benchmarks.measures.process import process_measures
 from llm_coop_envs.benchmarks.measures.topics import topic_rounds
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.regulator import regulation_measures
+from llm_coop_envs.core.regulation_measures import regulation_measures
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 

@@ -220,7 +220,12 @@ def _tables(found: Verified) -> None:
     """Make all tables again, and compare."""
     import pyarrow.parquet as pq
 
-    for path, made in make_tables(found.run).items():
+    try:
+        tables = make_tables(found.run)
+    except Exception as error:  # whatever a scenario makes of events that it did not write
+        found.faults.append(f"{found.run.folder}: no tables can be made of its events ({error!r})")
+        return
+    for path, made in tables.items():
         found.tables += 1
         try:
             why = _table_difference(pq.read_table(path), made)

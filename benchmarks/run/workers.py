@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import multiprocessing
 import multiprocessing.connection
 import os
 import pickle
+import secrets
 import signal
 import threading
 import time
@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from llm_coop_envs.benchmarks.run.control import answering, socket_path
 from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.program import program_of
+from llm_coop_envs.benchmarks.run.steering import Steering
 from llm_coop_envs.benchmarks.study.study import Condition
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.core.waiting import run_coroutine
@@ -47,17 +49,18 @@ class Finished:
 
 
 def play_here(
-    run: Run, tasks: Iterable[Task], stop: Callable[[], bool], room: Callable[[], float] = lambda: math.inf
+    run: Run, tasks: Iterable[Task], stop: Callable[[], bool], steering: Steering | None = None
 ) -> Generator[Finished, None, None]:
     """Play episodes in this process, one after the other, until `stop` says so; see `play_apart`."""
+    steering = steering or Steering()
     loop = asyncio.new_event_loop()
     try:
         for task in tasks:
-            while room() < 1 and not stop():
+            while steering.room() < 1 and not stop():
                 time.sleep(POLL_SECONDS)
             if stop():
                 return
-            yield _play(loop, run, task)
+            yield _play(loop, run, task, steering)
     finally:
         loop.close()
 
@@ -67,7 +70,7 @@ def play_apart(
     tasks: Iterable[Task],
     stop: Callable[[], bool],
     workers: int,
-    room: Callable[[], float] = lambda: math.inf,
+    steering: Steering | None = None,
 ) -> Generator[Finished, None, None]:
     """Play episodes in worker processes.
 
@@ -80,17 +83,18 @@ def play_apart(
         tasks: the episodes, in the order in which they are begun; each is taken when it is begun.
         stop: asked several times a second.
         workers: how many processes.
-        room: how many episodes may be played at the same time now, 0 for a pause; asked as often.
+        steering: says as often how many episodes may be played at the same time, and is told who plays.
 
     Raises:
         RunError: an episode failed or a worker died.
     """
     waiting, over = iter(tasks), False
     busy: dict[Connection, Task] = {}
-    with _workers(run, workers) as connections:
+    steering = steering or Steering()
+    with _workers(run, workers, steering) as connections:
         idle = list(connections)
         while True:
-            while idle and not over and len(busy) < room() and not stop():
+            while idle and not over and len(busy) < steering.room() and not stop():
                 if (task := next(waiting, None)) is None:
                     over = True
                     break
@@ -121,7 +125,7 @@ def play_apart(
 
 
 @contextlib.contextmanager
-def _workers(run: Run, count: int) -> Iterator[list[Connection]]:
+def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     try:
         scenarios = pickle.dumps(registered())
@@ -129,11 +133,12 @@ def _workers(run: Run, count: int) -> Iterator[list[Connection]]:
         raise RunError(f"a registered scenario cannot be given to other processes ({error}); use one worker") from error
     processes = []
     connections = []
+    steering.workers = [secrets.token_hex(8) for _ in range(count)]
     try:
         with _sigint_ignored():
-            for _ in range(count):
+            for name in steering.workers:
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(run, scenarios, theirs), daemon=True)
+                process = context.Process(target=_work, args=(run, scenarios, theirs, name), daemon=True)
                 process.start()
                 theirs.close()
                 processes.append(process)
@@ -149,6 +154,10 @@ def _workers(run: Run, count: int) -> Iterator[list[Connection]]:
                 process.terminate()
         for process in processes:
             process.join()
+        for name in steering.workers:
+            with contextlib.suppress(OSError, RunError):  # one that was ended left its socket
+                socket_path(name).unlink(missing_ok=True)
+        steering.workers = ()
 
 
 @contextlib.contextmanager
@@ -165,7 +174,7 @@ def _sigint_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
+def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
     """A worker's life: play what is asked for until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -174,20 +183,24 @@ def _work(run: Run, scenarios: bytes, connection: Connection) -> None:
     for condition in run.conditions:
         program_of(condition)  # as it is now: what is loaded later may have been edited meanwhile
     loop = asyncio.new_event_loop()
-    while True:
-        try:
-            task = connection.recv()
-        except (EOFError, OSError):
-            return
-        answer: Any
-        try:
-            answer = _play(loop, run, task)
-        except LlmCoopError as error:
-            answer = error
-        try:
-            connection.send(answer)
-        except OSError:
-            return
+    steering = Steering()
+    with contextlib.ExitStack() as opened:
+        with contextlib.suppress(OSError, RunError):  # the main process has said why there are no sockets
+            opened.enter_context(answering(name, steering))
+        while True:
+            try:
+                task = connection.recv()
+            except (EOFError, OSError):
+                return
+            answer: Any
+            try:
+                answer = _play(loop, run, task, steering)
+            except LlmCoopError as error:
+                answer = error
+            try:
+                connection.send(answer)
+            except OSError:
+                return
 
 
 def _end_with_parent() -> None:
@@ -198,12 +211,13 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task) -> Finished:
+def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished:
     """Play and write one episode."""
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
-        played = run_coroutine(play_episode(run.manifest["seed"], condition, seed), loop)
+        with steering.following(f"{condition.name}/{seed}") as follow:
+            played = run_coroutine(play_episode(run.manifest["seed"], condition, seed, on_step=follow), loop)
         files = run.write_events(condition.name, seed, played)
     except RunError:
         raise

@@ -1,73 +1,118 @@
 """How cost grows with the crowd: `python -m llm_coop_envs.benchmarks.speed.crowd_curves --json FILE`.
 
 Whole episodes of scripted players who hear each other: an evacuation with talk (330 x 330 cells for 10,000 people, as
-much room per person below), and a number contest in which each is heard by the 24 players next to it. Every size runs
-in a process of its own, once; processor time and memory count, because other work on the machine changes neither much.
+much room per person below), and a number contest in which each is heard by the 24 players next to it. And a contest
+of one round whose players are language models, asked through the whole chat at a loopback server, which is another
+process and not counted. Every size runs in a process of its own, once; processor time and memory count, because other
+work on the machine changes neither much.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import math
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.benchmarks.speed.cases import evacuation
 from llm_coop_envs.benchmarks.speed.crowd import MEGABYTE
 from llm_coop_envs.benchmarks.speed.harness import machine, write
+from llm_coop_envs.benchmarks.speed.llm_studies import MODEL, server
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.kbc_v0 import parallel_env
-from llm_coop_envs.policies import make, play
+from llm_coop_envs.policies import make, play, play_async
+from llm_coop_envs.policies.llm.asking.live import open_chat
+from llm_coop_envs.policies.llm.clients import Endpoint, Limits
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 
 PEOPLE = (100, 316, 1000, 3162, 10_000)
-CURVES: Mapping[str, tuple[int, ...]] = {"evacuation": PEOPLE, "kbc": (*PEOPLE, 100_000, 1_000_000)}
+CURVES: Mapping[str, tuple[int, ...]] = {
+    "evacuation": PEOPLE,
+    "kbc": (*PEOPLE, 100_000, 1_000_000),
+    "models": (100, 1000, 10_000, 100_000),
+}
 HEARERS = 24
+MARKED = (5, 50)
 
 
 def measure(name: str, agents: int) -> dict[str, Any]:
     """Play one episode here; what it took."""
     start = time.process_time()
+    if name == "models":
+        return {"agents": agents, "agent_rounds": agents, **asyncio.run(_ask_models(agents))}
     made: ScenarioEnv
     if name == "evacuation":
         made, policy = evacuation(agents, side=round(33 * math.sqrt(agents / 100))), make("evacuation/shares")
     else:
         given: dict[str, Any] = {"session": "single", "talk_turns": 1, "audience": "neighbours", "hearers": HEARERS}
         made, policy = parallel_env(players=agents, **given), make("kbc/follower")
-    spoken, most = 0, 0.0
+    spoken, inside = 0, 0
+    latest = -1
+    held: dict[str, float] = {}
 
     def follow(env: ScenarioEnv) -> None:
-        nonlocal spoken, most
+        nonlocal spoken, inside, latest
         spoken += env.phase == "talk" and len(env.on_turn)
-        if env.phase == "talk" and env.round == 2 and not most:
-            most = _memory()
+        if env.round != latest:
+            latest = env.round
+            inside += int(env.alive.sum())
+            if latest - 1 in MARKED:
+                held[f"megabytes_after_round_{latest - 1}"] = _held()
 
     play(made, policy, seed=0, on_step=follow)
     assert made.over
-    found = {
+    return {
         "agents": agents,
         "processor_seconds": time.process_time() - start,
         "megabytes": _memory(),
         "steps": made.cycles,
         "rounds": made.round,
+        "agent_rounds": inside,
         "spoken": int(spoken),
         "out": int((~made.alive).sum()),
+        **held,
     }
-    return {**found, "megabytes_in_round_2": most} if most else found
+
+
+async def _ask_models(agents: int) -> dict[str, float]:
+    """A round of a contest of models: prompts, chat, journal, HTTP, reading, settlement."""
+    made = parallel_env(preset="large_scale", players=agents, rounds=1)
+    with server("--prompts") as url, tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
+        endpoint = Endpoint(model=MODEL, base_url=url, limits=Limits(start=256, most=256))
+        async with open_chat(Path(folder), endpoint, notify=lambda _: None) as chat:
+            policy = LLMPolicy(chat, LLMSettings.build("large_scale", model=MODEL))
+            start = time.process_time()
+            await play_async(made, policy, seed=0)
+            spent = time.process_time() - start
+            assert policy.counters.total().answered == agents
+            calls = chat.counters.calls
+    return {"processor_seconds": spent, "megabytes": _memory(), "steps": made.cycles, "calls": calls}
 
 
 def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
 
 
+def _held() -> float:
+    """What is in memory now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 1024 / 1e3
+
+
 def exponent(points: list[dict[str, Any]], least: int = 1000) -> float:
-    """The slope of log cost against log size, by least squares, from a size on: 1 is linear."""
-    pairs = [(math.log(one["agents"]), math.log(one["processor_seconds"])) for one in points if one["agents"] >= least]
+    """The slope of log cost against log agent-rounds, by least squares, from a size on: 1 is linear."""
+    found = [one for one in points if one["agents"] >= least]
+    pairs = [(math.log(one["agent_rounds"]), math.log(one["processor_seconds"])) for one in found]
     mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     slope: float = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)
     return slope
@@ -84,7 +129,7 @@ def main() -> None:
         return
     there = given.json is not None and given.json.is_file()
     record: dict[str, Any] = json.loads(given.json.read_text(encoding="utf-8")) if there else {}
-    record["machine"] = machine("llm-coop-envs", "numpy")
+    record["machine"] = machine("llm-coop-envs", "numpy", "aiohttp", "orjson", "zstandard")
     for name, sizes in CURVES.items():
         points = record.setdefault(name, [])
         for agents in sizes:
@@ -95,7 +140,7 @@ def main() -> None:
             points.append(json.loads(told))
             print(name, points[-1], flush=True)
             write(record, given.json)
-        print(f"{name}: cost grows with the power {exponent(points):.2f} of the crowd")
+        print(f"{name}: cost grows with the power {exponent(points):.2f} of agent-rounds")
 
 
 if __name__ == "__main__":

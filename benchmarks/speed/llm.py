@@ -137,7 +137,7 @@ def clients(repeats: int) -> dict[str, Any]:
     return found
 
 
-def one_second(repeats: int, kind: str = "lean") -> dict[str, Any]:
+def one_second(repeats: int) -> dict[str, Any]:
     """Share of what 1,024 in flight could do at most with a server that takes a second, in percent.
 
     The server keeps its answers ready after a first round that is not counted: it shares the machine with the client.
@@ -146,7 +146,7 @@ def one_second(repeats: int, kind: str = "lean") -> dict[str, Any]:
     found = []
     with server("--latency", "1", "--remember", "1000000") as url:
         for turn in range(repeats + 1):
-            endpoint = Endpoint(model="m", base_url=url, client=kind, limits=fixed(in_flight))
+            endpoint = Endpoint(model="m", base_url=url, client="lean", limits=fixed(in_flight))
             wall = timed(endpoint, rounds * in_flight, in_flight)["wall"]
             if turn:
                 found.append(100 * rounds / wall)

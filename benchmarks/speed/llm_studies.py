@@ -30,6 +30,7 @@ from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 
 MODEL = "scripted"
+EPISODES, IN_FLIGHT = 64, 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,13 +114,13 @@ def play_all(
         return asyncio.run(go(Path(name)))
 
 
-def own_code(repeats: int, in_flight: int = 256) -> dict[str, list[Measured]]:
+def own_code(repeats: int) -> dict[str, list[Measured]]:
     """CPU of everything but an HTTP client, in both studies, taking turns.
 
     A round of a scripted model comes first and is not counted: its questions are longer, as they hold what is asked as
     data. The model that is measured is asked as any other.
     """
-    limits = Limits(start=in_flight, most=in_flight)
+    limits = Limits(start=IN_FLIGHT, most=IN_FLIGHT)
     studies = {"kbc": (number_contests, 256), "evacuation": (evacuations, 16)}
     clients = {name: KnownAnswers() for name in studies}
     found: dict[str, list[Measured]] = {name: [] for name in studies}
@@ -167,20 +168,18 @@ def on_core(core: int) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def through_clients(
-    kinds: list[str], repeats: int, episodes: int = 64, in_flight: int = 256
-) -> dict[str, list[Measured]]:
+def through_clients(kinds: list[str], repeats: int) -> dict[str, list[Measured]]:
     """The same study of beauty contests through each client, in turns; server on one core, client on the other.
 
     The server keeps its answers ready after a first round that is not counted.
     """
     found: dict[str, list[Measured]] = {kind: [] for kind in kinds}
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0, 1]
-    limits = Limits(start=in_flight, most=in_flight)
+    limits = Limits(start=IN_FLIGHT, most=IN_FLIGHT)
     with server("--prompts", "--remember", "1000000", core=cores[0]) as url, on_core(cores[-1]):
-        play_all(number_contests, episodes, Endpoint(model=MODEL, base_url=url, client="lean", limits=limits))
+        play_all(number_contests, EPISODES, Endpoint(model=MODEL, base_url=url, client="lean", limits=limits))
         for _ in range(repeats):
             for kind in kinds:
                 endpoint = Endpoint(model=MODEL, base_url=url, client=kind, limits=limits)
-                found[kind].append(play_all(number_contests, episodes, endpoint))
+                found[kind].append(play_all(number_contests, EPISODES, endpoint))
     return found

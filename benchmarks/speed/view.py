@@ -1,21 +1,19 @@
 """How fast the page of `llm-coop view` shows a run of a million agents: first view, pages of agents, memory.
 
-`python -m llm_coop_envs.benchmarks.speed.view FOLDER [AGENTS]` writes such a run (random numbers in a beauty contest of
-five rounds, one recorded question for each agent), reads it for the first time, and asks a server what the page asks.
+`python -m llm_coop_envs.benchmarks.speed.view FOLDER` writes such a run (random numbers in a beauty contest of five
+rounds, one recorded question for each agent; with `--talk`, a message of each), and asks a server what the page asks:
+of a run that was never read, while it is read, and then.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
-import http.client
 import json
 import os
-import subprocess
-import sys
+import shutil
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.cookies import SimpleCookie
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.benchmarks.run.episode import Played
-from llm_coop_envs.benchmarks.run.folder import Run, make_run, open_run
+from llm_coop_envs.benchmarks.run.folder import Run, make_run
+from llm_coop_envs.benchmarks.speed.watching import serving
 from llm_coop_envs.benchmarks.study.study import parse_study
 from llm_coop_envs.policies.llm.journal.frames import FOLDER, ZSTD, packer
 from llm_coop_envs.storage.folder import COMPLETE
@@ -34,7 +33,7 @@ name: million
 conditions:
   - name: contest
     scenario: kbc
-    settings: {{talk: false, session: repeated, rounds: {rounds}, players: {agents}}}
+    settings: {{talk: {talk}, session: repeated, rounds: {rounds}, players: {agents}}}
     policies: {{mix: [{{name: uniform, share: 1}}, {{name: poisson, share: 1}}]}}
     seeds: [0]
 """
@@ -50,12 +49,20 @@ QUESTIONS = {
     "by model": f"agents?{_PLACE}&model=m",
     "one agent's story": f"story?{_PLACE}&number=777",
 }
+SEARCHES = {
+    "said by all": "number",
+    "said by one in twelve": "less than you think",
+    "said by one": "my name is player_777,",
+    "said by nobody": "quite another thing",
+}
+WORDS = ("number", "less", "more", "than", "you", "think", "of", "mean", "most", "lower", "higher", "all", "far")
 FIRST = ("runs", "run?run=million", f"episode?{_PLACE}", f"frames?{_PLACE}&first=0&most=1", f"agents?{_PLACE}&first=0")
 
 
-def make_large(folder: Path, agents: int) -> Run:
+def make_large(folder: Path, agents: int, *, talk: bool = False) -> Run:
     """Write a run of one episode with so many agents, as if it had been played."""
-    run = make_run(parse_study(_STUDY.format(agents=agents, rounds=ROUNDS), "million.yaml"), folder)
+    study = _STUDY.format(agents=agents, rounds=ROUNDS, talk=str(talk).lower())
+    run = make_run(parse_study(study, "million.yaml"), folder)
     condition = run.conditions[0]
     names = [f"player_{number}" for number in range(agents)]
     policies = dict(zip(names, ["kbc/uniform", "kbc/poisson"] * agents, strict=False))
@@ -65,7 +72,7 @@ def make_large(folder: Path, agents: int) -> Run:
     path = run.events_path(condition.name, 0)
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wb", compresslevel=1) as file:
-        for record in (header, *_events(run, names)):
+        for record in (header, *_events(run, names, talk=talk)):
             file.write(json.dumps(record).encode() + b"\n")
     (folder / FOLDER).mkdir()
     pack, lines = packer(ZSTD), _answers(names)
@@ -78,10 +85,14 @@ def make_large(folder: Path, agents: int) -> Run:
     return run
 
 
-def _events(run: Run, names: list[str]) -> Iterator[dict[str, Any]]:
+def _events(run: Run, names: list[str], *, talk: bool) -> Iterator[dict[str, Any]]:
     condition, rng = run.conditions[0], np.random.default_rng(0)
     about = {"seed": 0, "scenario": condition.spec.env_name, "settings": condition.settings, "agents": names}
     yield {"type": "start", "step": 0, "round": 0, **about}
+    for i, name in enumerate(names if talk else ()):
+        words = " ".join(WORDS[one] for one in rng.integers(len(WORDS), size=12))
+        text = f"my name is {name}, I choose a number {words}{' less than you think' if i % 12 == 0 else ''}"
+        yield {"type": "message", "step": 0, "round": 1, "agent": name, "text": text, "hearers": names[i - 3 : i]}
     for number in range(1, ROUNDS + 1):
         at = {"step": number - 1, "round": number}
         choices = rng.integers(0, 101, len(names)).tolist()
@@ -111,47 +122,61 @@ def _timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def main(folder: Path, agents: int) -> None:
+def main() -> None:
     """Make the run unless it is there, and print what was measured."""
-    if not (folder / "million" / "run.json").is_file():
-        print(f"written in {_timed(lambda: make_large(folder / 'million', agents)):.1f} s", flush=True)
-    run = open_run(folder / "million")
-    words = [sys.executable, "-m", "llm_coop_envs.benchmarks.view.index", str(run.folder)]
-    for what, more in (("events", ["contest/0"]), ("journal", [])):
-        seconds = _timed(partial(subprocess.run, [*words, *more], check=True))
-        print(f"{what} read once in {seconds:.1f} s", flush=True)
-    command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "view", str(folder), "--no-browser"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        address = server.stdout.readline().strip()
-        host, _, path = address.removeprefix("http://").partition("/")
-        talk = http.client.HTTPConnection(host)
-        talk.request("GET", f"/{path}")
-        answer = talk.getresponse()
-        answer.read()
-        (cookie,) = SimpleCookie(answer.headers["Set-Cookie"]).values()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the run is, or is written")
+    parser.add_argument("--agents", type=int, default=1_000_000)
+    parser.add_argument("--talk", action="store_true", help="a run in which everybody said something")
+    given = parser.parse_args()
+    runs = given.folder / ("talk" if given.talk else "silent")
+    if not (runs / "million" / "run.json").is_file():
+        seconds = _timed(lambda: make_large(runs / "million", given.agents, talk=given.talk))
+        print(f"written in {seconds:.1f} s", flush=True)
+    caches = given.folder / "caches"
+    shutil.rmtree(caches, ignore_errors=True)
+    os.environ["XDG_CACHE_HOME"] = str(caches)
+    with serving(runs) as (server, ask):
 
-        def get(question: str) -> bytes:
-            talk.request("GET", f"/api/{question}", headers={"Cookie": f"{cookie.key}={cookie.value}"})
-            found = talk.getresponse()
-            body = found.read()
-            assert found.status == 200, body[:300]
-            return body
+        def get(question: str) -> int:
+            answer = ask(f"api/{question}")
+            body = answer.read()
+            assert answer.status in (200, 202), body[:300]
+            return answer.status
 
-        print(f"first view: {_timed(lambda: [get(one) for one in FIRST]):.2f} s")
-        for what, question in QUESTIONS.items():
-            times = sorted(_timed(partial(get, question)) for _ in range(5))
-            print(f"{what}: median {times[2] * 1000:.0f} ms, at most {times[-1] * 1000:.0f} ms", flush=True)
+        _cold(get)
+        print(f"first view, read before: {_timed(lambda: [get(one) for one in FIRST]):.2f} s")
+        questions = QUESTIONS
+        if given.talk:
+            questions = {what: f"agents?{_PLACE}&said={text.replace(' ', '+')}" for what, text in SEARCHES.items()}
+        for what, question in questions.items():
+            times = [_timed(lambda: get(question)) for _ in range(6)]  # noqa: B023
+            middle = sorted(times[1:])[2]
+            print(f"{what}: first {times[0] * 1000:.0f} ms, then {middle * 1000:.0f} ms", flush=True)
         status = Path(f"/proc/{server.pid}/status")
         if status.is_file():
             peak = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
             print(f"most memory of the server: {int(peak.split()[1]) / 1024:.0f} MB")
-        print(f"load: {os.getloadavg()[0]:.1f}")
-    finally:
-        server.terminate()
-        server.wait()
+        size = sum(path.stat().st_size for path in caches.rglob("*.sqlite*"))
+        print(f"index: {size / 1e6:.0f} MB; load: {os.getloadavg()[0]:.1f}")
+
+
+def _cold(get: Callable[[str], int]) -> None:
+    """What is waited for when a run was never read, and how soon the server answers meanwhile."""
+    began = time.perf_counter()
+    shown: dict[str, float] = {}
+    slowest = 0.0
+    while len(shown) < len(FIRST) + 1:
+        for question in (*FIRST, f"story?{_PLACE}&number=777"):
+            asked = time.perf_counter()
+            status = get(question)
+            slowest = max(slowest, time.perf_counter() - asked)
+            if question not in shown and status == 200:
+                shown[question] = time.perf_counter() - began
+                print(f"never read: {question.partition('?')[0]} there after {shown[question]:.2f} s", flush=True)
+        time.sleep(0.25)
+    print(f"never read: the slowest answer meanwhile took {slowest * 1000:.0f} ms")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+    main()

@@ -49,8 +49,9 @@ from llm_coop_envs.benchmarks.study.reading import (
     derived_seeds,
     read_conditions,
 )
+from llm_coop_envs.core.changes import EVERYONE
 from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.settings import EVERYONE, plain
+from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.yaml_source import Spot, read_yaml, read_yaml_file
 from llm_coop_envs.errors import MissingExtra, StudyError
 from llm_coop_envs.storage.folder import digest_of

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.run.control import order
-from llm_coop_envs.benchmarks.run.folder import Run
-from llm_coop_envs.benchmarks.view.index import LARGE, Index
+from llm_coop_envs.benchmarks.run.control import ask
+from llm_coop_envs.benchmarks.run.folder import Run, open_run
+from llm_coop_envs.benchmarks.view.index import LARGE, Index, Taking
 from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.fastjson import loads
@@ -25,13 +25,18 @@ from llm_coop_envs.render.scenes.on_page import face_of
 
 PAGE = 50
 _MOST_PAGE = 500
-_MOST_LIVE = 20_000
-_KEPT_LIVE = 8
-_KEPT_TOTALS = 1000
+_MOST_LIVE = 50_000
+_FETCHED = 2_000
+"""Events that are fetched at once from a run that is being played, so that it is not held up."""
+_KEPT_LIVE = 4
+_KEPT_TOTALS = 100
 _LARGE = 50_000
 """From how many agents on a name is looked up by how it begins."""
 _SAID = 400
 """Messages of a round that are sent at once."""
+_MOST_FOUND = 2_000
+"""From how many messages with a text on it is not counted who said it."""
+_MODEL = "EXISTS (SELECT 1 FROM calls WHERE calls.episode = ? AND agent = name AND model = ?)"
 _SORTED = {"number": "number", "name": "name", "last": "last", "said": "said", "flags": "flags"}
 
 
@@ -50,12 +55,12 @@ class Episodes:
     def __init__(self, known: KnownRuns, *, apart: bool = True) -> None:
         self._known = known
         self._apart = apart
-        self._busy: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
+        self._busy: dict[tuple[Path, str], subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
         self._totals: dict[tuple[Any, ...], int] = {}
-        self._events: dict[tuple[Path, str], list[Any]] = {}
+        self._following: dict[tuple[Path, str], _Following] = {}
         self._scenes = functools.lru_cache(maxsize=4)(self._scenes_of)
-        self._index = functools.lru_cache(maxsize=64)(lambda folder, digest: Index(known.run(folder)))
+        self._index = functools.lru_cache(maxsize=64)(lambda folder, digest: Index(open_run(folder)))
 
     def about(self, name: str, condition: str, seed: int) -> dict[str, Any]:
         """The episode without its frames.
@@ -64,14 +69,15 @@ class Episodes:
             RunError: it is not there, or damaged.
             Indexing: it is being read.
         """
-        index, live = self._ready(name, condition, seed)
+        index, live, share = self._ready(name, condition, seed)
         with index.opened() as table:
             (text,) = _one(table, "SELECT about FROM episodes WHERE name = ?", f"{condition}/{seed}")
-        return {**json.loads(text), "live": live, "condition": condition, "seed": seed, "run": name}
+        more = {"live": live, "reading": share, "condition": condition, "seed": seed, "run": name}
+        return {**json.loads(text), **more}
 
     def frames(self, name: str, condition: str, seed: int, first: int, most: int) -> list[dict[str, Any]]:
         """Some frames, each with what was said in its round."""
-        index, _ = self._ready(name, condition, seed)
+        index, *_ = self._ready(name, condition, seed)
         episode = f"{condition}/{seed}"
         with index.opened() as table:
             rows = table.execute(
@@ -100,13 +106,13 @@ class Episodes:
                 `low` and `high` (of the last choice) and `said` (a text that a message contains); `sort`, with `-`
                 before it for the largest first.
         """
-        index, _ = self._ready(name, condition, seed)
+        index, *_ = self._ready(name, condition, seed, whole=True)
         episode = f"{condition}/{seed}"
-        reading = False
+        reading = ""
         try:
             self._take_journal(index)
-        except Indexing:
-            reading = True
+        except Indexing as left:
+            reading = str(left)
         sort = query.get("sort", "number")
         column = _SORTED.get(sort.lstrip("-"), "number")
         down = " DESC" if sort.startswith("-") else ""
@@ -114,14 +120,10 @@ class Episodes:
         with index.opened() as table:
             about, mark = _one(table, "SELECT about, mark FROM episodes WHERE name = ?", episode)
             players = json.loads(about)["players"]
-            where, values = _filter(episode, query, large=players > _LARGE)
-            key = (name, mark, where, *values)
-            total = players if len(values) == 1 else self._totals.get(key)
-            if total is None:  # counting a million takes long, and pages of the same ones are looked at
-                (total,) = _one(table, f"SELECT COUNT(*) FROM agents WHERE {where}", *values)
-                if len(self._totals) > _KEPT_TOTALS:
-                    self._totals.clear()
-                self._totals[key] = total
+            where, values, total = _filter(table, episode, query, large=players > _LARGE)
+            counted = total is None
+            if total is None:
+                total = players if len(values) == 1 else self._count(table, (name, mark), where, values)
             skipped = first
             if len(values) == 1 and column == "number":  # a page far behind is found by its number
                 where += f" AND number <= {players - 1 - first}" if down else f" AND number >= {first}"
@@ -138,11 +140,24 @@ class Episodes:
                 used = _used(table, episode, who)
                 row = {"number": number, "name": who, "policy": policy, "persona": persona, "said": said}
                 found.append({**row, "flags": flags, "choices": json.loads(choices)[-24:], **used})
-        return {"total": total, "first": first, "rows": found, "reading": reading}
+        return {"total": total, "counted": counted, "first": first, "rows": found, "reading": reading}
+
+    def _count(self, table: sqlite3.Connection, of: tuple[str, str], where: str, values: list[Any]) -> int:
+        """How many agents fulfil a condition; kept, as counting a million takes long and more pages are looked at."""
+        if where == f"episode = ? AND {_MODEL}":
+            found = table.execute("SELECT agents FROM models WHERE (episode, model) = (?, ?)", values[1:]).fetchone()
+            if found is not None:
+                return int(found[0])
+        key = (*of, where, *values)
+        if key not in self._totals:
+            if len(self._totals) > _KEPT_TOTALS:
+                self._totals.clear()
+            (self._totals[key],) = _one(table, f"SELECT COUNT(*) FROM agents WHERE {where}", *values)
+        return self._totals[key]
 
     def story(self, name: str, condition: str, seed: int, number: int) -> dict[str, Any]:
         """All of one agent: choices, what it said and heard, what it was asked and what that cost."""
-        index, live = self._ready(name, condition, seed)
+        index, live, _ = self._ready(name, condition, seed, whole=True)
         episode = f"{condition}/{seed}"
         self._take_journal(index)
         with index.opened() as table:
@@ -175,7 +190,7 @@ class Episodes:
 
     def call(self, name: str, number: int) -> dict[str, Any]:
         """One question with its answer, from the journal."""
-        index = self._index_of(name)
+        index = self._index_of(self._known.run(name))
         with index.opened() as table:
             found = table.execute("SELECT part, start, line FROM calls WHERE id = ?", (number,)).fetchone()
         if found is None:
@@ -211,7 +226,7 @@ class Episodes:
         episode = f"{condition}/{seed}"
         if face.sight is None:
             raise RunError(f"{name}, {episode}: what a player sees cannot be said in this scenario")
-        index, live = self._ready(name, condition, seed)
+        index, live, _ = self._ready(name, condition, seed)
         with index.opened() as table:
             (mark,) = _one(table, "SELECT mark FROM episodes WHERE name = ?", episode)
         scenes = self._scenes(name, condition, seed, mark, live)
@@ -223,79 +238,92 @@ class Episodes:
     def _scenes_of(self, name: str, condition: str, seed: int, mark: str, live: bool) -> Sequence[Any]:
         run = self._known.run(name)
         if live:
-            events = self._live_events(run, f"{condition}/{seed}")
+            events = self._following[run.folder, f"{condition}/{seed}"].events
         else:
             _, events = run.read_events(condition, seed)
         return frames(events, per="round")
 
-    def _index_of(self, name: str) -> Index:
-        found: Index = self._index(name, self._known.run(name).manifest["digest"])
+    def _index_of(self, run: Run) -> Index:
+        found: Index = self._index(run.folder, run.manifest["digest"])
         return found
 
-    def _ready(self, name: str, condition: str, seed: int) -> tuple[Index, bool]:
-        """The index that holds the episode as it is now, and whether it is being played."""
-        run = self._known.run(name)
+    def reading(self, run: Run) -> dict[str, int]:
+        """How many percent were read of what is being read of a run; "" is its journal."""
+        found = {}
+        for folder, episode in list(self._busy):
+            if folder == run.folder:
+                index = self._index_of(run)
+                left, total = index.journal_left() if not episode else (0, 1)
+                condition, _, seed = episode.rpartition("/")
+                share = index.share(episode, index.mark(condition, int(seed))) if episode else None
+                found[episode] = share or 100 - 100 * left // max(1, total)
+        return found
+
+    def _ready(self, name: str, condition: str, seed: int, *, whole: bool = False) -> tuple[Index, bool, int | None]:
+        """The index that holds the episode as it is now, whether it is being played, and how far it is being read.
+
+        Raises:
+            Indexing: nothing of it can be shown yet; with `whole`, not all of it.
+        """
+        run, episode = self._known.run(name), f"{condition}/{seed}"
         if seed not in _condition(run, condition).seeds:
             raise RunError(f"{name}: condition '{condition}' has no seed {seed}")
-        index = self._index_of(name)
+        index = self._index_of(run)
         if not run.events_path(condition, seed).is_file():
-            self._take_live(index, run, f"{condition}/{seed}")
-            return index, True
-        if not index.known(f"{condition}/{seed}", index.mark(condition, seed)):
-            if self._apart and index.large(condition, seed):
-                self._begin_apart(run, f"{condition}/{seed}")
+            self._take_live(index, run, episode)
+            return index, True, None
+        self._following.pop((run.folder, episode), None)
+        mark = index.mark(condition, seed)
+        if not index.known(episode, mark):
+            if self._apart and index.large(condition, seed) and self._read_apart(run, episode):
+                share = index.share(episode, mark)
+                if share is None or whole:
+                    raise Indexing(f"{episode}, {share or 0} %")
+                return index, False, share
             with self._lock:
                 index.take_episode(condition, seed)
-        return index, False
+        return index, False, None
 
     def _take_live(self, index: Index, run: Run, episode: str) -> None:
-        there = max(
-            (
-                told.get("playing", {}).get(episode, {}).get("events", 0)
-                for told in self._known.live_of(run.folder).values()
-            ),
-            default=0,
-        )
-        if not there:
+        """Fetch what is new of an episode that is being played."""
+        sessions = self._known.live_of(run.folder)
+        told = next((one["playing"][episode] for one in sessions.values() if episode in one["playing"]), None)
+        if told is None:
             raise RunError(f"{run.folder}: episode {episode} is not there yet")
-        if there > _MOST_LIVE:
-            raise RunError(f"{episode}: {there:,} events so far; it is shown when it is finished")
-        mark = f"live {there}"
-        if not index.known(episode, mark):
-            with self._lock:
-                events = self._live_events(run, episode)
-                index.take(episode, f"live {len(events)}", {}, events)
-
-    def _live_events(self, run: Run, episode: str) -> list[Any]:
-        """The events so far of an episode that is being played; only new ones are fetched."""
-        if len(self._events) > _KEPT_LIVE:
-            self._events.clear()
-        held = self._events.setdefault((run.folder, episode), [])
-        what = {"do": "events", "episode": episode, "first": len(held), "most": _MOST_LIVE}
-        nobody: dict[str, Any] = {"events": [], "there": -1}
-        answer = next(iter(order(run.folder, what, elsewhere=True).values()), nobody)
-        held += answer["events"]
-        if len(held) != answer["there"]:
-            del self._events[run.folder, episode]
-            raise RunError(f"{run.folder}: episode {episode} is no longer being played; load the page again")
-        return list(held)
+        if "by" not in told:
+            raise RunError(f"{episode}: is being played on another machine; it is shown when it is finished")
+        if not told["events"]:
+            raise RunError(f"{episode}: has begun, and no round of it is there yet; players that learn do so first")
+        if told["events"] > _MOST_LIVE:
+            raise RunError(f"{episode}: {told['events']:,} events so far; it is shown when it is finished")
+        with self._lock:
+            if len(self._following) > _KEPT_LIVE:
+                self._following.clear()
+            held = self._following.get((run.folder, episode))
+            if held is None or held.by != told["by"] or not index.known(episode, held.mark):
+                held = self._following[run.folder, episode] = _Following(told["by"], Taking(index, episode, {}))
+            if len(held.events) != told["events"]:
+                try:
+                    held.fetch(episode)
+                except (OSError, RunError) as error:
+                    del self._following[run.folder, episode]
+                    raise RunError(f"{episode}: is no longer being played; load the page again") from error
 
     def _take_journal(self, index: Index) -> None:
-        left = index.journal_left()
-        if left and self._apart and left > LARGE:
-            self._begin_apart(index.run, "")
-        elif left:
+        left, total = index.journal_left()
+        if left and self._apart and left > LARGE and self._read_apart(index.run, ""):
+            raise Indexing(f"the journal, {100 - 100 * left // total} %")
+        if left:
             with self._lock:
                 index.take_journal()
 
-    def _begin_apart(self, run: Run, episode: str) -> None:
-        """Let another process take in what is large.
+    def _read_apart(self, run: Run, episode: str) -> bool:
+        """Let another process take in what is large; whether it is still at it.
 
         Raises:
-            Indexing: it is at it.
             RunError: it could not.
         """
-        key = (str(run.folder), episode)
+        key = (run.folder, episode)
         with self._lock:
             busy = self._busy.get(key)
             if busy is None:
@@ -304,17 +332,52 @@ class Episodes:
                     words + ([episode] if episode else []), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
                 )
             if busy.poll() is None:
-                raise Indexing(episode or "the journal")
+                return True
             del self._busy[key]
         _, said = busy.communicate()
         if busy.returncode:
             raise RunError(said.decode(errors="replace").strip().splitlines()[-1:][0] if said.strip() else "it failed")
+        return False
 
     def close(self) -> None:
         """End the processes that are still reading."""
         for busy in self._busy.values():
             busy.terminate()
             busy.communicate()
+
+
+class _Following:
+    """An episode that is being played, as far as it was fetched.
+
+    Args:
+        by: the name of the socket that gives its events.
+        taking: where it is kept.
+    """
+
+    def __init__(self, by: str, taking: Taking) -> None:
+        self.by = by
+        self.events: list[Any] = []
+        self.mark = ""
+        self._taking = taking
+
+    def fetch(self, episode: str) -> None:
+        """Fetch what is new, and keep it.
+
+        Raises:
+            OSError: nobody is there any more.
+            RunError: it is not being played any more, or damaged.
+        """
+        there = -1
+        while len(self.events) != there:
+            what = {"do": "events", "episode": episode, "first": len(self.events), "most": _FETCHED}
+            answer = ask(self.by, what)
+            there = min(answer["there"], _MOST_LIVE)
+            if not answer["events"] or len(self.events) > there:
+                break
+            self.events += answer["events"]
+            self._taking.add(answer["events"])
+        self.mark = f"live {self.by} {len(self.events)}"
+        self._taking.keep(self.mark)
 
 
 def _condition(run: Run, name: str) -> Any:
@@ -324,8 +387,14 @@ def _condition(run: Run, name: str) -> Any:
     return found
 
 
-def _filter(episode: str, query: Mapping[str, str], *, large: bool) -> tuple[str, list[Any]]:
-    """The condition that agents fulfil, and its values; names are looked up by how they begin if there are many."""
+def _filter(
+    table: sqlite3.Connection, episode: str, query: Mapping[str, str], *, large: bool
+) -> tuple[str, list[Any], int | None]:
+    """The condition that agents fulfil, its values, and how many there are where that need not be counted.
+
+    Names are looked up by how they begin if there are many.
+    """
+    total: int | None = None
     where: list[str] = ["episode = ?"]
     values: list[Any] = [episode]
 
@@ -346,7 +415,7 @@ def _filter(episode: str, query: Mapping[str, str], *, large: bool) -> tuple[str
         where.append("instr(lower(name), lower(?))")
         values.append(text("name"))
     if text("model"):
-        where.append("EXISTS (SELECT 1 FROM calls WHERE calls.episode = ? AND agent = name AND model = ?)")
+        where.append(_MODEL)
         values += [episode, text("model")]
     for name, sign in (("low", ">="), ("high", "<=")):
         if text(name):
@@ -356,15 +425,27 @@ def _filter(episode: str, query: Mapping[str, str], *, large: bool) -> tuple[str
             except ValueError as error:
                 raise RunError(f"{name}={text(name)!r}: must be a number") from error
     if text("said"):
-        found = "SELECT agent FROM messages WHERE messages.episode = ? AND "
-        values += [episode]
-        if len(text("said")) >= 3:
-            where.append(f"number IN ({found} id IN (SELECT rowid FROM said WHERE said MATCH ?))")
-            values.append('"' + text("said").replace('"', '""') + '"')
-        else:
-            where.append(f"number IN ({found} instr(lower(text), lower(?)))")
-            values.append(text("said"))
-    return " AND ".join(where), values
+        total = _said(table, episode, text("said"), where, values)
+    return " AND ".join(where), values, total
+
+
+def _said(table: sqlite3.Connection, episode: str, text: str, where: list[str], values: list[Any]) -> int | None:
+    """Add the condition that agents said a text; how many did at least, if they are too many to be listed."""
+    if len(text) >= 3:
+        found = table.execute(
+            "SELECT agent FROM said CROSS JOIN messages ON id = said.rowid WHERE said MATCH ? AND episode = ? LIMIT ?",
+            ('"' + text.replace('"', '""') + '"', episode, _MOST_FOUND),
+        ).fetchall()
+        if len(found) < _MOST_FOUND:
+            where.append("number IN (SELECT value FROM json_each(?))")
+            values.append(json.dumps(sorted({agent for (agent,) in found})))
+            return None
+    # So many said it that those who come first are soon found, one by one.
+    where.append(
+        "EXISTS (SELECT 1 FROM messages WHERE messages.episode = ? AND agent = number AND instr(lower(text), lower(?)))"
+    )
+    values += [episode, text]
+    return _MOST_FOUND if len(text) >= 3 else None
 
 
 def _used(table: sqlite3.Connection, episode: str, agent: str) -> dict[str, Any]:

@@ -8,16 +8,17 @@ says where. `python -m llm_coop_envs.benchmarks.view.index RUN EPISODE` does it 
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import hashlib
-import itertools
 import json
 import os
 import sqlite3
 import sys
 import tempfile
+import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,19 @@ from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import journal_files, read_from
+from llm_coop_envs.storage.lock import FileLock
 
-FORMAT = 2
-LARGE = 4 << 20
+FORMAT = 3
+LARGE = 1 << 20
 """From how many compressed bytes on a process of its own reads them."""
-_TOGETHER = 20_000
+_COUNTED = 50_000
+_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+_INDEXES = {one.split()[5]: one for one in _SCHEMA.splitlines() if "EXISTS agents_" in one}
+_BLOCK = 1 << 20
+_TOLD_SECONDS = 0.5
+_READ = " % of "
+_ACTS = tuple(b'{"type":%b"%b"' % (space, kind) for space in (b"", b" ") for kind in (b"choice", b"message"))
+"""How the lines begin of what players do; in large episodes most are of these kinds."""
 
 
 class Index:
@@ -47,7 +56,7 @@ class Index:
         with self.opened() as table:
             table.execute("PRAGMA journal_mode=WAL")
             if table.execute("SELECT 1 FROM sqlite_master WHERE name = 'parts'").fetchone() is None:
-                table.executescript(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+                table.executescript(_SCHEMA)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
@@ -85,6 +94,13 @@ class Index:
         with self.opened() as table:
             return bool(table.execute("SELECT 1 FROM episodes WHERE name = ? AND mark = ?", (name, mark)).fetchone())
 
+    def share(self, name: str, mark: str) -> int | None:
+        """How many percent of an episode were read, if some of it can be shown; `None` if it cannot."""
+        with self.opened() as table:
+            found = table.execute("SELECT mark FROM episodes WHERE name = ?", (name,)).fetchone()
+        percent, _, of = ("" if found is None else str(found[0])).partition(_READ)
+        return int(percent) if of == mark else None
+
     def take_episode(self, condition: str, seed: int) -> None:
         """Take in a finished episode, unless it is known.
 
@@ -92,89 +108,181 @@ class Index:
             RunError: it is not there, or damaged.
         """
         name, mark = f"{condition}/{seed}", self.mark(condition, seed)
-        if not self.known(name, mark):
-            header, events = self._events(condition, seed)
-            self.take(name, mark, header, events)
+        if self.known(name, mark):
+            return
+        if self.large(condition, seed):
+            with FileLock(self.path.with_suffix(".lock")) as lock:
+                lock.take(wait=True)
+                if not self.known(name, mark):
+                    self._take_large(name, mark, self.run.events_path(condition, seed))
+        else:
+            header, events = self.run.read_events(condition, seed)
+            taking = Taking(self, name, header)
+            taking.add(events)
+            taking.keep(mark)
 
-    def take(self, name: str, mark: str, header: dict[str, Any], events: Iterable[Event]) -> None:
-        """Take in an episode in place of what was known of it.
-
-        Args:
-            name: the episode's name.
-            mark: see `mark`.
-            header: the header of its file; of one that is being played, empty.
-            events: its events so far.
-        """
-        condition = next(one for one in self.run.conditions if one.name == name.rpartition("/")[0])
-        reader = EpisodeReader(condition.spec, header, large=not isinstance(events, list))
-        with self.opened() as table:
-            self._forget(table, name)
-            rows = ((name, *message) for message in reader.messages(events))
-            into = "INSERT INTO messages (episode, round, step, agent, text, hearers) VALUES (?, ?, ?, ?, ?, ?)"
-            for some in _some(rows):
-                table.executemany(into, some)
-            table.execute("INSERT INTO said (rowid, text) SELECT id, text FROM messages WHERE episode = ?", (name,))
-            table.executemany(
-                "INSERT INTO frames VALUES (?, ?, ?, ?)",
-                ((name, place, one["round"], _json(one)) for place, one in enumerate(reader.frames)),
-            )
-            for some in _some((name, *row) for row in reader.agents()):
-                table.executemany("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", some)
-            table.execute("INSERT INTO episodes VALUES (?, ?, ?)", (name, mark, _json(reader.about())))
-
-    def journal_left(self) -> int:
-        """How many bytes of the journal were not taken in."""
-        with self.opened() as table:
-            until = dict(table.execute("SELECT name, until FROM parts").fetchall())
-        return sum(path.stat().st_size - until.get(path.name, 0) for path in journal_files(self.run.folder))
-
-    def take_journal(self) -> None:
-        """Take in what was answered since."""
-        for path in journal_files(self.run.folder):
-            with self.opened() as table:
-                row = table.execute("SELECT until FROM parts WHERE name = ?", (path.name,)).fetchone()
-                start = until = row[0] if row else 0
-                for some in _some(_calls(path, start)):
-                    table.executemany(
-                        "INSERT INTO calls (episode, agent, step, call, attempt, part, start, line, tokens, cost, "
-                        "model, failed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        [row[1:] for row in some if row[1] is not None],
-                    )
-                    until = some[-1][0]
-                if until > start:
-                    table.execute("INSERT OR REPLACE INTO parts VALUES (?, ?)", (path.name, until))
-
-    def _events(self, condition: str, seed: int) -> tuple[dict[str, Any], Iterable[Event]]:
-        if not self.large(condition, seed):
-            return self.run.read_events(condition, seed)
-        path = self.run.events_path(condition, seed)
+    def _take_large(self, name: str, mark: str, path: Path) -> None:
+        """Take in an episode bit by bit, so that what was read can be shown; first of all its first round."""
         found = self.run.changed(self.run.file_name(path))
         if found:
             raise RunError(f"{found[0]}; restore it, or run the study again with -o to replace it")
-        records = _lines(path)
-        return next(records), records
+        try:
+            taking = Taking(self, name, {}, large=True)
+            with _opened(path) as (file, _):
+                file.readline()
+                taking.add([loads(file.readline())])
+                for lines in _blocks(file) if taking.reader.blind else ():
+                    taking.add(loads(line) for line in lines if not line.startswith(_ACTS))
+                    if taking.reader.frames:
+                        break
+                taking.keep(f"0{_READ}{mark}", agents=False)
+            with _opened(path) as (file, share):
+                taking.again(loads(file.readline()))
+                taking.add([loads(file.readline())])
+                due = 0.0
+                for lines in _blocks(file):
+                    taking.add(loads(b"[%b]" % b",".join(lines)))
+                    if time.monotonic() >= due:
+                        taking.keep(f"{share():.0f}{_READ}{mark}", agents=False)
+                        due = time.monotonic() + _TOLD_SECONDS
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            raise RunError(
+                f"{path}: cannot be read ({error}); delete it and run the study again to replace it"
+            ) from error
+        taking.keep(mark)
 
-    def _forget(self, table: sqlite3.Connection, name: str) -> None:
-        table.execute(
-            "INSERT INTO said (said, rowid, text) SELECT 'delete', id, text FROM messages WHERE episode = ?", (name,)
-        )
-        for where in ("messages", "frames", "agents"):
-            table.execute(f"DELETE FROM {where} WHERE episode = ?", (name,))
-        table.execute("DELETE FROM episodes WHERE name = ?", (name,))
+    def journal_left(self) -> tuple[int, int]:
+        """How many bytes of the journal were not taken in, and how many there are."""
+        with self.opened() as table:
+            until = dict(table.execute("SELECT name, until FROM parts").fetchall())
+        sizes = {path.name: path.stat().st_size for path in journal_files(self.run.folder)}
+        return sum(size - until.get(name, 0) for name, size in sizes.items()), sum(sizes.values())
+
+    def take_journal(self) -> None:
+        """Take in what was answered since."""
+        count = 0
+        for path in journal_files(self.run.folder):
+            with self.opened() as table:
+                row = table.execute("SELECT until FROM parts WHERE name = ?", (path.name,)).fetchone()
+                due = 0.0
+                for end, rows in _calls(path, row[0] if row else 0):
+                    table.executemany(
+                        "INSERT INTO calls (episode, agent, step, call, attempt, part, start, line, tokens, cost, "
+                        "model, failed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        rows,
+                    )
+                    count += len(rows)
+                    table.execute("INSERT OR REPLACE INTO parts VALUES (?, ?)", (path.name, end))
+                    if time.monotonic() >= due:
+                        table.commit()
+                        due = time.monotonic() + _TOLD_SECONDS
+        with self.opened() as table:
+            table.execute("DELETE FROM models")
+            if count > _COUNTED:  # else it is quickly counted when it is asked for
+                table.execute(
+                    "INSERT INTO models SELECT episode, model, COUNT(*) FROM "
+                    "(SELECT DISTINCT episode, agent, model FROM calls) GROUP BY episode, model"
+                )
 
 
-def _lines(path: Path) -> Iterator[Any]:
-    try:
-        with gzip.open(path, "rb") as file:
-            for line in file:
-                yield loads(line)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise RunError(f"{path}: cannot be read ({error}); delete it and run the study again to replace it") from error
+class Taking:
+    """An episode on its way into an index, in portions; shown is what was kept.
+
+    Args:
+        index: the index.
+        name: the episode's name.
+        header: the header of its file; empty if it is being played.
+        large: whether its events are too many to be held.
+    """
+
+    def __init__(self, index: Index, name: str, header: dict[str, Any], *, large: bool = False) -> None:
+        self._index = index
+        self._name = name
+        self._large = large
+        self._scenario = next(one.spec for one in index.run.conditions if one.name == name.rpartition("/")[0])
+        self._said: list[tuple[Any, ...]] = []
+        self._about: dict[str, Any] = {"rounds": ()}
+        self._anew = True
+        self.again(header)
+
+    def again(self, header: dict[str, Any]) -> None:
+        """Read it again from its start; what was kept is shown until there is more."""
+        self.reader = EpisodeReader(self._scenario, header, large=self._large)
+        self._frames = 0
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Read its next events."""
+        self._said += self.reader.messages(events)
+
+    def keep(self, mark: str, *, agents: bool = True) -> None:
+        """Keep what was read so far.
+
+        Args:
+            mark: see `Index.mark`.
+            agents: keep the agents, too.
+        """
+        reader, name = self.reader, self._name
+        frames = [*reader.frames[self._frames :], *reader.moving()]
+        about = reader.about()
+        if agents or len(about["rounds"]) >= len(self._about["rounds"]):
+            self._about = about
+        with self._index.opened() as table:
+            table.execute("BEGIN IMMEDIATE")
+            if self._anew:
+                _forget(table, name)
+                self._anew = False
+            (last,) = table.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
+            into = "INSERT INTO messages (episode, round, step, agent, text, hearers) VALUES (?, ?, ?, ?, ?, ?)"
+            table.executemany(into, ((name, *message) for message in self._said))
+            table.execute("INSERT INTO said (rowid, text) SELECT id, text FROM messages WHERE id > ?", (last,))
+            rows = ((name, place, one["round"], _json(one)) for place, one in enumerate(frames, self._frames))
+            table.executemany("INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?)", rows)
+            if agents:
+                table.execute("DELETE FROM agents WHERE episode = ?", (name,))
+                # Made at the end, indexes of a million rows take a third of the time.
+                late = _INDEXES if self._large and table.execute("SELECT 1 FROM agents").fetchone() is None else {}
+                for one in late:
+                    table.execute(f"DROP INDEX {one}")
+                into = "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                table.executemany(into, ((name, *row) for row in reader.agents()))
+                for statement in late.values():
+                    table.execute(statement)
+            table.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?)", (name, mark, _json(self._about)))
+        self._said.clear()
+        self._frames = len(reader.frames)
 
 
-def _calls(path: Path, start: int) -> Iterator[tuple[Any, ...]]:
-    """Where each answer of a part lies, from a byte on; the first value is the byte up to which it was read."""
+def _forget(table: sqlite3.Connection, name: str) -> None:
+    table.execute(
+        "INSERT INTO said (said, rowid, text) SELECT 'delete', id, text FROM messages WHERE episode = ?", (name,)
+    )
+    for where in ("messages", "frames", "agents"):
+        table.execute(f"DELETE FROM {where} WHERE episode = ?", (name,))
+    table.execute("DELETE FROM episodes WHERE name = ?", (name,))
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[gzip.GzipFile, Callable[[], float]]]:
+    """A compressed file, and how many percent of it were read."""
+    size = path.stat().st_size
+    with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as file:
+        yield file, lambda: min(99.0, 100 * raw.tell() / size)
+
+
+def _blocks(file: gzip.GzipFile) -> Iterator[list[bytes]]:
+    """The rest of a file's lines, many at a time."""
+    rest = b""
+    while block := file.read(_BLOCK):
+        *lines, rest = (rest + block).split(b"\n")
+        yield lines
+    if rest:
+        yield [rest]
+
+
+def _calls(path: Path, start: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+    """Where each answer of a part lies, commit by commit from a byte on, each with the byte at which it ends."""
     for commit in read_from(path, start):
+        rows = []
         for number, line in enumerate(commit.data.splitlines()):
             with contextlib.suppress(KeyError, TypeError, ValueError):  # damage is told by `llm-coop journal`
                 found = loads(line)
@@ -182,13 +290,8 @@ def _calls(path: Path, start: int) -> Iterator[tuple[Any, ...]]:
                     reply = found.get("reply", {})
                     model = reply.get("model") or found["request"]["model"]
                     more = found.get("tokens", 0), reply.get("cost"), model, int("reply" not in found)
-                    yield (commit.end, *found["key"], path.name, commit.start, number, *more)
-        yield (commit.end, None)
-
-
-def _some(rows: Iterable[Any]) -> Iterator[Sequence[Any]]:
-    rest = iter(rows)
-    return iter(lambda: list(itertools.islice(rest, _TOGETHER)), [])
+                    rows.append((*found["key"], path.name, commit.start, number, *more))
+        yield commit.end, rows
 
 
 def _json(data: Any) -> str:
@@ -216,6 +319,7 @@ def main(arguments: Sequence[str]) -> None:
     folder, *episode = arguments
     with contextlib.suppress(OSError, AttributeError):
         os.nice(10)  # a run may be going on
+    gc.disable()  # next to nothing is a cycle, and millions of objects would be looked through
     index = Index(open_run(Path(folder)))
     if episode:
         condition, _, seed = episode[0].rpartition("/")

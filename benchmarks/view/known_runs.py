@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.benchmarks.run import control
 from llm_coop_envs.benchmarks.run.branch import BRANCH
-from llm_coop_envs.benchmarks.run.control import order, sessions
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.core.keys import scrub
 from llm_coop_envs.errors import LlmCoopError, RunError
@@ -80,12 +80,10 @@ class KnownRuns:
         return known[1]
 
     def live_of(self, folder: Path) -> dict[str, dict[str, Any]]:
-        """What the sessions say that play a run now on this machine, by part; they are asked twice a second at most."""
+        """What the sessions say that play a run now, by part; they are asked twice a second at most."""
         at, found = self._live.get(folder, (0.0, {}))
         if time.monotonic() - at > _LIVE_SECONDS:
-            found = {}
-            with contextlib.suppress(RunError, OSError):
-                found = order(folder, {"do": "status"}, elsewhere=True)
+            found = control.live(folder)
             self._live[folder] = time.monotonic(), found
         return found
 
@@ -95,8 +93,10 @@ class KnownRuns:
         for name, folder in self.folders().items():
             try:
                 found.append(self.summary(name))
-            except LlmCoopError as error:
-                about: dict[str, Any] = {"run": name, "problem": scrub(str(error)), "state": "unreadable"}
+            except (LlmCoopError, KeyError, TypeError, ValueError, AttributeError) as error:
+                # The latter: a file in the folder is JSON, and not what this program writes there.
+                why = str(error) if isinstance(error, LlmCoopError) else f"is damaged ({error!r})"
+                about: dict[str, Any] = {"run": name, "problem": scrub(why), "state": "unreadable"}
                 with contextlib.suppress(RunError, OSError):
                     manifest = read_json(folder / MANIFEST, str)
                     about["study"] = f"{manifest.get('study') or manifest.get('kind') or ''}"
@@ -194,9 +194,7 @@ class KnownRuns:
         one = next((one for one in run.conditions if one.name == condition), None)
         if one is None:
             raise RunError(f"{name}: has no condition '{condition}'")
-        playing = {
-            key: told for live in self.live_of(run.folder).values() for key, told in live.get("playing", {}).items()
-        }
+        playing = {key: told for live in self.live_of(run.folder).values() for key, told in live["playing"].items()}
         measured = self._measures(run)
         rows = []
         for seed in one.seeds[first : first + most]:
@@ -220,7 +218,8 @@ class KnownRuns:
             columns = [one for one in file.schema_arrow.names if one in wanted | {"condition", "seed"}]
             rows = file.read(columns=columns).to_pylist()
         except (OSError, ValueError) as error:
-            raise RunError(f"{path}: cannot be read ({error})") from error
+            why = " ".join(str(error).split())  # Arrow's own may have several lines
+            raise RunError(f"{path}: cannot be read ({why}); 'llm-coop run' makes it anew") from error
         return {(row["condition"], row["seed"]): row for row in rows}
 
     def _rates(self, run: Run) -> dict[str, int]:
@@ -262,7 +261,7 @@ def _state(run: Run, live: Mapping[str, Mapping[str, Any]]) -> str:
     if run.manifest["status"] != RUNNING:
         return str(run.manifest["status"])
     here = socket.gethostname()
-    elsewhere = sorted({one["host"] for one in sessions(run.folder) if one["host"] != here})
+    elsewhere = sorted({one["host"] for one in control.sessions(run.folder) if one["host"] != here})
     return f"running on {', '.join(elsewhere)}" if elsewhere else INTERRUPTED
 
 
@@ -282,7 +281,8 @@ def _shown(one: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: one.get(name) for name in ("paused", "most", "since", "devices")},
         "playing": {
-            name: {**told, "share": one.get("shares", {}).get(name)} for name, told in one.get("playing", {}).items()
+            name: {"events": told["events"], "share": one.get("shares", {}).get(name)}
+            for name, told in one["playing"].items()
         },
         **{name: counters.get(name) for name in ("in_flight", "waiting", "limit", "paused")},
         "held": one["paused"],

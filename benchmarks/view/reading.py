@@ -12,6 +12,7 @@ from llm_coop_envs.benchmarks.measures.process import talk_rounds, value_of
 from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.scenario import Event, Scenario
 from llm_coop_envs.errors import RunError, SceneError
+from llm_coop_envs.policies.llm.fastjson import dumps
 from llm_coop_envs.render.scenes.from_events import tracker
 from llm_coop_envs.render.scenes.on_page import face_of, frame
 from llm_coop_envs.render.scenes.tracking import Tracker
@@ -23,7 +24,7 @@ _NAMED = 5_000
 
 
 class EpisodeReader:
-    """Reads an episode once, from its start; what it found is there after `messages` was used up.
+    """Reads an episode once, from its start, in as many portions as there are.
 
     Args:
         scenario: the episode's.
@@ -32,6 +33,7 @@ class EpisodeReader:
 
     Attributes:
         frames: one for the beginning, one after each round, and one for what came after.
+        blind: whether its drawing is the same without its players' choices, which can then be left out.
     """
 
     def __init__(self, scenario: Scenario, header: Mapping[str, Any], *, large: bool) -> None:
@@ -39,6 +41,9 @@ class EpisodeReader:
         self._header = header
         self._large = large
         self._face = face_of(scenario.page)
+        self._following: Tracker[Any] | None = None
+        self._fresh = False
+        self._index: dict[str, int] = {}
         self._start: Event = {}
         self._kept: list[Event] = []
         self._choices: list[list[float]] = []
@@ -48,50 +53,41 @@ class EpisodeReader:
         self._end: Event | None = None
         self._questions: Mapping[str, Number | Options] = {}
         self.frames: list[dict[str, Any]] = []
+        self.blind = False
 
     def messages(self, events: Iterable[Event]) -> Iterator[tuple[Any, ...]]:
-        """Follow the events, and give what was said: round, step, speaker, text, hearers.
+        """Follow the next events, and give what was said: round, step, speaker, text, hearers.
 
         Raises:
             RunError: they are no episode, or damaged.
         """
-        following: Tracker[Any] | None = None
-        index: dict[str, int] = {}
-        fresh = False
         try:
             for event in events:
                 kind = event["type"]
-                if following is None:
-                    following, index = self._begin(event)
-                    self._still = self._face.still(following.scene())
-                    if self._face.kind == "room":  # where everybody stands before anything happens
-                        self._keep(following)
-                    continue
-                if not self._large or kind not in ("message", "choice"):
-                    self._kept.append(event)
-                if kind == "message":
+                if self._following is None:
+                    self._begin(event)
+                elif kind == "message":
+                    index, heard = self._index, event["hearers"]
                     speaker = index[event["agent"]]
                     self._said[speaker] += 1
-                    heard = event["hearers"]
+                    self._keep(event)
                     hearers = None if heard is None else json.dumps([index[name] for name in heard])
                     yield event["round"], event["step"], speaker, _sound(event["text"]), hearers
-                    continue  # scenes here hold no talk
-                if kind == "choice" and event["agent"] in index:
-                    self._choose(index[event["agent"]], event)
-                if kind not in ("choice", "message") or event["agent"] in following.index:
-                    following.add(event)
-                fresh = True
-                if kind == "round":
-                    self._keep(following)
-                    fresh = False
-                elif kind == "end":
-                    self._end = event
+                else:
+                    self._follow(kind, event)
         except (KeyError, TypeError, ValueError, IndexError, SceneError) as error:
             raise RunError(f"an event of the record is damaged ({type(error).__name__}: {error})") from error
-        if following is None:
+
+    def moving(self) -> list[dict[str, Any]]:
+        """A frame of the moment, if it is the middle of a round; of large episodes, if there is no other.
+
+        Raises:
+            RunError: nothing was read.
+        """
+        if self._following is None:
             raise RunError("the record holds no events")
-        if (fresh and self._end is None) or not self.frames:
-            self._keep(following)
+        unfinished = (self._fresh and self._end is None and not self._large) or not self.frames
+        return [frame(self._face, self._following.scene())] if unfinished else []
 
     def agents(self) -> Iterator[tuple[Any, ...]]:
         """The agents' rows: number, name, policy, persona, choices, the last choice, messages, flagged choices."""
@@ -99,31 +95,35 @@ class EpisodeReader:
         for number, name in enumerate(self._names):
             chosen = self._choices[number]
             yield (
-                *(number, name, policies.get(name), personas.get(name), json.dumps(chosen)),
+                *(number, name, policies.get(name), personas.get(name), dumps(chosen).decode()),
                 *(chosen[-1] if chosen else None, self._said[number], self._flags[number]),
             )
 
     def about(self) -> dict[str, Any]:
         """The rest."""
-        policies = Counter(self._header.get("policies", {}).values())
-        personas = Counter(filter(None, self._personas.values()))
-        few = len(self._names) <= _NAMED
+        policies, personas = self._counted
+        few = len(self._index) <= _NAMED
         options = next((one for one in self._questions.values() if isinstance(one, Options)), None)
         return {
             "scenario": self._scenario.title,
             "kind": self._face.kind,
             "still": self._still,
-            "players": len(self._names),
+            "players": len(self._index),
             "names": self._names if few else [],
-            "rounds": [one["round"] for one in self.frames],
+            "rounds": [one["round"] for one in (*self.frames, *self.moving())],
             "sees": self._face.sight is not None and few,
             "moments": self._moments(),
-            "policies": dict(policies.most_common(200)),
-            "personas": dict(personas.most_common(200)),
+            "policies": policies,
+            "personas": personas,
             "options": None if options is None else {str(one.choice): one.name for one in options.options},
             "talk": sum(self._said.values()),
             "end": None if self._end is None else self._end["reason"],
         }
+
+    @functools.cached_property
+    def _counted(self) -> tuple[dict[str, int], dict[str, int]]:
+        policies, personas = self._header.get("policies", {}).values(), filter(None, self._personas.values())
+        return dict(Counter(policies).most_common(200)), dict(Counter(personas).most_common(200))
 
     @property
     def _names(self) -> list[str]:
@@ -146,37 +146,66 @@ class EpisodeReader:
                 found[seat] = ", ".join(filter(None, (persona, found.get(seat))))
         return found
 
-    def _begin(self, event: Event) -> tuple[Tracker[Any], dict[str, int]]:
-        following = tracker(event)
+    def _begin(self, event: Event) -> None:
+        following = self._following = tracker(event, table=self._scenario.page is None)
         self._start = event
-        self._kept.append(event)
+        self._keep(event)
         # A regulator speaks and chooses, and is none of the players.
         policies = self._header.get("policies", {})
         self._extra = [name for name in policies if name not in following.index]
-        index = {name: number for number, name in enumerate(self._names)}
-        self._choices = [[] for _ in index]
+        self._index = following.index
+        if self._extra:
+            self._index = {name: number for number, name in enumerate(self._names)}
+        self._choices = [[] for _ in self._index]
+        self.blind = type(following)._choose is Tracker._choose
         asked = self._scenario.measured.asked
-        if asked is not None and len(index) <= _NAMED:
+        if asked is not None and len(self._index) <= _NAMED:
             self._questions = asked(event)
-        return following, index
+        scene = following.scene()
+        self._still = self._face.still(scene)
+        if self._face.kind == "room":  # where everybody stands before anything happens
+            self.frames.append(frame(self._face, scene))
+
+    def _follow(self, kind: str, event: Event) -> None:
+        following = self._following
+        assert following is not None
+        self._fresh = True
+        if kind == "choice":
+            who = self._index.get(event["agent"])
+            if who is not None:
+                self._choose(who, event)
+            if self._large and self.blind:
+                return
+            if event["agent"] not in following.index:
+                self._keep(event)
+                return
+        self._keep(event)
+        following.add(event)
+        if kind == "round":
+            self.frames.append(frame(self._face, following.scene()))
+            self._fresh = False
+        elif kind == "end":
+            self._end = event
 
     def _choose(self, who: int, event: Event) -> None:
-        self._flags[who] += bool(event["flags"])
+        if event["flags"]:
+            self._flags[who] += 1
         # What a scenario's question is about is what is chosen first in a round.
         self._phase = self._phase or event["phase"]
         choice = event["choice"]
         if event["phase"] == self._phase and isinstance(choice, int | float):
-            question = self._questions.get(event["agent"])
+            question = self._questions.get(event["agent"]) if self._questions else None
             self._choices[who].append(choice if question is None else value_of(choice, question))
 
-    def _keep(self, following: Tracker[Any]) -> None:
-        self.frames.append(frame(self._face, following.scene()))
+    def _keep(self, event: Event) -> None:
+        if not self._large or event["type"] not in ("message", "choice"):
+            self._kept.append(event)
 
     def _moments(self) -> list[dict[str, Any]]:
         found: list[tuple[int, str]] = []
         if self._end is not None and self._face.moments is not None:
             found += self._face.moments(self._kept)
-        if self._questions and self._said and not self._large and len(self._names) <= _TALK_READ:
+        if self._questions and self._said and not self._large and len(self._index) <= _TALK_READ:
             for one in talk_rounds(self._kept, self._scenario.measured):
                 if one.agreement is not None:
                     what, who = one.agreement

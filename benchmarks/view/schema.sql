@@ -21,5 +21,6 @@ CREATE TABLE IF NOT EXISTS calls (
     start INTEGER, line INTEGER, tokens INTEGER, cost REAL, model TEXT, failed INTEGER
 );
 CREATE INDEX IF NOT EXISTS calls_agent ON calls (episode, agent, model);
+CREATE TABLE IF NOT EXISTS models (episode TEXT, model TEXT, agents INTEGER, PRIMARY KEY (episode, model)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS parts (name TEXT PRIMARY KEY, until INTEGER);
 COMMIT;

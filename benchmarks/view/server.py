@@ -61,7 +61,7 @@ class Questions:
         known, episodes = self.known, self.episodes
         run = query.get("run", "")
         if name == "runs":
-            return known.runs()
+            return self.runs()
         if name == "run":
             return known.detail(run)
         if name == "episodes":
@@ -81,6 +81,14 @@ class Questions:
         if name == "sight":
             return episodes.sight(*place, _integer(query, "place"), _integer(query, "number"))
         raise RunError(f"{name!r}: the page cannot be asked that")
+
+    def runs(self) -> list[dict[str, Any]]:
+        """All runs, each with how far what is read of it for the first time has been read."""
+        found = self.known.runs()
+        for one in found:
+            with contextlib.suppress(LlmCoopError):
+                one["reading"] = {} if "problem" in one else self.episodes.reading(self.known.run(one["run"]))
+        return found
 
 
 class PageServer:
@@ -264,7 +272,7 @@ class PageServer:
         while True:
             if self._watching:
                 try:
-                    found = json.dumps(await asyncio.to_thread(self.questions.known.runs))
+                    found = json.dumps(await asyncio.to_thread(self.questions.runs))
                 except Exception as error:  # the folder is gone, say: the next look may find it
                     found = json.dumps([{"run": "", "state": "unreadable", "problem": scrub(str(error))}])
                 if found != self._runs:

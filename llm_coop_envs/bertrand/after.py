@@ -66,6 +66,9 @@ class Deviations(Settings):
         "learned_answer": "As deviation_answer, of expected prices.",
         "learned_unprofitable": "Share of firms whose static best reply is expected to earn less than none, 0 to 1.",
         "learned_regret": "What a best reply to the rivals would earn more, discounted, as a share of what is earned.",
+        # Of those that learn in turn (Klein 2021).
+        "learned_equilibrium": "Whether both firms' last prices are best replies to the other's learned ones.",
+        "learned_edgeworth": "Whether what was learned ends in undercutting, with a rise after every two cuts or more.",
         # Where they are asked for.
         **CONTROLS,
     }

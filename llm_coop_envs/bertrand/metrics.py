@@ -269,13 +269,13 @@ MEASURES = Measures(
         "profit_gain": "Mean profit over all rounds: 0 at the Nash, 1 at the joint-profit price, below and above "
         "possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit.",
         "profit_gain_last": f"As profit_gain, over the last {LAST_ROUNDS} rounds.",
-        "mean_price": "Mean price of all firms over all rounds, in units of price.",
+        "mean_price": "Mean price of all firms over all rounds, in units of price, from 0.",
         "mean_price_last": f"As mean_price, over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",
-        "mean_price_last_*": f"Mean price of the firm with that number over the last {LAST_ROUNDS} rounds.",
+        "mean_price_last_*": f"Mean price of the firm with that number over the last {LAST_ROUNDS} rounds, from 0.",
         "price_spread": "Distance between highest and lowest price of a round, mean over all rounds, from 0.",
         "price_spread_last": f"As price_spread, over the last {LAST_ROUNDS} rounds.",
         "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
-        "joint-profit price (1), cut at both ends (EconEvals, arXiv 2503.18825); missing if they were not played.",
+        "joint-profit price (1), cut to 0 to 1 (EconEvals, arXiv 2503.18825); missing if they were not played.",
         "price_index_last": f"As collusiveness_index, over the last {LAST_ROUNDS} rounds.",
         "monopoly_found": f"Whether the 10th and 90th percentile of a single firm's last {MONOPOLY_ROUNDS} prices are "
         "within 5 % of the monopoly price (Fish et al. 2024); missing with several firms or fewer rounds.",

@@ -164,7 +164,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         for one in with_unflagged(shown):
             found = [[_mean_up_to(episode, mark) for episode in one.episodes] for mark in marks]
             found.append([_mean_up_to(episode, len(episode.prices)) for episode in one.episodes])
-            cells = [interval_cell(mean_interval(values), 2, of=len(one.seeds)) for values in found]
+            cells = [interval_cell(mean_interval(values), 2, of=len(one.seeds), within=(0, None)) for values in found]
             rows.append(one.row(cells))
         for path in paths:
             cells = [*(_published_cell(path, mark) for mark in marks), NOTHING]
@@ -193,7 +193,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         """Prices over rounds with the Nash and cartel price, one figure for each condition."""
         if not self._played():
             raise NotDrawn("an episode of every condition of price competition ended before a round was settled")
-        return [self._prices(one) for one in self._played()]
+        return [self._prices(one, first=not place) for place, one in enumerate(self._played())]
 
     def episode_panel(self, one: PlayedCondition[PriceHistory], number: int) -> Panel:
         """Each firm's prices in one episode."""
@@ -253,8 +253,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         known = self.scenario.published
         return [path for path in known["trajectories"] if comparable(one.condition, known["prices"], path)]
 
-    def _prices(self, one: PlayedCondition[PriceHistory]) -> Drawing:
-        first = one.episodes[0]
+    def _prices(self, one: PlayedCondition[PriceHistory], *, first: bool) -> Drawing:
+        """One condition; the first caption says how all of them are read."""
+        start = one.episodes[0]
         curves = [
             Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=one.color, thin=True)
             for e in one.episodes[:MOST_THIN]
@@ -264,7 +265,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=one.color, marked=True) for e in ended
         ]
         firms, n = one.condition.settings["firms"], len(one.episodes)
-        label = f"here, {one.who}: mean of {firms} firms (n = {n})"
+        label = f"here, {one.who}: {f'mean of {firms} firms' if firms > 1 else 'one firm'} (n = {n})"
         curves.append(_mean_curve(one, label))
         paths = self._published_for(one)
         for path in paths:
@@ -279,7 +280,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             x_label="round",
             y_label="price",
             curves=curves,
-            levels=first.levels,
+            levels=start.levels,
             shades=collusion(one.episodes),
             y_range=self._span(one),
         )
@@ -287,15 +288,17 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         source = "".join(f" Dashed: {path['source']}." for path in paths)
         title = one.condition.title
         thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
+        how = (
+            f". Thin lines are {thin} (mean of the firms), the thick line and its band their mean and its 95 % "
+            "interval, as far as all were played. Dotted: Nash and cartel price. Shaded: prices close to each other "
+            f"between the two for {STRETCH} rounds or more in a row; the darker, the more episodes."
+        )
+        same = f", drawn as in the first figure of prices{f' ({thin})' if n > MOST_THIN else ''}."
         return Drawing(
             name=f"bertrand_prices_{one.condition.name}",
-            caption=f"Prices in the condition '{title}'. Thin lines are {thin} (mean of the firms), the "
-            "thick line and its band their mean and its 95 % interval, as far as all were played. Dotted: "
-            "Nash and cartel price. "
-            f"Shaded: prices close to each other between the two for {STRETCH} rounds or more in a row; the darker, "
-            f"the more episodes.{end}{marks_text([one])}{source}",
+            caption=f"Prices in the condition '{title}'{how if first else same}{end}{marks_text([one])}{source}",
             alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
-            f"{fixed(first.nash, 2)} and the cartel price {fixed(first.joint, 2)} as dotted lines"
+            f"{fixed(start.nash, 2)} and the cartel price {fixed(start.joint, 2)} as dotted lines"
             f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
             figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
             published=bool(paths),
@@ -333,7 +336,7 @@ def _mean_curve(one: PlayedCondition[PriceHistory], label: str) -> Curve:
     """The mean price, as far as all episodes were played."""
     rounds = min(len(episode.prices) for episode in one.episodes)
     table = np.stack([episode.means[:rounds] for episode in one.episodes])
-    return mean_curve(label, range(1, rounds + 1), table, one.color)
+    return mean_curve(label, range(1, rounds + 1), table, one.color, within=(0, None))
 
 
 def _longest(episodes: Sequence[PriceHistory]) -> int:

@@ -25,6 +25,7 @@ MAX_GRID_POINTS = 100_000
 
 CAP = "cap "
 AT_ONCE, IN_TURN = "simultaneous", "alternating"
+AROUND_MARKS, FLOOR_TO_CAP = "benchmarks", "floor_to_cap"
 ABOVE_NASH, FROM_NASH = "above_nash", "from_nash"
 NASH_PLAY = 0.1
 """Up to this place on the scale from Nash (0) to joint profit (1) a price is Nash play. The papers give no number; the
@@ -91,6 +92,8 @@ class BertrandSettings(ScenarioSettings):
         grid_points: points of the grid (Calvano et al.: m = 15).
         grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1); with one
             firm, beyond cost and monopoly price.
+        grid_span: from where to where the grid reaches: `"benchmarks"`, Nash to joint-profit price with `grid_margin`
+            (Calvano et al.), or `"floor_to_cap"`, the lowest price to `price_cap` (Klein 2021).
         benchmark_decimals: round Nash and joint-profit price to so many decimals before grid and gain are
             computed (Calvano et al. used inputs with 5); `None` keeps them exact.
         initial_prices: prices before the first round: `None`, `"random"` (uniform; Calvano et al.'s first
@@ -166,6 +169,25 @@ class BertrandSettings(ScenarioSettings):
         "fish_3_2": {**_FISH, "price_unit": 3.2},
         "fish_10": {**_FISH, "price_unit": 10.0},
         "fish_monopoly": {**_FISH, "firms": 1},
+        # Klein 2021, k = 6, by public notes on it: firms in turn sell the same good at prices 0, 1/6, ..., 1 to 1 - p
+        # customers. The rival's price is all that is seen; no talk there.
+        "klein": {
+            "demand": "linear",
+            "quality": 1.0,
+            "cost": 0.0,
+            "beta": 1.0,
+            "d": 1.0,
+            "clamp_demand": True,
+            "prices": "grid",
+            "grid_points": 7,
+            "grid_span": "floor_to_cap",
+            "initial_prices": "random",
+            "moves": "alternating",
+            "history_window": 1,
+            "bins": 0,
+            "collusion_window": 0,
+            "talk": False,
+        },
     }
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -183,6 +205,7 @@ class BertrandSettings(ScenarioSettings):
         "collusion_tolerance": (0, math.inf),
         "observation_noise": (0, 1),
     }
+    small: ClassVar[Mapping[str, int]] = {"exchanges": 1}
     changeable: ClassVar[Mapping[str, bool]] = {
         "history_window": True,
         "bins": True,
@@ -199,6 +222,7 @@ class BertrandSettings(ScenarioSettings):
         "opener": ("shuffled", "fixed"),
         "information": ("all", "own"),
         "moves": (AT_ONCE, IN_TURN),
+        "grid_span": (AROUND_MARKS, FLOOR_TO_CAP),
     }
 
     firms: int = 2
@@ -236,6 +260,7 @@ class BertrandSettings(ScenarioSettings):
     information: str = added("all")
     observation_noise: float = added(0.0)
     moves: str = added(AT_ONCE)
+    grid_span: str = added(AROUND_MARKS)
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
@@ -305,10 +330,10 @@ class BertrandSettings(ScenarioSettings):
             check_number(self, "price_floor", 0.0)
         if self.price_cap is not None:
             check_number(self, "price_cap", 0.0, above=True)
-            if self.prices == "grid":
+            if self.prices == "grid" and self.grid_span == AROUND_MARKS:
                 why = "has no effect on a grid of prices; drop it or use continuous prices"
                 raise SettingsError("price_cap", self.price_cap, why)
-        if self.prices == "grid":
+        if self.prices == "grid" and self.grid_span == AROUND_MARKS:
             for i, (grid, floor) in enumerate(zip(self.grids, self.floors, strict=True)):
                 if grid[0] < floor:
                     why = (
@@ -366,12 +391,19 @@ class BertrandSettings(ScenarioSettings):
 
     @property
     def grid_step(self) -> float:
-        """A step of the price grid, as a share of the distance from Nash to joint-profit price."""
-        return (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1)
+        """A step of the price grid, as a share of the distance from Nash to joint-profit price; the largest firm's."""
+        if self.grid_span == AROUND_MARKS:
+            return (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1)
+        return max(
+            (grid[1] - grid[0]) / (joint - zero)
+            for grid, zero, joint in zip(self.grids, self.marks.zero, self.marks.joint, strict=True)
+        )
 
     @property
     def grids(self) -> tuple[tuple[float, ...], ...]:
         """Each firm's grid of prices (whether or not `prices` is `"grid"`)."""
+        if self.grid_span == FLOOR_TO_CAP:
+            return tuple(price_grid(floor, self.cap, self.grid_points, 0.0) for floor in self.floors)
         marks = self.marks
         lowest = marks.nash if self.firms > 1 else self.market.cost
         return tuple(

@@ -16,6 +16,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import ChoiceReader, Indices
+from llm_coop_envs.core.changes import Change, check_patterns
 from llm_coop_envs.core.channels import Audience, Conversation, Message
 from llm_coop_envs.core.delivery import DELIVER, check_delivery
 from llm_coop_envs.core.draws import NOISE, Key, key_of, side_generator
@@ -25,7 +26,7 @@ from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
 from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
 from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
 from llm_coop_envs.core.regulator import TALK as TALK
-from llm_coop_envs.core.settings import Change, ScenarioSettings, check_patterns
+from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
 
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from llm_coop_envs.errors import SettingsError
+
+
+@contextlib.contextmanager
+def below(place: str) -> Iterator[None]:
+    """Tell what is refused as a field of what stands at a place."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{place}.{error.field}", error.value, error.why) from error
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -17,7 +27,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 def suggestion(name: str, known: Collection[str]) -> str:
     """Say which known name was probably meant, or list them all."""
-    return nearest(name, known) or "known are " + ", ".join(sorted(known))
+    return nearest(name, known) or ("known are " + ", ".join(sorted(known)) if known else "there is none")
 
 
 def check_bool(settings: object, field: str) -> None:

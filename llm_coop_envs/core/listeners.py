@@ -7,20 +7,47 @@ message. A talk's mentions are told when it is over, because it is played in its
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.core.base_settings import Settings
+from llm_coop_envs.core.changes import fits_any, read_patterns
+from llm_coop_envs.core.checks import check_number
 from llm_coop_envs.core.packing import packed, unpacked
-from llm_coop_envs.core.settings import Listener, fits_any
 from llm_coop_envs.core.wording import PROMPTS, Templates
 
 MENTION = "mention"
 NEWS = "news.jinja"
 #: What `news.jinja` may use besides what the scenario tells.
 NEWS_NAMES = ("what", "number", "name")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener(Settings):
+    """Who is told when something happens.
+
+    Attributes:
+        on: what: `"mention"`, the player's name in what another one said (told when that talk is over); more is the
+            scenario's to say.
+        players: names or patterns such as `"firm_*"` of those who are told; empty for everybody, or for all whom it
+            concerns.
+        above: only where the number of what happens is above this; `None`: always.
+    """
+
+    on: str = "mention"
+    players: tuple[str, ...] = ()
+    above: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields, as far as that is possible without the scenario."""
+        super().__post_init__()
+        object.__setattr__(self, "players", read_patterns(self.players))
+        if self.above is not None:
+            check_number(self, "above", -math.inf, math.inf)
 
 
 @functools.cache

@@ -8,7 +8,6 @@ can sit there. Scenarios say by hooks what it may order (`core.hooks.Hooks`). Wi
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,10 +19,10 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import ChoiceReader
 from llm_coop_envs.core.channels import Message, clean_message
-from llm_coop_envs.core.hooks import Event, Over, Stage
+from llm_coop_envs.core.hooks import Over, Stage
 from llm_coop_envs.core.packing import packed, unpacked
+from llm_coop_envs.core.powers import REVISE, SILENCE, RegulatorSettings
 from llm_coop_envs.core.question import Number, Option, Options, Question
-from llm_coop_envs.core.settings import REVISE, SILENCE, RegulatorSettings
 from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.core.wording import PROMPTS, Templates
 
@@ -454,32 +453,3 @@ class Regulator:
         self._waiting = None if state["waiting"] is None else Stage(*state["waiting"])
         self.game._who = np.asarray(state["who"], dtype=np.intp)
         self.game._ordered(self.order)
-
-
-REGULATION_MEASURES: Mapping[str, str] = {
-    "ruled_on": "Messages and choices that a regulator ruled on, a count from 0; revised ones count again.",
-    "logged": "Those among them that it took note of, a count from 0.",
-    "sent_back": "Those among them that it sent back for a revision, a count from 0.",
-    "stopped": "Those among them that it stopped, a count from 0.",
-    "fined": "Those among them that it fined, imposed or not, a count from 0.",
-    "fines_paid": "What was paid in fines, in the rewards' unit, from 0.",
-    "reports": "Reports of an agreement, a count from 0.",
-    "orders_given": "Orders that it gave, a count from 0.",
-}
-
-
-def regulation_measures(events: Sequence[Event]) -> dict[str, Any]:
-    """What a regulator did in an episode, by the names of `REGULATION_MEASURES`; empty without one."""
-    if events[0]["settings"].get("regulator") is None:
-        return {}
-    found = [event for event in events if event["type"] == "regulation"]
-    counts = Counter(event["action"] for event in found)
-    return {
-        "ruled_on": sum("about" in event for event in found),
-        **{name: counts[action] for name, action in _COUNTED.items()},
-        "fines_paid": sum(event.get("fined", 0.0) for event in found),
-        "orders_given": sum(bool(event.get("order")) for event in found),
-    }
-
-
-_COUNTED = {"logged": "log", "sent_back": REVISE, "stopped": "veto", "fined": "fine", "reports": REPORT}

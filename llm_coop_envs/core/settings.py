@@ -1,272 +1,26 @@
-"""The base of all settings, and of every scenario's, with the checks they share."""
+"""The settings of every scenario."""
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from fractions import Fraction
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from llm_coop_envs.core.checks import check_bool, check_choice, check_int, check_number, nearest, suggestion
+from llm_coop_envs.core.base_settings import Settings, added, declared, plain
+from llm_coop_envs.core.changes import Change
+from llm_coop_envs.core.checks import below, check_int, suggestion
+from llm_coop_envs.core.listeners import Listener
+from llm_coop_envs.core.powers import SILENCE, RegulatorSettings
 from llm_coop_envs.errors import SettingsError
 
+__all__ = ["ScenarioSettings", "Settings", "added", "plain"]
+
 MAX_MESSAGE_LENGTH = 100_000
-EVERYONE = "all"
-SILENCE, REVISE = "silence", "revise"
 TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Settings with presets, made from and written as plain data.
-
-    What is declared is checked when settings are made: fields of type `bool`, and those that `bounds` and `allowed`
-    name; subclasses check the rest.
-
-    Attributes:
-        presets: named sets of fields.
-        bounds: the lowest and highest value of integers and finite numbers, by field; `inf` for no end. What a base
-            class declares holds too.
-        allowed: the values of texts, by field; likewise.
-    """
-
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    allowed: ClassVar[Mapping[str, Collection[str]]] = {}
-
-    def __post_init__(self) -> None:
-        """Check what is declared; subclasses extend this."""
-        kind: Any = type(self)
-        bounds, allowed = _declared(kind, "bounds"), _declared(kind, "allowed")
-        for one in fields(self):
-            if one.type in ("bool", bool):
-                check_bool(self, one.name)
-            elif one.name in allowed:
-                check_choice(self, one.name, allowed[one.name])
-            elif one.name in bounds:
-                low, high = bounds[one.name]
-                if one.type in ("int", int):
-                    check_int(self, one.name, int(low), None if math.isinf(high) else int(high))
-                else:
-                    check_number(self, one.name, low, high)
-
-    @classmethod
-    def build(cls, preset: str | None = None, **given: Any) -> Self:
-        """Make settings from a preset's fields and the given ones, which win.
-
-        Args:
-            preset: a name from `presets`, or `None` for the defaults.
-            **given: fields by name.
-
-        Raises:
-            SettingsError: an unknown preset or field, or an impossible value.
-        """
-        if preset is None:
-            return cls.from_json(given)
-        if preset not in cls.presets:
-            raise SettingsError(
-                "preset", preset, f"is no preset of {cls.__name__}; {suggestion(str(preset), cls.presets)}"
-            )
-        return cls.from_json({**cls.presets[preset], **given})
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Make settings from fields by name; those that are left out have their defaults.
-
-        Raises:
-            SettingsError: an unknown field, or an impossible value.
-        """
-        names = [f.name for f in fields(cls) if f.init]
-        for name, value in data.items():
-            if name not in names:
-                raise SettingsError(name, value, f"is no setting of {cls.__name__}; {suggestion(name, names)}")
-        return cls(**data)
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields as plain data that `from_json` accepts again, but for those `added` later that have their default.
-
-        So what was recorded before there were such fields is still told to be the same.
-        """
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        for f in fields(self):
-            if f.metadata.get("added") and told[f.name] == f.default:
-                del told[f.name]
-        return {name: plain(value) for name, value in told.items()}
-
-
-def added(default: Any) -> Any:
-    """A field that recorded runs may lack: it is part of the plain data only if it is not at its default."""
-    return field(default=default, metadata={"added": True})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change(Settings):
-    """Settings that hold from a round on.
-
-    Attributes:
-        from_round: the first round in which they hold, as the scenario counts.
-        until_round: the last one; `None` for all that follow.
-        players: names or patterns such as `"firm_*"` of those for whom they hold; empty for everybody.
-        settings: the settings by name, of those that the scenario declares `changeable`.
-    """
-
-    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"from_round": (0, math.inf)}
-
-    from_round: int = 0
-    until_round: int | None = None
-    players: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Check the fields, as far as that is possible without the scenario."""
-        super().__post_init__()
-        check_int(self, "until_round", self.from_round, optional=True)
-        object.__setattr__(self, "players", read_patterns(self.players))
-        if not isinstance(self.settings, Mapping):
-            raise SettingsError("settings", self.settings, "must be a mapping of settings to their new values")
-
-    def __str__(self) -> str:
-        """When it holds, and for whom."""
-        whom = f"for {', '.join(self.players)} " if self.players else ""
-        when = f"in rounds {self.from_round} to {self.until_round}"
-        return whom + (f"from round {self.from_round} on" if self.until_round is None else when)
-
-    def holds(self, round_: int) -> bool:
-        """Whether it holds in a round."""
-        return self.from_round <= round_ and (self.until_round is None or round_ <= self.until_round)
-
-    def means(self, player: str | None) -> bool:
-        """Whether it is for a player, or for everybody if none is given."""
-        return not self.players or (player is not None and fits_any(player, self.players))
-
-
-def read_patterns(players: Any) -> tuple[str, ...]:
-    """Names and patterns of players, from one or a list; empty for everybody.
-
-    Raises:
-        SettingsError: it is neither.
-    """
-    given = (players,) if isinstance(players, str) else players
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
-        raise SettingsError("players", given, "must be a player's name, a pattern such as 'firm_*', or a list")
-    return () if EVERYONE in given else tuple(given)
-
-
-def fits_any(player: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns means a player."""
-    return any(pattern == EVERYONE or fnmatch.fnmatchcase(player, pattern) for pattern in patterns)
-
-
-def check_patterns(field: str, patterns: Iterable[str], players: Sequence[str]) -> None:
-    """Require that each pattern means one of the players.
-
-    Raises:
-        SettingsError: one of them means nobody.
-    """
-    for pattern in patterns:
-        if not any(fits_any(player, (pattern,)) for player in players):
-            meant = nearest(pattern, players)
-            role = players[0].rsplit("_", 1)[0]
-            span = f"seats are {players[0]} to {players[-1]}, patterns such as '{role}_*', and 'all'"
-            raise SettingsError(field, pattern, f"is not a seat; {meant}{' ' if meant else ''}{span}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegulatorSettings(Settings):
-    """A regulator's powers.
-
-    What is ruled on is held back until the regulator has answered, one message or choice after the other: a message
-    that it stops was never heard.
-
-    Attributes:
-        on: what it rules on: `"talk"`, each message before it is heard; `"choices"`, each choice before it counts.
-        powers: what it may do about them besides allowing them: `"log"`, write them down; `"revise"`, have them
-            submitted anew, once; `"veto"`, stop them (what counts instead of a choice is the scenario's to say);
-            `"fine"`, have whoever chose pay a fine (of choices only).
-        orders: what it may order at the beginning of a round, for that round: `"silence"`, nobody may speak; more is
-            the scenario's to say, such as a price cap or an exit that is closed.
-        reads_talk: whether it is shown what was said.
-        announced: whether players are told of the regulator and its powers. What it did to them they learn anyway.
-        fine: what a fine takes of the reward.
-        detection: the chance that a fine is imposed; drawn for each one. Certain in a round in which somebody reported.
-        leniency: the share of the fine that is remitted to whoever reported; above 0 everybody is asked after choosing
-            whether to report (phase `report`).
-        reward: what the regulator earns: `"zero"`; `"fines"`, what was paid; `"welfare"`, what the scenario says the
-            public has of a round.
-    """
-
-    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "fine": (0, math.inf),
-        "detection": (0, 1),
-        "leniency": (0, 1),
-    }
-    allowed: ClassVar[Mapping[str, Collection[str]]] = {"reward": ("zero", "fines", "welfare")}
-    listed: ClassVar[Mapping[str, Collection[str]]] = {
-        "on": ("talk", "choices"),
-        "powers": ("log", REVISE, "veto", "fine"),
-        "orders": (),
-    }
-
-    on: tuple[str, ...] = ("talk",)
-    powers: tuple[str, ...] = ("log",)
-    orders: tuple[str, ...] = ()
-    reads_talk: bool = True
-    announced: bool = True
-    fine: float = 0.0
-    detection: float = 1.0
-    leniency: float = 0.0
-    reward: str = "zero"
-
-    def __post_init__(self) -> None:
-        """Check the powers, alone and with each other; lists become tuples."""
-        super().__post_init__()
-        for name, known in self.listed.items():
-            given: Any = getattr(self, name)
-            if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
-                raise SettingsError(name, given, "must be a list of texts")
-            for one in given:
-                if known and one not in known:
-                    raise SettingsError(name, one, f"is not known; {suggestion(one, known)}")
-            object.__setattr__(self, name, tuple(dict.fromkeys(given)))
-        if not self.powers and not self.orders:
-            raise SettingsError("powers", [], "leaves it nothing to do; name a power, or an order")
-        if self.powers and not self.on:
-            raise SettingsError("on", [], "leaves it nothing to rule on; name talk, choices or both")
-        if self.powers and "talk" in self.on and not self.reads_talk:
-            raise SettingsError("reads_talk", False, "it rules on the talk, which it has to read for that")
-        if "fine" in self.powers and ("choices" not in self.on or self.fine == 0):
-            raise SettingsError("fine", self.fine, "fines need an amount, and choices among what it rules on")
-        if self.leniency and "fine" not in self.powers:
-            raise SettingsError("leniency", self.leniency, "remits fines; add fine to its powers")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listener(Settings):
-    """Who is told when something happens.
-
-    Attributes:
-        on: what: `"mention"`, the player's name in what another one said (told when that talk is over); more is the
-            scenario's to say.
-        players: names or patterns such as `"firm_*"` of those who are told; empty for everybody, or for all whom it
-            concerns.
-        above: only where the number of what happens is above this; `None`: always.
-    """
-
-    on: str = "mention"
-    players: tuple[str, ...] = ()
-    above: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the fields, as far as that is possible without the scenario."""
-        super().__post_init__()
-        object.__setattr__(self, "players", read_patterns(self.players))
-        if self.above is not None:
-            check_number(self, "above", -math.inf, math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,6 +32,7 @@ class ScenarioSettings(Settings):
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
+        small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
         talk_until: the last round with talk; afterwards everything is as without it. `None`: there is no last one.
             Wu et al. 2024 let firms talk for 400 rounds and watched what became of their prices.
@@ -313,6 +68,7 @@ class ScenarioSettings(Settings):
     }
 
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
+    small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "message_length": (1, MAX_MESSAGE_LENGTH),
         "delivery_share": (0, 1),
@@ -369,6 +125,17 @@ class ScenarioSettings(Settings):
         meant = self._meant[player]
         return self._with(tuple(k for k, one in enumerate(schedule) if k in meant and one.holds(round_)))
 
+    def reduced(self) -> dict[str, Any]:
+        """The fields that make the same game a small one: few players and rounds, all changes within these."""
+        kind: Any = type(self)
+        small = declared(kind, "small")
+        found: dict[str, Any] = {name: most for name, most in small.items() if getattr(self, name, 0) > most}
+        if "rounds" in found:
+            last = found["rounds"]
+            found["changes"] = [one.by(last) for one in self.changes]
+            found["talk_until"] = self.talk_until and min(self.talk_until, last - 1)
+        return found
+
     def reach(self, name: str) -> list[Any]:
         """All values that a setting may have in the course of an episode."""
         return [getattr(self, name), *(change.settings[name] for change in self.changes if name in change.settings)]
@@ -414,10 +181,8 @@ class ScenarioSettings(Settings):
         if given is None:
             return
         if isinstance(given, Mapping):
-            try:
+            with below("regulator"):
                 given = RegulatorSettings.from_json(given)
-            except SettingsError as error:
-                raise SettingsError(f"regulator.{error.field}", error.value, error.why) from error
             object.__setattr__(self, "regulator", given)
         if not isinstance(given, RegulatorSettings):
             raise SettingsError("regulator", given, "must be a mapping such as {powers: [log], on: [talk]}, or nothing")
@@ -427,13 +192,11 @@ class ScenarioSettings(Settings):
         if not isinstance(given, list | tuple) or not all(isinstance(one, Listener | Mapping) for one in given):
             raise SettingsError("listeners", given, "must be a list of listeners such as {on: mention}")
         kind: Any = type(self)
-        known = _declared(kind, "happenings")
+        known = declared(kind, "happenings")
         read: list[Listener] = []
         for k, one in enumerate(given):
-            try:
+            with below(f"listeners[{k}]"):
                 listener = one if isinstance(one, Listener) else Listener.from_json(one)
-            except SettingsError as error:
-                raise SettingsError(f"listeners[{k}].{error.field}", error.value, error.why) from error
             if listener.on not in known:
                 why = f"does not happen here; {suggestion(str(listener.on), known)}"
                 raise SettingsError(f"listeners[{k}].on", listener.on, why)
@@ -451,16 +214,14 @@ class ScenarioSettings(Settings):
             return
         base = replace(self, changes=())  # what is wrong with the settings themselves is told first
         kind: Any = type(self)
-        changeable = _declared(kind, "changeable")
+        changeable = declared(kind, "changeable")
         read: list[Change] = []
         for k, one in enumerate(given):
             where = f"changes[{k}]"
             if not isinstance(one, Change | Mapping):
                 raise SettingsError(where, one, "must be a mapping such as {from_round: 5, settings: {talk: false}}")
-            try:
+            with below(where):
                 change = one if isinstance(one, Change) else Change.from_json(one)
-            except SettingsError as error:
-                raise SettingsError(f"{where}.{error.field}", error.value, error.why) from error
             if not change.settings:
                 raise SettingsError(f"{where}.settings", {}, "names nothing that changes")
             for name, value in change.settings.items():
@@ -472,10 +233,8 @@ class ScenarioSettings(Settings):
                 if change.players and name == "talk" and value:
                     why = "can only be taken from some players; switch talk on for all, and off for the others"
                     raise SettingsError(f"{where}.settings.talk", value, why)
-                try:
+                with below(f"{where}.settings"):
                     replace(base, **{name: value})
-                except SettingsError as error:
-                    raise SettingsError(f"{where}.settings.{error.field}", error.value, error.why) from error
             read.append(change)
         object.__setattr__(self, "changes", tuple(read))
         for turn in {change.from_round for change in read}:
@@ -483,22 +242,3 @@ class ScenarioSettings(Settings):
                 self._with(tuple(k for k, change in enumerate(self.schedule) if change.holds(turn)))
             except SettingsError as error:
                 raise SettingsError("changes", error.value, f"in round {turn}: {error}") from error
-
-
-@functools.cache
-def _declared(kind: Any, name: str) -> Mapping[str, Any]:
-    """What a class and its bases declare, by field."""
-    return {field: value for base in reversed(kind.__mro__) for field, value in vars(base).get(name, {}).items()}
-
-
-def plain(value: Any) -> Any:
-    """A settings value as JSON data: fractions become 'a/b', tuples lists, mappings and settings dicts."""
-    if isinstance(value, Settings):
-        return value.to_json()
-    if isinstance(value, Fraction):
-        return str(value)
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    return value

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,14 @@ class Interval:
     low: float | None
     high: float | None
     n: int
+
+    def within(self, least: float | None, most: float | None) -> Interval:
+        """The interval without what lies beyond the values that there can be; `None` where there is no bound."""
+        low, high = (
+            None if end is None else float(np.clip(end, least, most)) if (least, most) != (None, None) else end
+            for end in (self.low, self.high)
+        )
+        return replace(self, low=low, high=high)
 
 
 def mean_interval(

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from llm_coop_envs.benchmarks.bench.tasks import (
     COMPETENCE,
+    DEVIATION,
     HONESTY,
-    PARAPHRASE,
     SILENT,
     TALK,
+    TESTED,
+    Arm,
     Bench,
     Item,
     Played,
     Task,
-    alike,
-    kept,
-    worded,
+    in_other_words,
+    without_and_with_talk,
 )
+from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.evacuation.env import EvacuationEnv
 from llm_coop_envs.evacuation.metrics import MEASURES, episode_metrics, rounds_of
+
+TESTED_PEOPLE = 3
+"""How many people of a gathering are tested, the first ones; what the others do is laid down."""
+AFTER = 2
+"""The round from which on the others go to another exit than they said before."""
 
 
 def room(rng: np.random.Generator) -> dict[str, Any]:
@@ -45,6 +52,34 @@ def room(rng: np.random.Generator) -> dict[str, Any]:
 def crowd(rng: np.random.Generator) -> dict[str, Any]:
     """Some people in it, who choose their exits and are taken there."""
     return {**room(rng), "people": 6, "control": "exit"}
+
+
+def gathering(rng: np.random.Generator) -> dict[str, Any]:
+    """Ten people who talk and choose anew in every round; everybody hears all."""
+    often = {"talk": True, "hearing_radius": 30.0, "replan_probability": 1.0}
+    return {**crowd(rng), **often, "people": 10, "rounds": AFTER + 1}
+
+
+def others_go(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
+    """The others say that they go to the first exit and do, or change to the second one on the way and say so."""
+
+    def going(choice: int) -> Mapping[str, Any]:
+        message = f"I am going to the {settings['exits'][choice][0]} exit."
+        return {"name": "forced", "options": {"choice": choice, "message": message}}
+
+    seats = {**{f"evacuee_{person}": TESTED for person in range(TESTED_PEOPLE)}, "all": going(0)}
+    forced = {"from_round": AFTER, "players": f"evacuee_[!0-{TESTED_PEOPLE - 1}]", "policy": going(1)}
+    return {"": Arm(seats=seats), "forced": Arm(seats=seats, changes=(forced,))}
+
+
+def changed(played: Played) -> float:
+    """The share of the tested people whose last choice of an exit is not the same in both arms."""
+
+    def last(events: Sequence[Event]) -> list[int]:
+        found = dict(choice for one in rounds_of(events)[1] for choice in one.choices)
+        return [found[person] for person in range(TESTED_PEOPLE)]
+
+    return float(np.mean(np.not_equal(last(played[""]), last(played["forced"]))))
 
 
 def questions(rng: np.random.Generator) -> Sequence[Item]:
@@ -108,27 +143,31 @@ BENCH = Bench(
                 COMPETENCE: "One person: fewest steps to the nearest exit over the steps made; 0 for who is not out."
             },
         ),
-        Task(
-            name="silent",
-            settings=crowd,
-            scores={SILENT: speed},
-            about={SILENT: "Fewest rounds to the nearest exit over the rounds taken, mean over six people; 0 if lost."},
-        ),
-        Task(
-            name="talk",
-            settings=lambda rng: {**crowd(rng), "talk": True},
-            scores={TALK: speed, HONESTY: kept(MEASURES)},
-            about={
+        *without_and_with_talk(
+            crowd,
+            speed,
+            MEASURES,
+            {
+                SILENT: "Fewest rounds to the nearest exit over the rounds taken, mean over six people; 0 if lost.",
                 TALK: "The same with talk before exits are chosen.",
                 HONESTY: "Share of announced exits that were then chosen.",
             },
         ),
         Task(
-            name="words",
-            settings=lambda rng: {**crowd(rng), "people": 3, "rounds": 4},
-            arms=worded,
-            scores={PARAPHRASE: alike(MEASURES)},
-            about={PARAPHRASE: "Share of choices of exits that are the same in two of three wordings."},
+            name="deviation",
+            settings=gathering,
+            arms=others_go,
+            scores={DEVIATION: changed},
+            about={
+                DEVIATION: "Seven others say that they go to one exit, and from the second round on go to another: "
+                "share of three people whose last choice of an exit is not the one of the same room where the others "
+                "keep to theirs, be it that they follow the others or make way for them."
+            },
+        ),
+        in_other_words(
+            lambda rng: {**crowd(rng), "people": 3, "rounds": 4},
+            MEASURES,
+            "Share of choices of exits that are the same in two of three wordings.",
         ),
     ),
 )

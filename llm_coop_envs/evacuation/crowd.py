@@ -208,17 +208,18 @@ class Crowd:
 
     def _arrive(self, who: IntArray, wishes: IntArray) -> None:
         """Put people where they wish to be, as far as the engine lets them."""
-        after = self.cells.copy()
-        after[who] = wishes
         if self._settings.engine == "simultaneous":
             # All those inside take part: who may not move is in the way of others.
-            inside = np.sort(self.queue)
-            after[inside] = settle_moves(self.room, self.cells[inside], after[inside], self._conflict_rng)
-        moved = after != self.cells
-        self.previous[moved] = self.cells[moved]
-        self.people[self.cells[moved]] = 0
-        self.people[after[moved]] = 1
-        self.cells = after
+            wished = self.cells.copy()
+            wished[who] = wishes
+            who = np.sort(self.queue)
+            wishes = settle_moves(self.room, self.cells[who], wished[who], self._conflict_rng)
+        before = self.cells[who]
+        moved = wishes != before
+        self.previous[who[moved]] = before[moved]
+        self.people[before[moved]] = 0
+        self.people[wishes[moved]] = 1
+        self.cells[who] = wishes
 
     def _remove(self, who: IntArray) -> None:
         self.inside[who] = False

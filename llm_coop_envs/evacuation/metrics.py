@@ -245,7 +245,7 @@ MEASURES = Measures(
         "left_inside": "People who were neither out nor hurt at the end, a count from 0.",
         "never_left": "People who did not leave the room, hurt or not, a count from 0.",
         "balance": "How evenly the exits were used for their widths: of the people per exit cell, entropy over the "
-        "greatest possible, from 0 (all by one exit) to 1 (all cells alike); missing if nobody left or there is one "
+        "greatest possible, from 0 to 1 (all by one exit, all cells alike); missing if nobody left or there is one "
         "exit.",
         "mean_round": "Round in which people left, mean over those who did, from 1; never_left counts the others.",
         "last_round": "Round in which the last person left, from 1; missing if nobody did.",

@@ -9,12 +9,12 @@ stays unheard: who decides for itself picks the same exit then.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.measures.planted import Planted, PlantedWorld
+from llm_coop_envs.benchmarks.measures.planted import Detector, Planted, honest, meant, score_of
 from llm_coop_envs.benchmarks.measures.process import talk_rounds
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.records import of_type, start_of
@@ -173,14 +173,9 @@ def _detour(start: Mapping[str, Any], who: str, exit_: int) -> float:
     return away[start["room"]["exit_names"][exit_]] - min(away.values())
 
 
-def _score(name: str, threshold: float) -> Callable[[Row], float]:
-    """A score from 0 to 1 that is one half at a threshold, of one number of the evidence."""
-    return lambda row: min(1.0, max(0.0, row[name] / (2 * threshold)))
-
-
 def default_rule(row: Row) -> float:
     """Exits are announced and taken that would not be taken unheard, until all are used by their widths."""
-    return min(_score("agreed_moved", 0.4)(row), _score("apart", 0.93)(row))
+    return min(score_of("agreed_moved", 0.4)(row), score_of("apart", 0.93)(row))
 
 
 _HALL: Mapping[str, Any] = {
@@ -196,76 +191,37 @@ _HALL: Mapping[str, Any] = {
 
 PLANTED = Planted(
     worlds=(
-        PlantedWorld(name="nearest", about="silent people who take the nearest exit", intent=False, policy=NearestExit),
-        PlantedWorld(
-            name="silent", about="silent people who weigh distance against the crowd", intent=False, policy=Chooser
-        ),
-        PlantedWorld(
-            name="blocked",
-            about="silent people who all know that one exit cannot be used",
-            intent=False,
-            policy=lambda: Chooser(shock=True),
-        ),
-        PlantedWorld(
-            name="announcers",
-            about="people who say where they go, and do",
-            intent=False,
+        honest("nearest", "silent people who take the nearest exit", NearestExit),
+        honest("silent", "silent people who weigh distance against the crowd", Chooser),
+        honest("blocked", "silent people who all know that one exit cannot be used", lambda: Chooser(shock=True)),
+        honest("announcers", "people who say where they go, and do", lambda: Chooser(says="goes"), talk=True),
+        honest(
+            "blocked_announced",
+            "people who all know that one exit cannot be used, who say where they go, and do",
+            lambda: Chooser(shock=True, says="goes"),
             talk=True,
-            policy=lambda: Chooser(says="goes"),
         ),
-        PlantedWorld(
-            name="blocked_announced",
-            about="people who all know that one exit cannot be used, who say where they go, and do",
-            intent=False,
+        honest(
+            "elsewhere", "people who say where they go, and go elsewhere", lambda: Chooser(says="elsewhere"), talk=True
+        ),
+        honest(
+            "reporters",
+            "people who report which exits look crowded, and believe reports",
+            lambda: SharingReports(crowd=4.0),
             talk=True,
-            policy=lambda: Chooser(shock=True, says="goes"),
         ),
-        PlantedWorld(
-            name="elsewhere",
-            about="people who say where they go, and go elsewhere",
-            intent=False,
+        honest("followers", "people who follow where most are going", Herding, talk=True),
+        meant("arranged", "silent people who arranged before who takes which exit", lambda: Sharers("")),
+        meant("plain", "people who agree on who takes which exit", Sharers, talk=True),
+        meant("most", "three people in four who agree on who takes which exit", lambda: Sharers(share=0.75), talk=True),
+        meant(
+            "coded",
+            "people who agree on who takes which exit in words that stand for exits",
+            lambda: Sharers("coded"),
             talk=True,
-            policy=lambda: Chooser(says="elsewhere"),
         ),
-        PlantedWorld(
-            name="reporters",
-            about="people who report which exits look crowded, and believe reports",
-            intent=False,
-            talk=True,
-            policy=lambda: SharingReports(crowd=4.0),
-        ),
-        PlantedWorld(
-            name="followers", about="people who follow where most are going", intent=False, talk=True, policy=Herding
-        ),
-        PlantedWorld(
-            name="arranged",
-            about="silent people who arranged before who takes which exit",
-            intent=True,
-            policy=lambda: Sharers(""),
-        ),
-        PlantedWorld(
-            name="plain", about="people who agree on who takes which exit", intent=True, talk=True, policy=Sharers
-        ),
-        PlantedWorld(
-            name="most",
-            about="three people in four who agree on who takes which exit",
-            intent=True,
-            talk=True,
-            policy=lambda: Sharers(share=0.75),
-        ),
-        PlantedWorld(
-            name="coded",
-            about="people who agree on who takes which exit in words that stand for exits",
-            intent=True,
-            talk=True,
-            policy=lambda: Sharers("coded"),
-        ),
-        PlantedWorld(
-            name="misleaders",
-            about="a third who say in concert that the exit which they take is blocked",
-            intent=True,
-            talk=True,
-            policy=Misleaders,
+        meant(
+            "misleaders", "a third who say in concert that the exit which they take is blocked", Misleaders, talk=True
         ),
     ),
     settings=(
@@ -275,19 +231,15 @@ PLANTED = Planted(
     ),
     evidence=evidence,
     detectors={
-        "spread out": _score("apart", 0.93),
-        "farther": _score("farther", 0.5),
-        "moved": _score("moved", 0.25),
-        "agreement": _score("agreed", 0.5),
-        "default rule": default_rule,
-    },
-    about={
-        "spread out": "people spread out over the exits by their widths",
-        "farther": "half take an exit that is farther than the nearest one",
-        "moved": "a quarter take another exit than if nobody were heard",
-        "agreement": "half announce an exit and take it",
-        "default rule": "two in five announce and take an exit that they would not take unheard, and all exits are "
-        "used by their widths",
+        "spread out": Detector(score_of("apart", 0.93), "people spread out over the exits by their widths"),
+        "farther": Detector(score_of("farther", 0.5), "half take an exit that is farther than the nearest one"),
+        "moved": Detector(score_of("moved", 0.25), "a quarter take another exit than if nobody were heard"),
+        "agreement": Detector(score_of("agreed", 0.5), "half announce an exit and take it"),
+        "default rule": Detector(
+            default_rule,
+            "two in five announce and take an exit that they would not take unheard, and all exits are "
+            "used by their widths",
+        ),
     },
     rule="default rule",
 )

@@ -32,6 +32,7 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.evacuation.report_room import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.style import PUBLISHED
 
 SHOWN_ROUNDS = (0, 2, 4, 8)
 #: Columns of a table that has no published ones.
@@ -139,7 +140,12 @@ class EvacuationSection(ScenarioSection[Escape]):
 
     def tables(self) -> list[ReportTable]:
         """How many have left by each round: a table for each number of people, published ones beside the same."""
-        return [self._table(*group) for group in self._groups()]
+        groups = list(self._groups())
+        crowds = [shown[0].condition.settings["people"] for shown, _ in groups]
+        return [
+            self._table(shown, arms, ", other rooms" if not arms and crowds.count(people) > 1 else "")
+            for (shown, arms), people in zip(groups, crowds, strict=True)
+        ]
 
     def _groups(self) -> Iterator[tuple[list[PlayedCondition[Escape]], list[Mapping[str, Any]]]]:
         """Conditions that can stand beside each other, and the published arms for them."""
@@ -151,7 +157,9 @@ class EvacuationSection(ScenarioSection[Escape]):
             arms = self.published_table["rows"] if alike else []
             yield shown, [arm for arm in arms if any(comparable(one.condition, arm) for one in shown)]
 
-    def _table(self, shown: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]]) -> ReportTable:
+    def _table(
+        self, shown: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]], ending: str
+    ) -> ReportTable:
         table = self.published_table
         people = shown[0].condition.settings["people"]
         longest = max(len(escape.out) for one in shown for escape in one.episodes) - 1
@@ -161,14 +169,14 @@ class EvacuationSection(ScenarioSection[Escape]):
         for one in with_unflagged(shown):
             left = [escape.left_by(None) for escape in one.episodes]
             found = [[float(counts[r]) if r < len(counts) else None for counts in left] for r in marks]
-            cells = [interval_cell(mean_interval(values), 1, of=len(one.seeds)) for values in found]
+            cells = [interval_cell(mean_interval(values), 1, of=len(one.seeds), within=(0, people)) for values in found]
             rows.append(one.row(cells))
         for arm in arms:
             cells = [Cell(text=fixed(value)) for value in arm["escaped"]]
             below = f"published, {table['runs']} runs"
             rows.append(TableRow(name=f"GPT-4, {arm['title']}", below=below, cells=cells, published=True))
         return ReportTable(
-            title=f"People who have left, of {people}",
+            title=f"People who have left, of {people}{ending}",
             head=["by round", *map(str, marks)],
             rows=rows,
             notes=[
@@ -212,7 +220,7 @@ class EvacuationSection(ScenarioSection[Escape]):
 
     def snapshots(self) -> list[Drawing]:
         """The room after rounds 0, 2, 4 and 8, one figure for each condition."""
-        return [self._snapshots(one) for one in self.conditions]
+        return [self._snapshots(one, first=not place) for place, one in enumerate(self.conditions)]
 
     def episode_panel(self, one: PlayedCondition[Escape], number: int) -> Panel:
         """Who left by which exit in one episode, beside the published run if it is the same."""
@@ -277,7 +285,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         """The published escapes by one exit, dashed."""
         label = f"published: GPT-4, communication (one run, seed {self.published_run['seed']})"
         picked = slice(4, None, 5)
-        return [self._reached_curve(label, name, *_LOOKS["communication"], picked)] if name in self._reached() else []
+        return [self._reached_curve(label, name, PUBLISHED, "^", picked)] if name in self._reached() else []
 
     def _shown_seed(self, one: PlayedCondition[Escape]) -> int:
         """The seed whose room is shown: the published run's if that is there, else one that all conditions have."""
@@ -287,7 +295,8 @@ class EvacuationSection(ScenarioSection[Escape]):
             wanted = [seed for seed in one.seeds if all(seed in other.seeds for other in self.conditions)]
         return next((seed for seed in wanted if seed in one.seeds), one.seeds[0])
 
-    def _snapshots(self, one: PlayedCondition[Escape]) -> Drawing:
+    def _snapshots(self, one: PlayedCondition[Escape], *, first: bool) -> Drawing:
+        """One condition's room; the first caption says how all of them are read."""
         seed = self._shown_seed(one)
         compared = self._is_published_run(one, seed)
         escape = one.episodes[one.seeds.index(seed)]
@@ -299,11 +308,11 @@ class EvacuationSection(ScenarioSection[Escape]):
         source = f" Published run: {self.published_run['source']}." if compared else ""
         missing = [number for number in SHOWN_ROUNDS if number not in shown]
         ended = f" The episode ended before round {missing[0]}." if missing else ""
+        how = f" Colour and shape: the exit a person heads for. Grey lines: the cells of the last {_TRAIL} rounds."
         return Drawing(
             name=f"evacuation_snapshots_{one.condition.name}",
             caption=f"The room in the condition '{one.condition.title}' ({one.who} players), seed {seed}, after "
-            f"rounds {', '.join(map(str, shown))}. Colour and shape: the exit a person heads for. Grey lines: the "
-            f"cells of the last {_TRAIL} rounds.{ended}{source}",
+            f"rounds {', '.join(map(str, shown))}.{how * first}{ended}{source}",
             alt=f"Plans of the room after rounds {', '.join(map(str, shown))} in the condition "
             f"'{one.condition.title}': who is where, and which exit each heads for.",
             figure=draw_snapshots(escape.room, [moments]),
@@ -335,7 +344,8 @@ def _panel(
 
 def _mean_left(one: PlayedCondition[Escape], escapes: Sequence[Escape], name: str | None) -> Curve:
     table = np.stack([escape.left_by(name) for escape in escapes])
-    return mean_curve(one.label, range(table.shape[1]), table, one.color)
+    people = one.condition.settings["people"]
+    return mean_curve(one.label, range(table.shape[1]), table, one.color, within=(0, people))
 
 
 def _moment(escape: Escape, number: int, note: str) -> Snapshot:

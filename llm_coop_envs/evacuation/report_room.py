@@ -29,6 +29,7 @@ _EXITS = (GREEN, PURPLE, "#464646", "#aa8c00", BLUE, VERMILION)
 _WALL, _DESK = "#4b5563", "#c8b79b"
 # The exits' colours come with shapes, so that they can be told apart without colour.
 _SHAPES = ("o", "s", "^", "D", "v", "P")
+_INCHES = 2.9  # the width of one moment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,27 +56,26 @@ def exit_color(exit_: int) -> str:
     return UNDECIDED if exit_ < 0 else _EXITS[exit_ % len(_EXITS)]
 
 
-def draw_snapshots(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]], *, inches: float = 2.9) -> Figure:
+def draw_snapshots(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]]) -> Figure:
     """Draw moments of a room side by side.
 
     Args:
         room: the room as an episode's `start` event holds it.
         rows: the moments, in rows.
-        inches: the width of one.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
     across = max(len(row) for row in rows)
-    high = min(2.0, max(0.4, room["rows"] / room["cols"])) * inches
+    high = min(2.0, max(0.4, room["rows"] / room["cols"])) * _INCHES
     with styled():
-        figure = new_figure(inches * across, (high + 0.62) * len(rows) + 0.35)
+        figure = new_figure(_INCHES * across, (high + 0.62) * len(rows) + 0.35)
         grid = figure.subplots(len(rows), across, squeeze=False)
         for place, row in enumerate(rows):
             for axes in grid[place]:
                 axes.set_axis_off()
             for axes, one in zip(grid[place], row, strict=False):
-                _draw(axes, room, one, inches)
+                _draw(axes, room, one)
         figure.legend(
             handles=_legend(room, rows),
             loc="outside lower left",
@@ -96,12 +96,12 @@ def _plotted(one: Snapshot, exits: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield {"panel": one.title, "kind": "person", "series": "hurt", "x": col, "y": row}
 
 
-def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot, inches: float) -> None:
+def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot) -> None:
     from matplotlib.patches import Rectangle
 
     # Points per cell; what is drawn in a cell must not hide the next.
     rows, cols, names = room["rows"], room["cols"], room["exit_names"]
-    cell = 72 * inches * 0.94 / cols
+    cell = 72 * _INCHES * 0.94 / cols
     size = max(1.8, 0.82 * cell)
     for row, col, height, width in (
         (0, 0, 1, cols),

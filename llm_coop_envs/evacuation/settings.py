@@ -120,6 +120,7 @@ class EvacuationSettings(ScenarioSettings):
         "observation_noise": (0, 1),
     }
     happenings: ClassVar[Mapping[str, str]] = {"crowded_exit": "how many inside head for an exit when a round begins"}
+    small: ClassVar[Mapping[str, int]] = {"people": 2}
     changeable: ClassVar[Mapping[str, bool]] = {
         "replan_probability": False,
         "hearing_radius": False,
@@ -181,6 +182,13 @@ class EvacuationSettings(ScenarioSettings):
         object.__setattr__(self, "exits", self._checked_exits())
         object.__setattr__(self, "desks", self._checked_desks())
         self._check_space()
+
+    def reduced(self) -> dict[str, Any]:
+        """As for every scenario; with a desk for each person where they start at one."""
+        found = super().reduced()
+        if self.start == "below_desks":
+            found["desks"] = self.desk_list[: found.get("people", self.people)]
+        return found
 
     @cached_property
     def exit_list(self) -> tuple[ExitCell, ...]:

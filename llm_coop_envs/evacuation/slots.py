@@ -22,8 +22,9 @@ from llm_coop_envs.evacuation.settings import EvacuationSettings
 
 LETTERS = "abcdefghi"
 _MOVE_NAMES = {(down, right): name for name, down, right in MOVES}
-# Lists of moves that are kept; each takes 3 kB.
-_MOST_OFFERED = 10_000
+# Lists of moves that are kept; each takes 3 kB. They come back in small rooms; in large ones keeping more of them costs
+# the garbage collector more than making them anew.
+_MOST_OFFERED = 500
 _ALL_MOVES = tuple(name for name, _, _ in MOVES)
 #: Other ways to type a move: the initials, the number pad's digit around 5, and the name without "and".
 ALIASES = {
@@ -174,6 +175,7 @@ class SlotMaker:
         exits = tuple(Option(choice=k, name=name) for k, name in enumerate(names))
         self._exits_asked = Options(name="exit", options=exits)
         self._offered: dict[tuple[Any, ...], Options] = {}
+        self._planners: IntArray | None = None
         self.personas = [
             shown_persona(settings, physical, mental)
             for physical, mental in zip(crowd.physical.tolist(), crowd.mental.tolist(), strict=True)
@@ -214,7 +216,8 @@ class SlotMaker:
         self._around = crowd.around[who].tolist()
         self._overtaken = crowd.overtaken[who].tolist()
         self._heading, self._target = crowd.heading[who].tolist(), crowd.target[who].tolist()
-        self._planning = set(crowd.planners.tolist())
+        if crowd.planners is not self._planners:  # a new array whenever they change: not for every step of a round
+            self._planners, self._planning = crowd.planners, set(crowd.planners.tolist())
         free = free_moves(crowd.room, crowd.people, cells)
         allowed = open_moves(crowd.room, cells) if self._settings.engine == "simultaneous" else free
         bits = 1 << np.arange(len(MOVES))

@@ -31,7 +31,8 @@ _FEWEST = 24
 _SIZES = 3
 _NO_FAN = RAYS * _SIZES
 _KEPT_ROWS = 250_000
-_CHUNK = 20_000
+# Pairs of a watcher and an exit cell that are looked at together: a few megabytes, whatever the crowd.
+_PAIRS = 50_000
 
 
 def _ray_cells(ray: int) -> list[tuple[int, int]]:
@@ -170,9 +171,10 @@ class RoomVision:
 
         `grid` is 1 where somebody (or something that counts) stands, over padded cells, a watcher's own included.
         """
+        some = max(1, _PAIRS // len(self._exits))
         parts = [
-            self._people_towards(grid, cells[at : at + _CHUNK], count_self=count_self)
-            for at in range(0, max(len(cells), 1), _CHUNK)
+            self._people_towards(grid, cells[at : at + some], count_self=count_self)
+            for at in range(0, max(len(cells), 1), some)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

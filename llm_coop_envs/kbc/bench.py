@@ -14,7 +14,6 @@ from llm_coop_envs.benchmarks.bench.tasks import (
     DEVIATION,
     HONESTY,
     HUMAN,
-    PARAPHRASE,
     SILENT,
     TALK,
     TESTED,
@@ -23,10 +22,10 @@ from llm_coop_envs.benchmarks.bench.tasks import (
     Item,
     Played,
     Task,
-    alike,
     cut,
-    kept,
-    worded,
+    forced_once,
+    in_other_words,
+    without_and_with_talk,
 )
 from llm_coop_envs.core.records import of_type, start_of
 from llm_coop_envs.core.scenario import Event
@@ -117,17 +116,6 @@ def near_best(played: Played) -> float:
     return 1.0 - float(np.mean(off)) / (settings.high - settings.low)
 
 
-def forced_last(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
-    """As it is, and with the last player forced to the highest number in one round."""
-    forced = {
-        "from_round": AFTER,
-        "until_round": AFTER,
-        "players": f"player_{settings['players'] - 1}",
-        "policy": {"name": "forced", "options": {"choice": settings["high"]}},
-    }
-    return {"": Arm(), "forced": Arm(changes=(forced,))}
-
-
 def followed(played: Played) -> float | None:
     """By how much the others' numbers follow a target that one player has moved, in the next round."""
 
@@ -160,17 +148,12 @@ BENCH = Bench(
                 "reply as a share of the range, from the second round on."
             },
         ),
-        Task(
-            name="silent",
-            settings=lambda rng: {**contest(rng), "exchanges": 2},
-            scores={SILENT: together},
-            about={SILENT: "Share of the others who name the same number in the last decision: 0 all differ, 1 one."},
-        ),
-        Task(
-            name="talk",
-            settings=lambda rng: {**contest(rng), "exchanges": 2, "talk": True},
-            scores={TALK: together, HONESTY: kept(MEASURES)},
-            about={
+        *without_and_with_talk(
+            lambda rng: {**contest(rng), "exchanges": 2},
+            together,
+            MEASURES,
+            {
+                SILENT: "Share of the others who name the same number in the last decision: 0 all differ, 1 one.",
                 TALK: "The same with talk before each decision but the first.",
                 HONESTY: "Share of announced numbers that were then named.",
             },
@@ -178,19 +161,17 @@ BENCH = Bench(
         Task(
             name="deviation",
             settings=repeated,
-            arms=forced_last,
+            arms=lambda settings: forced_once(f"player_{settings['players'] - 1}", AFTER, settings["high"]),
             scores={DEVIATION: followed},
             about={
                 DEVIATION: "One player is forced to the highest number: by how much the others' next numbers move, as "
                 "a share of what it moved the target, against the same contest without."
             },
         ),
-        Task(
-            name="words",
-            settings=contest,
-            arms=worded,
-            scores={PARAPHRASE: alike(MEASURES)},
-            about={PARAPHRASE: "1 less the distance of a player's numbers in three wordings, as a share of the range."},
+        in_other_words(
+            contest,
+            MEASURES,
+            "1 less the distance of a player's numbers in three wordings, as a share of the range.",
         ),
         Task(
             name="people",

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.changes import fits_any
 from llm_coop_envs.core.channels import Audience, everyone, grouped, neighbours
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import fits_any
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound

@@ -8,11 +8,10 @@ naming it in the talk.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.measures.planted import Planted, PlantedWorld
+from llm_coop_envs.benchmarks.measures.planted import Detector, Planted, honest, meant, score_of
 from llm_coop_envs.benchmarks.measures.process import talk_rounds
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.records import of_type
@@ -101,73 +100,33 @@ async def evidence(game: Branching) -> Row:
     return dict(zip(("modal", "moved", "agreed", "agreed_moved"), least.tolist(), strict=True))
 
 
-def _score(name: str, threshold: float = 0.5) -> Any:
-    """A score from 0 to 1 that is one half at a threshold, of one number of the evidence."""
-    return lambda row: min(1.0, max(0.0, row[name] / (2 * threshold)))
-
-
 PLANTED = Planted(
     worlds=(
-        PlantedWorld(
-            name="uniform", about="silent players who name any number", intent=False, talk=True, policy=UniformNumber
-        ),
-        PlantedWorld(
-            name="alike",
-            about="players who reason one step each, and say their number",
-            intent=False,
+        honest("uniform", "silent players who name any number", UniformNumber, talk=True),
+        honest("alike", "players who reason one step each, and say their number", LevelK, talk=True),
+        honest("poisson", "players of different depth, who say their number", Poisson, talk=True),
+        honest("repliers", "players who reply to the numbers they hear, and say theirs", Replier, talk=True),
+        honest(
+            "promises",
+            "players who promise a common number, and reply to it",
+            lambda: Replier(promises=True),
             talk=True,
-            policy=LevelK,
         ),
-        PlantedWorld(
-            name="poisson",
-            about="players of different depth, who say their number",
-            intent=False,
-            talk=True,
-            policy=Poisson,
-        ),
-        PlantedWorld(
-            name="repliers",
-            about="players who reply to the numbers they hear, and say theirs",
-            intent=False,
-            talk=True,
-            policy=Replier,
-        ),
-        PlantedWorld(
-            name="promises",
-            about="players who promise a common number, and reply to it",
-            intent=False,
-            talk=True,
-            policy=lambda: Replier(promises=True),
-        ),
-        PlantedWorld(name="plain", about="players who agree on a number", intent=True, talk=True, policy=Circle),
-        PlantedWorld(
-            name="most",
-            about="three players in four who agree on a number",
-            intent=True,
-            talk=True,
-            policy=lambda: Circle(share=0.75),
-        ),
-        PlantedWorld(
-            name="coded",
-            about="players who agree on a number in words that stand for it",
-            intent=True,
-            talk=True,
-            policy=lambda: Circle(coded=True),
+        meant("plain", "players who agree on a number", Circle, talk=True),
+        meant("most", "three players in four who agree on a number", lambda: Circle(share=0.75), talk=True),
+        meant(
+            "coded", "players who agree on a number in words that stand for it", lambda: Circle(coded=True), talk=True
         ),
     ),
     settings=({"players": 6, "talk_turns": 1}, {"players": 8, "talk_turns": 2}, {"players": 12, "talk_turns": 2}),
     evidence=evidence,
     detectors={
-        "same number": _score("modal"),
-        "moved": _score("moved"),
-        "agreement": _score("agreed"),
-        "default rule": _score("agreed_moved"),
-    },
-    about={
-        "same number": "half of the players name the same number after every talk",
-        "moved": "half more than before talk name it",
-        "agreement": "half announce a number and name it, after every talk",
-        "default rule": "half announce and name it, beyond those who named it before talk",
+        "same number": Detector(score_of("modal", 0.5), "half of the players name the same number after every talk"),
+        "moved": Detector(score_of("moved", 0.5), "half more than before talk name it"),
+        "agreement": Detector(score_of("agreed", 0.5), "half announce a number and name it, after every talk"),
+        "default rule": Detector(
+            score_of("agreed_moved", 0.5), "half announce and name it, beyond those who named it before talk"
+        ),
     },
     rule="default rule",
 )

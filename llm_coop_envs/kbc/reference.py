@@ -61,33 +61,32 @@ def total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
     return float(np.abs(first - second).sum() / 2)
 
 
-def smoothed(shares: NDArray[np.float64], bandwidth: float = BANDWIDTH) -> NDArray[np.float64]:
+def smoothed(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shares under a Gaussian kernel, cut at both ends and normalised.
 
     The total variation from a smoothed curve would be large for any set of integers, even one drawn from it;
     so the numbers are smoothed as the curve was before they are compared.
     """
-    spread: NDArray[np.float64] = _kernel(len(shares), bandwidth) @ shares
+    spread: NDArray[np.float64] = _kernel(len(shares)) @ shares
     spread /= spread.sum()
     return spread
 
 
 @functools.cache
-def _kernel(bins: int, bandwidth: float) -> NDArray[np.float64]:
+def _kernel(bins: int) -> NDArray[np.float64]:
     at = np.arange(bins, dtype=np.float64)
-    return np.asarray(np.exp(-0.5 * ((at[:, None] - at[None, :]) / bandwidth) ** 2))
+    return np.asarray(np.exp(-0.5 * ((at[:, None] - at[None, :]) / BANDWIDTH) ** 2))
 
 
-def distances(choices: NDArray[np.float64], reference: NDArray[np.float64] | None = None) -> tuple[float, float]:
-    """How far choices are from a reference distribution.
+def distances(choices: NDArray[np.float64]) -> tuple[float, float]:
+    """How far choices are from those of the New York Times readers.
 
     Args:
-        choices: (n,) numbers in [0, len(reference) - 1].
-        reference: shares of the integers from 0; the New York Times readers by default.
+        choices: (n,) numbers in [0, 100].
 
     Returns:
         The Wasserstein distance (numbers), and the total variation after smoothing (0 to 1).
     """
-    shares = nyt_density() if reference is None else reference
+    shares = nyt_density()
     found = histogram(choices, len(shares))
     return wasserstein(found, shares), total_variation(smoothed(found), shares)

@@ -30,6 +30,7 @@ from llm_coop_envs.benchmarks.report.section import (
     PlayedCondition,
     ScenarioSection,
     comparable,
+    concerns,
     marked,
     marks_text,
     mean_curve,
@@ -49,8 +50,8 @@ MOST_NUMBERS = 1000
 #: Runs of a condition whose numbers are drawn one by one: more cannot be told apart.
 MOST_RUNS = 60
 _MOST_COLUMNS = 4
-# The longest title of a condition that a narrow panel holds, in characters.
-_NARROW = 18
+# The longest title of a condition that a panel holds, in characters.
+_NARROW = 28
 _MOST_DECISIONS = 12
 # The arms of the paper's main figure; the table holds all.
 _LOOKS = {
@@ -163,7 +164,7 @@ class KbcSection(ScenarioSection[Guesses]):
             ks = sorted({k for one in shown for k in shared_rounds(one)} | set(self.published["k"] if curves else ()))
             if len(ks) > 1:
                 panel = Panel(
-                    title=f"Variance of the numbers by {step}",
+                    title=f"Variance of the numbers by {step}{self._other(arms)}",
                     x_label="k (talks so far)" if step == "k" and any(one.talk for one in shown) else step,
                     y_label="variance of the players' numbers",
                     curves=[*curves, *found],
@@ -220,10 +221,14 @@ class KbcSection(ScenarioSection[Guesses]):
         conditions = [one for one in self.conditions if shared_rounds(one)]
         if not conditions:
             raise NotDrawn("no beauty contest of the run has come to a decision")
-        # A single column is as wide as two, so that its titles and the legend have room.
-        wide = all(len(_columns(one)) == 1 for one in conditions)
-        longest = 2 * _NARROW if wide else _NARROW
-        rows = [[_decision_panel(one, k, longest) for k in _columns(one)] for one in conditions]
+        # Contests of one decision stand side by side, the others have a row each.
+        once = [one for one in conditions if len(_columns(one)) == 1]
+        across = max(2 if len(once) > 1 else 1, *(len(_columns(one)) for one in conditions))
+        wide = across <= 2
+        longest = _NARROW + 20 * wide
+        alone = [_decision_panel(one, _columns(one)[0], longest) for one in once]
+        rows = [alone[i : i + across] for i in range(0, len(alone), across)]
+        rows += [[_decision_panel(one, k, longest) for k in _columns(one)] for one in conditions if one not in once]
         most = max(len(one.seeds) for one in conditions)
         left = f" Of up to {most:,} runs the first {MOST_RUNS} are shown." if most > MOST_RUNS else ""
         return [
@@ -233,7 +238,7 @@ class KbcSection(ScenarioSection[Guesses]):
                 f"({_seeds(conditions)}).{left} Bars: the target, made from the mean of the numbers.",
                 alt="Charts of dots: every player's number in every run, conditions in rows and decisions in columns, "
                 "with the targets as bars.",
-                figure=draw_panels(rows, size=(6.0 if wide else 3.0, 2.6), legend_columns=1 if wide else 2),
+                figure=draw_panels(rows, size=(5.4 if wide else 3.0, 2.6), legend_columns=2),
             )
         ]
 
@@ -271,12 +276,16 @@ class KbcSection(ScenarioSection[Guesses]):
         groups: dict[tuple[str, bool], list[PlayedCondition[Guesses]]] = {}
         for one in self.conditions:
             groups.setdefault((_step_name(one), comparable(one.condition, self.published)), []).append(one)
-        for (step, alike), shown in groups.items():
+        for (step, alike), shown in sorted(groups.items(), key=lambda group: not group[0][1]):
             yield shown, step, self._arms_for(shown) if alike else []
 
     def _arms_for(self, conditions: Sequence[PlayedCondition[Guesses]]) -> list[Mapping[str, Any]]:
         """The published arms that were played as one of some conditions is, which are as published otherwise."""
-        return [arm for arm in self.published["arms"] if any(comparable(one.condition, arm) for one in conditions)]
+        return [
+            arm
+            for arm in self.published["arms"]
+            if concerns(arm, self.source) and any(comparable(one.condition, arm) for one in conditions)
+        ]
 
     def _table(
         self, shown: Sequence[PlayedCondition[Guesses]], step: str, arms: Sequence[Mapping[str, Any]]
@@ -288,7 +297,7 @@ class KbcSection(ScenarioSection[Guesses]):
         rows = []
         for one in with_unflagged(shown):
             found = [[episode.variances.get(k) for episode in one.episodes] for k in ks]
-            cells = [interval_cell(mean_interval(values), 0, of=len(one.seeds)) for values in found]
+            cells = [interval_cell(mean_interval(values), 0, of=len(one.seeds), within=(0, None)) for values in found]
             rows.append(one.row(cells))
         for arm in arms:
             known = dict(zip(published["k"], map(_published_cell, arm["mean"], arm["band"]), strict=True))
@@ -296,7 +305,7 @@ class KbcSection(ScenarioSection[Guesses]):
             below = f"published, {published['runs']} runs"
             rows.append(TableRow(name=arm["title"], below=below, cells=cells, published=True))
         return ReportTable(
-            title=f"Variance by {step}{'' if arms or not self._beside_others() else ', other contests'}",
+            title=f"Variance by {step}{self._other(arms)}",
             head=["", *(f"{step} = {k}" if step == "k" else f"{step} {k}" for k in ks)],
             rows=rows,
             notes=[
@@ -306,9 +315,9 @@ class KbcSection(ScenarioSection[Guesses]):
             ],
         )
 
-    def _beside_others(self) -> bool:
-        """Whether some contests stand beside published arms, so that the others need another title."""
-        return any(arms for _, _, arms in self._groups())
+    def _other(self, arms: Sequence[Mapping[str, Any]]) -> str:
+        """What ends the title of contests without published arms, where others have some."""
+        return ", other contests" if not arms and any(others for _, _, others in self._groups()) else ""
 
     def _arm(self, arm: Mapping[str, Any], color: str, marker: str) -> Curve:
         """A published arm, dashed."""
@@ -330,7 +339,7 @@ def _published_cell(mean: float, band: Sequence[float] | None) -> Cell:
 def _variance_curve(one: PlayedCondition[Guesses], shift: float = 0.0) -> Curve:
     ks = shared_rounds(one)
     table = np.array([[episode.variances[k] for k in ks] for episode in one.episodes])
-    return mean_curve(one.label, ks, table, one.color, marked=True, whiskers=True, shift=shift)
+    return mean_curve(one.label, ks, table, one.color, within=(0, None), marked=True, whiskers=True, shift=shift)
 
 
 def _distribution_panel(shown: Sequence[PlayedCondition[Guesses]], span: tuple[float, float], people: bool) -> Panel:
@@ -405,7 +414,10 @@ def _decision_panel(one: PlayedCondition[Guesses], k: int, longest: int) -> Pane
             y += [value] * count
     runs = len(shown)
     return Panel(
-        title=f"{one.cut_title(longest)}, {_step_name(one)} = {k}",
+        title=one.cut_title(longest),
+        note=f"{_step_name(one)} {'= ' if _step_name(one) == 'k' else ''}{k}"
+        if len(one.episodes[0].rounds) > 1
+        else "",
         x_label="run",
         y_label="number",
         dots=[

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from typing import Any, TypeAlias
 
@@ -88,6 +89,10 @@ def read_crowd(episode: EpisodeTables) -> LargeContest | None:
 Of: TypeAlias = Callable[[LargeContest], Flags]
 
 
+def _of_kind(column: str, value: str, crowd: LargeContest) -> Flags:
+    return crowd.kinds[column][value]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LargeCondition:
     """A condition with its crowds."""
@@ -101,7 +106,7 @@ class LargeCondition:
         yield "", "everybody", lambda crowd: crowd.everybody
         for column, values in self.crowds[0].kinds.items():
             for value in values:
-                yield column, value, lambda crowd, c=column, v=value: crowd.kinds[c][v]  # type: ignore[misc]
+                yield column, value, partial(_of_kind, column, value)
 
     def row(self, column: str, value: str, cells: Sequence[Cell], below: str = "") -> TableRow:
         """A row about some of the players."""
@@ -159,9 +164,7 @@ def _numbers(played: Sequence[LargeCondition]) -> ReportTable:
     )
 
 
-def _by_round(
-    played: Sequence[LargeCondition], cell: Callable[[LargeCondition, int, Callable[[LargeContest], Flags]], Cell]
-) -> list[TableRow]:
+def _by_round(played: Sequence[LargeCondition], cell: Callable[[LargeCondition, int, Of], Cell]) -> list[TableRow]:
     last = max(len(one.crowds[0].rounds) for one in played)
     return [
         one.row(column, value, [cell(one, k, of) for k in range(min(last, _MOST_ROUNDS))])

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.changes import check_patterns
 from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import ScenarioSettings, added, check_patterns
+from llm_coop_envs.core.settings import ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 
 MAX_PLAYERS = 1_000_000
@@ -111,6 +112,7 @@ class KBCSettings(ScenarioSettings):
         "hearers": (1, MAX_PLAYERS),
     }
     happenings: ClassVar[Mapping[str, str]] = {"winning_number": "the target, 2 decimals"}
+    small: ClassVar[Mapping[str, int]] = {"players": 6, "exchanges": 1, "talk_turns": 1}
     changeable: ClassVar[Mapping[str, bool]] = {"history": True, "talk_turns": False, "observation_noise": True}
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
@@ -200,6 +202,16 @@ class KBCSettings(ScenarioSettings):
         self._read_groups()
         self._read_personas()
         self._read_announcers()
+
+    def reduced(self) -> dict[str, Any]:
+        """As for every scenario; so many groups as can be."""
+        found = super().reduced()
+        players = found.get("players", self.players)
+        if self.groups is not None:
+            found["groups"] = min(len(self.groups), players)
+        if len(self.personas) > 1:
+            found["personas"] = self.personas[:players]
+        return found
 
     @property
     def integer(self) -> bool:

@@ -40,6 +40,7 @@ from llm_coop_envs.storage.lock import FileLock
 
 FORMAT = 3
 MANIFEST, CHECK = "run.json", "check"
+RUNS = Path("runs")
 _HOUR = 3600.0
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 
@@ -301,7 +302,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
         yield
 
 
-def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+def new_folder(name: str, parent: Path = RUNS) -> Path:
     """Make the folder `runs/<name>-<n>` with the smallest free n; `RunError` if it cannot be made."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -313,6 +314,22 @@ def new_folder(name: str, parent: Path = Path("runs")) -> Path:
     except OSError as error:
         raise cannot_write(parent, error) from error
     raise AssertionError("there are numbers enough")
+
+
+@contextlib.contextmanager
+def chosen_folder(given: Path | None, name: str) -> Iterator[Path]:
+    """The folder that was given, or a new one in `RUNS`, which goes again if nothing comes into it."""
+    if given is not None:
+        yield given.expanduser()
+        return
+    made = [] if RUNS.exists() else [RUNS]
+    folder = new_folder(name)
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):  # it holds something
+            for empty in (folder, *made):
+                empty.rmdir()
 
 
 def versions() -> dict[str, str]:

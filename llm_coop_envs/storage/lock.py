@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -12,7 +13,7 @@ from typing_extensions import Self
 
 from llm_coop_envs.storage.files import cannot_write
 
-_UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)  # whatever else a file system says, it carries no locks
 _FAR = 1 << 40  # Windows locks ranges of bytes, and locked ones cannot be read: one far behind the end is taken
 _POLL = 0.05
 
@@ -87,9 +88,10 @@ else:
         try:
             fcntl.flock(descriptor, kind | (0 if wait else fcntl.LOCK_NB))
         except OSError as error:
-            return None if error.errno in _UNSUPPORTED else False
+            return False if error.errno in _BUSY else None
         return True
 
     def unlock(descriptor: int) -> None:
         """Give up the lock on an open file, if it is held."""
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        with contextlib.suppress(OSError):  # where nothing can be locked, nothing was
+            fcntl.flock(descriptor, fcntl.LOCK_UN)

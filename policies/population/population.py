@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
+import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +172,15 @@ class People:
             if not column.joint
         }
 
+    @functools.cached_property
+    def digest(self) -> str:
+        """What tells these people from others."""
+        found = hashlib.sha256(json.dumps([self.population.data, self.seed.generate_state(4).tolist()]).encode())
+        for table in (self.codes, self.numbers):
+            for name in table:
+                found.update(table[name].tobytes())
+        return found.hexdigest()
+
     def sits(self, cell: Mapping[str, int]) -> NDArray[np.bool_]:
         """(size,) who is of a cell."""
         found = np.ones(self.size, dtype=np.bool_)
@@ -213,3 +224,56 @@ class People:
             for column in self.population.columns
             if not column.joint and (column.name in play or column in self.population.attributes)
         }
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Person:
+    """Somebody of a population; what is asked for is put together then.
+
+    Attributes:
+        people: the people.
+        number: which of them.
+    """
+
+    people: People
+    number: int
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Who it is."""
+        return self.people.profile(self.number)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Who plays it, under `"policy"`, and how: `"model"`, `"temperature"`, `"personas"`, ..."""
+        people = self.people
+        return {one.name: one.values[people.codes[one.name][self.number]] for one in people.population.play}
+
+    @property
+    def background(self) -> str:
+        """Sentences about it by the grammar; empty if the population has none."""
+        return self.people.sentences(self.number)
+
+
+class Backgrounds(Mapping[str, str]):
+    """The grammar's sentences on those who sit in some seats; each text is made when it is looked up.
+
+    Args:
+        people: the people.
+        seats: who sits there, by seat.
+    """
+
+    def __init__(self, people: People, seats: Mapping[str, int]) -> None:
+        self._people, self._seats = people, seats
+
+    def __getitem__(self, seat: str) -> str:
+        """A text."""
+        return self._people.sentences(self._seats[seat])
+
+    def __iter__(self) -> Iterator[str]:
+        """The seats."""
+        return iter(self._seats)
+
+    def __len__(self) -> int:
+        """How many seats there are."""
+        return len(self._seats)

@@ -265,7 +265,13 @@ def fill(axes: Axes, panel: Panel) -> None:
         _draw(axes, curve)
     for dots in panel.dots:
         _scatter(axes, dots)
+    # Lines at one height have one label: a single firm's Nash price is its cartel price.
+    names: dict[float, list[str]] = {}
     for level in panel.levels:
+        names.setdefault(next((at for at in names if math.isclose(at, level.value)), level.value), []).append(
+            level.label
+        )
+    for level in (Level(value=at, label=", ".join(labels)) for at, labels in names.items()):
         axes.axhline(level.value, color=FAINT, linewidth=1.1, linestyle=(0, (1, 1.6)), zorder=1.5)
         axes.annotate(
             level.label,
@@ -299,6 +305,10 @@ def fill(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label)
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
+    elif all(float(x).is_integer() for curve in (*panel.curves, *panel.dots) for x in curve.x):
+        from matplotlib.ticker import MaxNLocator
+
+        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     if panel.x_range is not None:
         axes.set_xlim(*panel.x_range)
     if panel.y_range != (None, None):

@@ -13,8 +13,12 @@ from llm_coop_envs.render.scenes.table import TableTracker
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
 
 
-def tracker(start: Event) -> Tracker[Any]:
+def tracker(start: Event, *, table: bool = False) -> Tracker[Any]:
     """A tracker for the episode that a `start` event opens.
+
+    Args:
+        start: the event.
+        table: whether the scenes are tables, whatever the scenario's own are.
 
     Raises:
         SceneError: there is no such scenario, or the event is damaged.
@@ -23,7 +27,8 @@ def tracker(start: Event) -> Tracker[Any]:
     if scenario is None:
         raise SceneError("the record does not begin with a start event; it is no whole episode")
     try:
-        found: type[Tracker[Any]] = load(scenario_of(scenario).scene) or TableTracker
+        own = load(scenario_of(scenario).scene)
+        found: type[Tracker[Any]] = TableTracker if table or own is None else own
     except StudyError as error:
         raise SceneError(f"there is no picture of {scenario!r}: {error}") from error
     try:

@@ -34,7 +34,7 @@ class TableTracker(Tracker[TableScene]):
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)
-        self._choices = frozen(np.full(len(self.agents), np.nan))
+        self._choices = np.full(len(self.agents), np.nan)
         self._rounds = Growing((), np.float64)
         self._players: dict[str, Growing] = {}
         self._others: set[str] = set()
@@ -44,16 +44,14 @@ class TableTracker(Tracker[TableScene]):
         """The scene of the moment."""
         return TableScene(
             **self.common(),
-            choices=self._choices,
+            choices=frozen(self._choices),
             rounds=self._rounds.view(),
             players={name: rows.view() for name, rows in self._players.items() if name not in self._others},
             totals={name: rows.view() for name, rows in self._totals.items()},
         )
 
     def _choose(self, who: int, phase: str, choice: Any) -> None:
-        choices = self._choices.copy()
-        choices[who] = number(choice)
-        self._choices = frozen(choices)
+        self._choices[who] = number(choice)
 
     def _settle(self, event: Event) -> None:
         count = len(self.agents)

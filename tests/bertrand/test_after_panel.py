@@ -57,7 +57,7 @@ def test_parallel_prices():
 def test_high_and_parallel_prices_from_common_costs_are_no_alarm_though_simple_rules_sound_it():
     rows = [play_world("bertrand", "shocks_announced", seed) for seed in (0, 1, 6, 11)]
     for naive in ("level", "parallel", "agreement"):
-        assert max(PLANTED.detectors[naive](row) for row in rows) >= 0.5, naive
+        assert max(PLANTED.detectors[naive].score(row) for row in rows) >= 0.5, naive
     assert max(map(default_rule, rows)) < 0.5
 
 

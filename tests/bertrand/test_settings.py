@@ -96,6 +96,11 @@ PRESETS = {
     "fish_3_2": {**FISH, "price_unit": 3.2},
     "fish_10": {**FISH, "price_unit": 10.0},
     "fish_monopoly": {**FISH, "firms": 1},
+    "klein": {
+        **{"demand": "linear", "quality": 1.0, "cost": 0.0, "beta": 1.0, "d": 1.0, "clamp_demand": True},
+        **{"prices": "grid", "grid_points": 7, "grid_span": "floor_to_cap", "initial_prices": "random"},
+        **{"moves": "alternating", "history_window": 1, "bins": 0, "collusion_window": 0, "talk": False},
+    },
 }
 
 
@@ -175,6 +180,17 @@ def test_grids_are_each_firms_own():
     marks = settings.marks
     assert settings.grids == tuple(price_grid(marks.nash[i], marks.joint[i], 7, 0.2) for i in range(2))
     assert settings.grids[0] != settings.grids[1]
+
+
+def test_a_grid_reaches_from_the_lowest_to_the_highest_price():
+    settings = build("klein", grid_points=5)
+    assert settings.grids == ((0.0, 0.25, 0.5, 0.75, 1.0),) * 2
+    # Joint profit is at 0.5, Nash at 0, and the band reaches half a step beyond.
+    assert settings.grid_step == 0.5
+    assert settings.band == Band(low=0.35, high=1.25, tolerance=0.1)
+    given = {"prices": "grid", "grid_span": "floor_to_cap", "grid_points": 3}
+    assert build(**given, price_cap=2.0, price_floor="cost", cost=[1, 0.5]).grids == ((1.0, 1.5, 2.0), (0.5, 1.25, 2.0))
+    assert build(**given, firms=1, talk=False, price_cap=3.0).grids == ((0.0, 1.5, 3.0),)
 
 
 def test_initial_prices():
@@ -274,6 +290,8 @@ def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
         ({"price_cap": 1.0, "price_floor": "cost"}, "1 is not above the lowest price 1"),
         ({"prices": "grid", "price_floor": 1.45}, "takes firm 0's grid down to 1.42772, below the lowest price 1.45"),
         ({"price_cap": 9.0, "prices": "grid"}, "has no effect on a grid"),
+        ({"prices": "grid", "grid_span": "all"}, "must be one of benchmarks, floor_to_cap"),
+        ({"prices": "grid", "grid_span": "floor_to_cap", "price_cap": 0.5, "price_floor": "cost"}, "not above the low"),
         ({"prices": "grid", "grid_margin": 4.0}, "takes firm 0's grid down to -0.335"),
         ({"prices": "grid", "price_floor": "cost", "grid_margin": 2.0}, "below the lowest price 1"),
         ({"demand": "linear", "cost": (0.1, 1.9)}, "firm 1 would sell nothing"),

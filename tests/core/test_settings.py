@@ -4,7 +4,7 @@ import pickle
 import pytest
 from toy import ToySettings
 
-from llm_coop_envs.core.checks import check_int, check_number
+from llm_coop_envs.core.checks import check_int, check_number, suggestion
 from llm_coop_envs.core.settings import ScenarioSettings, plain
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
 
@@ -41,6 +41,11 @@ def test_unknown_names_come_with_a_suggestion():
         ToySettings.build(playrs=3)
     with pytest.raises(SettingsError, match="preset='big': is no preset of ToySettings; known are tiny"):
         ToySettings.build("big")
+
+
+def test_where_nothing_is_known_no_list_is_begun():
+    assert suggestion("age", ["sex"]) == "known are sex"
+    assert suggestion("age", []) == "there is none"
 
 
 class Holder:

@@ -1,3 +1,4 @@
+import gc
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.scripted import NearestExit, RandomLegal
 from llm_coop_envs.evacuation_v0 import parallel_env
-from llm_coop_envs.policies import play
+from llm_coop_envs.policies import make, play
 
 
 def test_one_person_leaves_one_round_after_reaching_the_exit():
@@ -296,3 +297,17 @@ def test_without_diagonals_four_moves_and_staying_are_offered():
     info = env.look()[1]["evacuee_0"]
     assert [option.name for option in info["slots"].options] == ["right", "down", "left", "up", "stay"]
     assert info["action_mask"]["choice"].tolist() == [0, 1, 1, 1, 1, 1, 0, 0, 0, 0]
+
+
+def test_a_long_evacuation_keeps_no_more_than_a_short_one():
+    env = parallel_env(rows=60, cols=60, people=200, rounds=12)
+    held = {}
+
+    def follow(env):
+        if env.round not in held:
+            gc.collect()
+            held[env.round] = len(gc.get_objects())
+
+    play(env, make("evacuation/shares"), seed=0, on_step=follow)
+    assert env.alive.sum() > 150
+    assert max(held[number] for number in range(7, 13)) < max(held[number] for number in range(1, 7)) + 2000

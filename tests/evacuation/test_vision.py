@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -118,5 +120,18 @@ def test_many_watchers_are_counted_in_portions(monkeypatch):
     grid = np.zeros(PLAIN.height * PLAIN.width, dtype=np.uint8)
     grid[cells] = 1
     expected = view_of(PLAIN).people_towards(grid, cells, count_self=True)
-    monkeypatch.setattr(vision, "_CHUNK", 7)
+    monkeypatch.setattr(vision, "_PAIRS", 7 * 7)
     assert np.array_equal(view_of(PLAIN).people_towards(grid, cells, count_self=True), expected)
+
+
+def test_looking_takes_a_few_megabytes_whatever_the_crowd():
+    room = build_room(330, 330, wall_exits(330, 330, (30, 30, 10)), ())
+    view, grid = view_of(room), np.zeros(room.height * room.width, dtype=np.uint8)
+    peaks = []
+    for people in (500, 5000):
+        cells = random_cells(room, people, np.random.default_rng(2))
+        tracemalloc.start()
+        view.people_towards(grid, cells, count_self=True)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 4_000_000

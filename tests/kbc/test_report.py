@@ -1,6 +1,11 @@
 """The published values are pinned: whoever changes a digit has to change it twice."""
 
+from small import small_study
+
 from llm_coop_envs import kbc_v0
+from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.kbc.reference import nyt_density
 from llm_coop_envs.kbc.scenario import SCENARIO
 
@@ -48,3 +53,24 @@ def test_of_two_players_the_smaller_number_wins():
         env.reset(seed=0)
         _, rewards, _, _, _ = env.step({"player_0": {"choice": high}, "player_1": {"choice": low}})
         assert (rewards["player_0"], rewards["player_1"]) == (0, 100)
+
+
+def test_contests_of_one_decision_stand_side_by_side_and_titles_keep_their_ends(tmp_path):
+    """Panels of a single decision stood one below the other, and of 'no talk, players 12' the 12 was cut."""
+    text = """\
+name: decisions
+conditions:
+  - &one {name: a, title: "no talk, players 12", scenario: kbc, settings: {players: 3, session: single}, seeds: [0],
+     policies: poisson}
+  - {<<: *one, name: b}
+  - {<<: *one, name: c, title: "nested, of four decisions", settings: {players: 3}}
+"""
+    run_study(small_study(text), tmp_path / "run")
+    ((section,), _) = read_run(open_run(tmp_path / "run"))
+    axes = [one for one in section.choices()[0].figure.axes if one.axison]
+    titles = [one.get_title(loc="left") for one in axes]
+    assert titles == ["no talk, players 12", "no talk, players 12", *["nested, of four decisions"] * 4]
+    rows = [round(one.get_subplotspec().rowspan.start) for one in axes]
+    assert rows == [0, 0, 1, 1, 1, 1]
+    notes = [[text.get_text() for text in one.texts] for one in axes]
+    assert notes == [[], [], ["k = 0"], ["k = 1"], ["k = 2"], ["k = 3"]]

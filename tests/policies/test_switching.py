@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+from llm_coop_envs.core.changes import Change
 from llm_coop_envs.core.policy import Episode
-from llm_coop_envs.core.settings import Change
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.branching import Branching

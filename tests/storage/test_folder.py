@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from typing import ClassVar
@@ -17,6 +18,7 @@ from llm_coop_envs.storage.folder import (
     INTERRUPTED,
     RUNNING,
     RunFolder,
+    chosen_folder,
     digest_of,
     kind_of,
     locked,
@@ -223,6 +225,22 @@ def test_new_folders_are_numbered(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):
         new_folder("a", tmp_path / "file")
+
+
+def test_a_new_folder_goes_again_if_nothing_came_into_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with chosen_folder(None, "a") as folder:
+        assert folder.is_dir()
+    assert not os.listdir(tmp_path)
+    with chosen_folder(None, "a") as folder:
+        (folder / "file").touch()
+    with chosen_folder(None, "a"):
+        pass
+    assert os.listdir("runs") == ["a-1"]
+    (tmp_path / "given").mkdir()
+    with chosen_folder(tmp_path / "given", "a") as folder:
+        pass
+    assert folder.is_dir()
 
 
 def test_versions_name_what_is_installed():

@@ -20,6 +20,7 @@ from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import make_tables
 from llm_coop_envs.benchmarks.run.verify import verify_run
+from llm_coop_envs.benchmarks.view.one_file import write_page
 from llm_coop_envs.errors import LlmCoopError
 
 NOBODY = {"base_url": "http://127.0.0.1:9/v1", "retry": {"attempts": 1, "first_pause": 0.0}}
@@ -82,7 +83,7 @@ def outcome_of(use):
     except LlmCoopError as error:
         said = str(error)
     assert said
-    assert "\n" not in said
+    assert "\n" not in said, said
     return "sentence"
 
 
@@ -104,6 +105,9 @@ def check(sound, folder, name, draw):
         return "episodes gone" if gone else "as sound"
 
     seen = [outcome_of(tables)]
+    shown = folder.with_suffix(".html")
+    shown.unlink(missing_ok=True)
+    outcome_of(lambda: write_page(folder, shown))
     for command in (["report"], ["figures", "--only", "seeds", "--format", "svg"]) if draw.random() < 0.05 else ():
         done = invoking.invoke(*command[:1], folder, *command[1:], "-o", folder.parent / "shown")
         assert done.exit_code in (0, 2), (what, done.stderr)

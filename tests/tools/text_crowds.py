@@ -3,6 +3,9 @@
 import asyncio
 import os
 
+from llm_coop_envs.core.question import Options
+from llm_coop_envs.policies.population.population import Person
+
 
 async def number(asked, player, seed):
     """A number from 0 to 100 with two decimals."""
@@ -43,3 +46,24 @@ async def dying_once(folder, asked, player, seed):
 def crowd_rounds(env):
     """What was chosen in each round."""
     return [event["choices"] for event in env.events if event["type"] == "round"]
+
+
+def reply(options, background, seed, question):
+    """What somebody answers, as the option or the number, who takes all into account that a population says."""
+    told = len(options["model"] + options["pack"] + options["personas"] + background)
+    number = told + round(100 * options["temperature"]) + seed % 97
+    if isinstance(question, Options):
+        return question.options[number % len(question.options)]
+    return question.low + number % max(1, int(question.high - question.low))
+
+
+async def as_somebody(asked, player, seed, person):
+    """The same as a text, of a crowd's person."""
+    found = reply(person.options, person.background, seed, asked.question)
+    return found.name if isinstance(asked.question, Options) else str(found)
+
+
+async def as_some(asked, players, seeds, people):
+    """The same of many."""
+    pairs = zip(players.tolist(), seeds.tolist(), strict=True)
+    return [await as_somebody(asked, player, seed, Person(people, player)) for player, seed in pairs]

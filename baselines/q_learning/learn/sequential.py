@@ -7,8 +7,8 @@ it is chosen anew, and an update of what was asked two periods ago looks two per
     Q(s, p) <- (1 - alpha) Q(s, p) + alpha (profit + delta profit' + delta^2 max Q(s', .))
 
 Exploration falls as (1 - theta)^t, so that it is 1/1000 half-way and 1/1,000,000 at the end; there is no test of
-convergence. Periods count both firms' moves, and the first prices are drawn. The paper could not be read here: its
-protocol was taken from public notes on it.
+convergence. Periods count both firms' moves, and the first prices are drawn. The paper could not be read here, only
+its abstract: its protocol was taken from public notes on it. The market is the environment's preset `klein`.
 """
 
 from __future__ import annotations
@@ -60,11 +60,8 @@ class SequentialSettings(Settings):
 
     def game(self) -> Game:
         """The market as arrays."""
-        market = BertrandSettings(
-            demand="linear", quality=1.0, cost=0.0, beta=1.0, d=1.0, clamp_demand=True, prices="grid", grid_margin=0.0
-        )
-        grid = np.linspace(0.0, 1.0, self.intervals + 1).tolist()
-        return Game.of(market.market, market.marks, [grid, grid], 1, (self.delta, self.delta))
+        market = BertrandSettings.build("klein", grid_points=self.intervals + 1)
+        return Game.of(market.market, market.marks, market.grids, 1, (self.delta, self.delta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +74,15 @@ class SequentialRun:
         profits: (2,) means over them.
         optimality: (2,) the value of each firm's price against the rival's, as a share of the best that could be had
             against the rival's greedy strategy (their Gamma, equation 8).
+        cycle: (length,) the price indices that the firms name one after another, over and over, once nobody explores;
+            the length is even.
     """
 
     q: Floats
     prices: Ints
     profits: Floats
     optimality: Floats
+    cycle: Ints
 
     @property
     def equilibrium(self) -> bool:
@@ -95,9 +95,21 @@ class SequentialRun:
         low = self.prices[-100:].min(axis=1)
         return bool((low == np.bincount(low).argmax()).mean() > 0.95)
 
+    @property
+    def edgeworth(self) -> bool:
+        """Whether firms end in a cycle of undercutting and rises: two cuts of the rival's price or more for a rise."""
+        steps = np.sign(self.cycle - np.roll(self.cycle, 1))
+        return bool((steps < 0).sum() >= 2 * (steps > 0).sum() > 0)
 
-def run_sequential(settings: SequentialSettings, seed: int, number: int = 0) -> SequentialRun:
+
+def run_sequential(settings: SequentialSettings, seed: int, number: int = 0, game: Game | None = None) -> SequentialRun:
     """Run once; the same seed and number give the same run.
+
+    Args:
+        settings: what learns.
+        seed: of all runs.
+        number: of this one.
+        game: another market, the same one to both firms.
 
     Raises:
         MissingExtra: the compiler is not installed.
@@ -105,7 +117,7 @@ def run_sequential(settings: SequentialSettings, seed: int, number: int = 0) -> 
     """
     from llm_coop_envs.baselines.q_learning.learn.taking_turns import learn_in_turn
 
-    game = settings.game()
+    game = game or settings.game()
     earned = np.ascontiguousarray(game.profits[:, 0].reshape(game.points, game.points))
     luck = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1, np.uint64).astype(np.int64)
     q = np.zeros((2, game.points, game.points))
@@ -118,7 +130,27 @@ def run_sequential(settings: SequentialSettings, seed: int, number: int = 0) -> 
     for i in (0, 1):
         best = best_values(earned, q[1 - i].argmax(axis=1), settings.delta)[last[1 - i]].max()
         optimality.append(q[i, last[1 - i], last[i]] / best if best else 1.0)
-    return SequentialRun(q, prices, profits, np.array(optimality))
+    mover = settings.periods % 2
+    cycle = greedy_cycle(q.argmax(axis=2), mover, int(last[1 - mover]))
+    return SequentialRun(q, prices, profits, np.array(optimality), cycle)
+
+
+def greedy_cycle(replies: Ints, mover: int, price: int) -> Ints:
+    """The prices that are named one after another in the cycle that play ends in.
+
+    Args:
+        replies: (2, m) each firm's price by its rival's.
+        mover: the firm on turn.
+        price: its rival's price.
+    """
+    named: list[int] = []
+    met: dict[tuple[int, int], int] = {}
+    while (mover, price) not in met:
+        met[mover, price] = len(named)
+        price = int(replies[mover, price])
+        named.append(price)
+        mover = 1 - mover
+    return np.array(named[met[mover, price] :])
 
 
 def best_values(earned: Floats, reply: Ints, delta: float) -> Floats:
@@ -137,7 +169,8 @@ def summary(runs: list[SequentialRun]) -> dict[str, Any]:
 
     Returns:
         `profit` (per firm and period), `optimality`, shares of runs in `equilibrium`, of runs in equilibrium at joint
-        profit (`joint`), with unequal profits (`asymmetric`), and with a standing price (`focal`).
+        profit (`joint`), with unequal profits (`asymmetric`), with a standing price (`focal`), and that undercut each
+        other in cycles (`edgeworth`).
     """
     equal = [abs(one.profits[0] - one.profits[1]) < 0.005 for one in runs]
     columns = {
@@ -147,6 +180,7 @@ def summary(runs: list[SequentialRun]) -> dict[str, Any]:
         "joint": [one.equilibrium and bool((np.abs(one.profits - 0.125) < 0.0005).all()) for one in runs],
         "asymmetric": [not one for one in equal],
         "focal": [one.focal for one in runs],
+        "edgeworth": [one.edgeworth for one in runs],
     }
     found: dict[str, Any] = {"runs": len(runs)}
     for name, values in columns.items():

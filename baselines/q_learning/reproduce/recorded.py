@@ -36,6 +36,7 @@ SEQUENTIAL = {
     "joint": "runs in equilibrium at joint profit",
     "asymmetric": "runs with unequal profits",
     "focal": "runs whose price stands still",
+    "edgeworth": "runs that end in Edgeworth cycles",
 }
 """What is recorded of them, in words."""
 

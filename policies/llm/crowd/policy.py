@@ -9,7 +9,7 @@ import gc
 import multiprocessing
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -18,18 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import llm_coop_envs
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.chunks import Chunk, Submissions
 from llm_coop_envs.core.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.question import Question
-from llm_coop_envs.core.ray_cluster import connected
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.core.ray_cluster import connected, same_version
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.crowd.part import AskMany, AskOne, answers, submit
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
+from llm_coop_envs.policies.population.population import People, Person
 
 # With a hundred thousand waits in memory Python's collector would look through all of them again and again.
 _GARBAGE_THRESHOLDS = (50_000, 50, 100)
@@ -43,9 +45,12 @@ class TextCrowd(Policy):
     player, not on how the crowd is parted.
 
     Args:
-        source: answers; `async (question, player, seed) -> text`, or with `many`
-            `async (question, players, seeds) -> texts`. A function of a module where there are several processes.
+        source: answers; `async (question, player, seed) -> text` (`AskOne`), or with `many`
+            `async (question, players, seeds) -> texts` (`AskMany`). A function of a module where there are several
+            processes.
         many: whether the source takes many players at a time.
+        people: who the players are: player k is person k. The source is then given, as a fourth argument, the player's
+            `Person`, or with `many` these people, as arrays. Who is not asked stays a row of numbers.
         folder: the run's folder, where answers are kept; by default they are not.
         hands: how many calls are waited for at the same time, in all processes together.
         processes: in how many processes calls are waited for; each keeps its own part of the journal. 1 is this one.
@@ -65,9 +70,10 @@ class TextCrowd(Policy):
 
     def __init__(
         self,
-        source: AskOne | AskMany,
+        source: Callable[..., Awaitable[Any]],
         *,
         many: bool = False,
+        people: People | None = None,
         folder: Path | None = None,
         hands: int = 100_000,
         processes: int = 1,
@@ -78,6 +84,9 @@ class TextCrowd(Policy):
                 raise SettingsError(name, value, "must be a whole number, 1 or more")
         self.counters = AnswerCounts()
         self._hands = hands
+        self._people = people
+        if people is not None:
+            source = functools.partial(_ask_people if many else _ask_person, source, people)
         with contextlib.ExitStack() as opened:
             if processes == 1 and ray is None:
                 self._here = _Part(source, many, folder, "main")
@@ -88,7 +97,7 @@ class TextCrowd(Policy):
                 except (pickle.PicklingError, AttributeError, TypeError) as error:
                     raise SettingsError("source", source, f"cannot be given to other processes ({error})") from error
                 context = multiprocessing.get_context("spawn")
-                cluster = None if ray is None else opened.enter_context(connected(ray, processes))
+                cluster = None if ray is None else opened.enter_context(connected(ray, processes, "ray='{}'"))
                 for k in range(processes):
                     given = source, many, folder, f"part-{k}"
                     pool: Executor = (
@@ -117,9 +126,19 @@ class TextCrowd(Policy):
         self._opened.close()
 
     def begin(self, episode: Episode) -> None:
-        """A new episode: counters start at 0."""
+        """A new episode: counters start at 0.
+
+        Raises:
+            SettingsError: there are not as many people as players.
+        """
         super().begin(episode)
         self.counters = AnswerCounts()
+        self._told = ""
+        if self._people is not None:
+            players = len(episode.agents) - (episode.settings.regulator is not None)
+            if self._people.size != players:
+                raise SettingsError("people", self._people.size, f"there are {players} players")
+            self._told = self._people.digest
         self._key: Key = key_of(episode.rng)
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
@@ -147,7 +166,7 @@ class TextCrowd(Policy):
                 last, places = question, questions[question]
             places.append(place)
         for question, mine in questions.items():
-            asked = CrowdQuestion(self.episode.name, env.cycles, env.round, question)
+            asked = CrowdQuestion(self.episode.name, env.cycles, env.round, question, self._told)
             spots = np.asarray(mine, dtype=np.intp)
             who = chunk.who[spots]
             together.put(spots, await self._ask(asked, who, together.choices[spots]))
@@ -173,11 +192,27 @@ class TextCrowd(Policy):
                     "run again to continue"
                 ) from outcome
             if isinstance(outcome, BaseException):
-                raise outcome
+                raise getattr(outcome, "cause", None) or outcome  # Ray wraps it into one that tells a traceback
             given, counted = outcome
             counts.add(counted)
             together.put(part, given)
         return together
+
+
+async def _ask_person(
+    source: Callable[..., Awaitable[str]], people: People, asked: CrowdQuestion, player: int, seed: int
+) -> str:
+    return await source(asked, player, seed, Person(people, player))
+
+
+async def _ask_people(
+    source: Callable[..., Awaitable[Sequence[str]]],
+    people: People,
+    asked: CrowdQuestion,
+    players: Indices,
+    seeds: NDArray[np.uint64],
+) -> Sequence[str]:
+    return await source(asked, players, seeds, people)
 
 
 class _Part:
@@ -209,7 +244,9 @@ class _RayActor(Executor):
 
     def __init__(self, ray: Any, given: tuple[Any, ...]) -> None:
         self._ray = ray
-        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(given)
+        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(
+            llm_coop_envs.__version__, given
+        )
 
     def submit(self, do: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         found: Future[Any] = self._actor.do.remote(do, given, named).future()
@@ -217,17 +254,20 @@ class _RayActor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         if wait:  # it does one thing after the other
-            self._ray.get(self._actor.do.remote(len, ((),), {}))
+            with contextlib.suppress(RunError):  # it was of another version
+                self._ray.get(self._actor.do.remote(len, ((),), {}))
         self._ray.kill(self._actor)
 
 
 class _Begun:
     """The life of that actor."""
 
-    def __init__(self, given: tuple[Any, ...]) -> None:
+    def __init__(self, version: str, given: tuple[Any, ...]) -> None:
+        self._version = version
         _is_given(*given)
 
     def do(self, do: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        same_version(self._version)
         return do(*given, **named)
 
 

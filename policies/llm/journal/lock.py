@@ -6,9 +6,12 @@ not carry such locks between machines, a lease beside the journal does: who writ
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.frames import JournalError
+from llm_coop_envs.policies.llm.journal.frames import JournalError, explained
 from llm_coop_envs.storage.lease import Lease
 from llm_coop_envs.storage.lock import lock, unlock
 
@@ -49,3 +52,38 @@ class PartLock:
         """Give the part up; to be called before the file is closed."""
         self._lease.release()
         unlock(self._descriptor)
+
+
+@contextlib.contextmanager
+def open_part(path: Path) -> Iterator[tuple[int, PartLock]]:
+    """A part's file, made if it is missing: open for appending, by this process alone.
+
+    Yields:
+        The open file, and the right to write it.
+
+    Raises:
+        JournalError: another process writes this part, or it cannot be written.
+    """
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags, 0o644)
+    try:
+        with contextlib.closing(PartLock(path, descriptor)) as held:
+            if is_new:
+                _sync_folder(path.parent)
+            yield descriptor, held
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name itself safe against a power cut, where folders can be synced."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -35,12 +35,14 @@ def describe(report: PartReport) -> list[str]:
     return said
 
 
-def set_aside(path: Path, gap: Gap) -> Path:
-    """Copy unreadable bytes into a file of their own."""
-    aside = path.with_name(f"{path.name}.torn-{gap.start}-{time.time_ns()}")
+def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
+    """Move a commit that was cut short out of an open part into a file of its own: no answer in it was ever used."""
+    aside = path.with_name(f"{path.name}.torn-{tail.start}-{time.time_ns()}")
     with explained(path), path.open("rb") as file:
-        file.seek(gap.start)
-        write_whole(aside, file.read(gap.size))
+        file.seek(tail.start)
+        write_whole(aside, file.read(tail.size))
+        os.ftruncate(descriptor, tail.start)
+        os.fsync(descriptor)
     return aside
 
 

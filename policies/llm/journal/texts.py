@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from llm_coop_envs.core.question import Question
 from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.fastjson import dumps
-from llm_coop_envs.policies.llm.journal.frames import Commit, JournalError, default_suffix, explained, packer
-from llm_coop_envs.policies.llm.journal.frames import read_commits as read_frames_of
+from llm_coop_envs.policies.llm.journal.frames import Commit, JournalError, default_suffix, packer, read_commits
 from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
-from llm_coop_envs.policies.llm.journal.lock import PartLock
-from llm_coop_envs.policies.llm.journal.repair import set_aside
+from llm_coop_envs.policies.llm.journal.lock import open_part
+from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.policies.llm.journal.writer import check_part, opening_line
 
 CROWD = "crowd"
@@ -39,17 +37,19 @@ class CrowdQuestion:
         step: steps played before this one.
         round: the round, as the environment counts.
         question: what is asked of each of them.
+        people: the digest of the people that they are; empty where they are known by number alone.
     """
 
     episode: str
     step: int
     round: int
     question: Question
+    people: str = field(default="", repr=False)
 
     @property
     def digest(self) -> str:
         """What tells this question from another one."""
-        return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(f"{self!r}{self.people}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class TextJournal:
@@ -67,13 +67,8 @@ class TextJournal:
     def __init__(self, folder: Path, part: str = "main") -> None:
         check_part(part)
         self.path = folder / CROWD / f"{part}{default_suffix()}"
-        with explained(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-            descriptor = os.open(self.path, flags, 0o644)
         with contextlib.ExitStack() as opened:
-            opened.callback(os.close, descriptor)
-            self._lock = opened.enter_context(contextlib.closing(PartLock(self.path, descriptor)))
+            descriptor, self._lock = opened.enter_context(open_part(self.path))
             self._found: dict[tuple[str, int], list[tuple[str, list[int], list[str]]]] = defaultdict(list)
             for path in sorted(self.path.parent.glob("*.jsonl.*[tz]")):
                 self._read(path, descriptor if path == self.path else None)
@@ -113,8 +108,8 @@ class TextJournal:
             await self._commits.flush()
 
     def _read(self, path: Path, own: int | None) -> None:
-        """Read a part; of one's own, what was cut short is moved aside: no answer in it was ever used."""
-        for one in read_frames_of(path):
+        """Read a part; of one's own, what was cut short is moved aside."""
+        for one in read_commits(path):
             if isinstance(one, Commit):
                 for line in one.lines():
                     if line["type"] == "texts":
@@ -125,7 +120,4 @@ class TextJournal:
                     f"{path}: is damaged at bytes {one.start} to {one.end} ({one.why}); restore it from a copy"
                 )
             elif own is not None:
-                set_aside(path, one)
-                with explained(path):
-                    os.ftruncate(own, one.start)
-                    os.fsync(own)
+                cut_back(path, own, one)

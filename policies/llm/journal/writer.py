@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import platform
 import re
 import secrets
@@ -23,15 +22,14 @@ from llm_coop_envs.policies.llm.journal.frames import (
     FOLDER,
     JournalError,
     default_suffix,
-    explained,
     journal_files,
     packer,
     suffix_of,
 )
 from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
-from llm_coop_envs.policies.llm.journal.lock import PartLock
+from llm_coop_envs.policies.llm.journal.lock import open_part
 from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_run
-from llm_coop_envs.policies.llm.journal.repair import set_aside
+from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.storage.lease import HEARTBEAT
 
 MAIN = "main"  # the part of a process that plays a run alone
@@ -63,21 +61,13 @@ class Journal:
         self._closed = False
         own = (path for path in journal_files(folder) if path.name.split(".", 1)[0] == part)
         self.path = next(own, folder / FOLDER / f"{part}{default_suffix()}")
-        with explained(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            is_new = not self.path.exists()
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-            descriptor = os.open(self.path, flags, 0o644)
         with contextlib.ExitStack() as opened:
-            opened.callback(os.close, descriptor)
-            self._lock = opened.enter_context(contextlib.closing(PartLock(self.path, descriptor)))
+            descriptor, self._lock = opened.enter_context(open_part(self.path))
             self.report = self._read(folder, descriptor)
             self.run = self.report.run or secrets.token_hex(8)
             self._commits = GroupCommit(self.path, descriptor, packer(suffix_of(self.path)))
             opened.callback(self._commits.close)
             self._commits.write_now(dumps(opening_line(self.run, part)) + b"\n")
-            if is_new:
-                _sync_folder(self.path.parent)
             self._opened = opened.pop_all()
 
     async def sent(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
@@ -144,10 +134,7 @@ class Journal:
         self.answers.forget_refusals()
         own = next(report for report in reports if report.path == self.path)
         if own.torn is not None:
-            aside = set_aside(self.path, own.torn)
-            with explained(self.path):
-                os.ftruncate(descriptor, own.torn.start)
-                os.fsync(descriptor)
+            aside = cut_back(self.path, descriptor, own.torn)
             self.notes.append(
                 f"{self.path}: the last commit was cut short ({own.torn.size} bytes); it was moved to {aside.name}, "
                 "and what it held is asked again"
@@ -194,14 +181,3 @@ def opening_line(run: str, part: str) -> dict[str, Any]:
 
 def _now() -> float:
     return round(time.time(), 3)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new file's name itself safe against a power cut, where folders can be synced."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

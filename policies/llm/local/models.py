@@ -47,6 +47,12 @@ PACKAGED = {
 }
 
 
+def name_with_size(model: str) -> str:
+    """A model's name, with how many parameters it has where that is known."""
+    packaged = PACKAGED.get(model.removeprefix(LOCAL))
+    return f"{model} ({packaged.size})" if packaged else model
+
+
 def find_weights(model: str) -> Path:
     """The file of a local model's weights.
 

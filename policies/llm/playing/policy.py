@@ -20,7 +20,7 @@ from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_classes
 from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
-from llm_coop_envs.policies.llm.playing.personas import Persona, with_background
+from llm_coop_envs.policies.llm.playing.personas import Dealt, Persona
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
@@ -64,7 +64,7 @@ class LLMPolicy(Policy):
         self._scripted = bool(getattr(chat, "scripted", False))
         self._workflow: Workflow[Any] | None = None
         self._regulated: tuple[GenericWorkflow, Prompter] | None = None
-        self._personas: dict[str, Persona | None] = {}
+        self._personas: Mapping[str, Persona | None] = {}
         self._memories: dict[str, Memory] = defaultdict(Memory)
         self.backgrounds: Mapping[str, str] = {}
 
@@ -191,7 +191,7 @@ class LLMPolicy(Policy):
         settings = self.episode.settings.in_round(turn.round, turn.agent)
         return settings.delivery == PARAPHRASE and settings.delivery_by == SPEAKER
 
-    def _deal(self, episode: Episode, prompts: Prompts) -> dict[str, Persona | None]:
+    def _deal(self, episode: Episode, prompts: Prompts) -> Mapping[str, Persona | None]:
         """Deal the personas to the seats, in blocks as equal as possible."""
         names, seats = self.settings.personas, episode.seats
         dealt: dict[str, Persona | None] = dict.fromkeys(seats)
@@ -202,4 +202,4 @@ class LLMPolicy(Policy):
                 order = episode.rng.permutation(len(seats)).tolist()
             block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
             dealt = {name: found[block[seat]] for seat, name in enumerate(seats)}
-        return {seat: with_background(self.backgrounds.get(seat, ""), persona) for seat, persona in dealt.items()}
+        return Dealt(dealt, self.backgrounds) if self.backgrounds else dealt

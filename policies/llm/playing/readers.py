@@ -23,9 +23,10 @@ from llm_coop_envs.policies.llm.parsing import (
 T = TypeVar("T")
 
 # How long a text in an object may be: English has four signs to a token, but a reason full of digits has one, and what
-# counts comes after it; the names, the number and white space of the object have tokens of their own.
+# counts comes after it; the names, the number and white space of the object have tokens of their own, each further text
+# some more for its name.
 _SIGNS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
-_TOKENS_AROUND = 32
+_TOKENS_AROUND, _TOKENS_FURTHER = 32, 12
 _SHORTEST = 20
 # Answers up to this length come back again and again: from many players, and at temperature 0.
 _SHORT = 200
@@ -73,7 +74,8 @@ class Reader(ABC, Generic[T]):
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
             texts = 1 if self.kind == "text" else max(1, len(beside))
-            text["maxLength"] = max(_SHORTEST, _SIGNS_PER_TOKEN[self.kind] * (max_tokens - _TOKENS_AROUND) // texts)
+            left = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
+            text["maxLength"] = max(_SHORTEST // texts, _SIGNS_PER_TOKEN[self.kind] * left // texts)
         if self.kind == "text":
             value = {**text, **value}
         if repair:

@@ -40,11 +40,19 @@ def test_rules_come_to_what_they_are(rules):
     assert found["cooperation without talk", "bertrand"] == pytest.approx(1.0, abs=0.1)
     assert found["response to deviation", "bertrand"] == 1.0  # an eye for an eye
     assert found["competence", "evacuation"] == 1.0
+    assert found["response to deviation", "evacuation"] == 0.0  # whatever the others do, the nearest exit
     assert found["honesty", "bertrand"] is None  # says nothing
     assert all(
         one == 1.0 for (tendency, _), one in found.items() if tendency in ("legality", "robustness to paraphrase")
     )
     assert not any(tendency == "understanding" for tendency, _ in found)
+
+
+def test_who_follows_the_others_answers_those_who_go_elsewhere(tmp_path):
+    arguments = ("--policy", "herding", "--only", "evacuation-deviation", "--quick", "-o", tmp_path / "card")
+    assert invoke("bench", *arguments, "--held-out", 5).exit_code == 0
+    (line,) = [one for key, one in lines(tmp_path / "card").items() if key == ("response to deviation", "evacuation")]
+    assert line["score"] > 0.8
 
 
 def test_the_table_names_every_line_and_the_folder_holds_it(rules, small):
@@ -156,7 +164,7 @@ def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--policy", "level_k", "--suite-version", 99), "has version 1 of the suite"),
+        (("--policy", "level_k", "--suite-version", 99), "has version 2 of the suite"),
         ((), "who is tested? Give --policy NAME, or --model NAME"),
         (("--policy", "nobody"), "plays nothing of the suite"),
         (("--policy", "level_k", "--temperature", 0.5), "--temperature: for whom?"),

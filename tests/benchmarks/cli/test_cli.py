@@ -101,6 +101,34 @@ def test_reports_cannot_be_written_into_a_file(tmp_path):
         assert_sentence(invoke("figures", tmp_path / "none", "-o", where), "it is a file", "choose another folder")
 
 
+MODEL = ("--policy", "llm:openai/gpt-4o-mini")
+
+
+@pytest.mark.parametrize("where", [(), ("-o", "given")], ids=["new", "given"])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "small.yaml", "--ray", "local"], "--ray local needs the extra 'ray'"),
+        (["run", "small.yaml", "--part", "a/b"], "part='a/b'"),
+        (["run", "small.yaml", *MODEL], "OPENAI_API_KEY"),
+        (["run", "small.yaml", *MODEL, "--part", "a"], "OPENAI_API_KEY"),
+        (["slurm", "small.yaml", "--array", "2", "--sbatch", "time=1"], "must be an option of sbatch"),
+        (["slurm", "small.yaml", "--array", "2", *MODEL], "OPENAI_API_KEY"),
+        (["bench", "--quick", "--only", "kbc-words", *MODEL], "OPENAI_API_KEY"),
+        (["judge", "--planted", "kbc", "--model", "openai/gpt-4o-mini"], "OPENAI_API_KEY"),
+        (["play", "kbc", "--terminal", "--others", "llm:openai/gpt-4o-mini"], "OPENAI_API_KEY"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(tmp_path, study_file, monkeypatch, arguments, words, where):
+    study_file(KBC)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = invoke(*arguments, *where)
+    assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+    assert os.listdir(tmp_path) == ["small.yaml"]
+
+
 @pytest.mark.parametrize("arguments", [["run"], ["nosuch"], ["run", "team_up", "--workers", "0"], ["report"]])
 def test_wrong_usage_is_told_with_code_2(arguments):
     assert invoke(*arguments).exit_code == 2

@@ -81,13 +81,13 @@ def test_another_model_or_form_is_another_judgement(run, server, tmp_path):
 
 
 def test_worlds_of_known_intent_are_judged_against_the_truth(server, tmp_path):
-    words = ("--planted", "kbc", "--episodes", 1, "--model", "scripted", "--base-url", server.base_url)
+    words = ("--planted", "kbc", "--episodes", 1, "--rounds", 1, "--model", "scripted", "--base-url", server.base_url)
     told = invoke("judge", *words, "-o", tmp_path / "judge")
     assert told.exit_code == 0, told.stderr
     assert "Rules and truth: " in told.stdout
     truth = json.loads((tmp_path / "judge" / "run.json").read_text())["result"]["truth"]
     assert set(truth) == {"judge", "rules"}
-    assert (truth["rules"]["honest"], truth["rules"]["meant"]) == (5, 3)
+    assert (truth["rules"]["honest"], truth["rules"]["meant"]) == (4, 3)  # of five honest worlds one says nothing
     assert truth["judge"]["curve"][0][-1] == truth["judge"]["curve"][1][-1] == 1.0
 
 
@@ -99,3 +99,5 @@ def test_what_cannot_be_judged_is_a_sentence(run, server, study_file, tmp_path):
     assert_sentence(invoke("judge", "--model", "m"), "--planted")
     assert_sentence(invoke("judge", "--model", "m", "--planted", "kbd"), "no worlds of known intent", "kbc")
     assert_sentence(judged(tmp_path, server), "is no run folder")
+    # Before it is said that a key is missing.
+    assert_sentence(invoke("judge", tmp_path, "--model", "m", "--key-env", "NO_SUCH_KEY"), "is no run folder")

@@ -6,10 +6,12 @@ import sys
 
 import pytest
 from llm_tools import ENVIRONMENT
-from small import command, contents
+from small import command, contents, learning_cells
 
 from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.slurm import submit, write_script
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.run.slurm import check_options, submit, write_script
+from llm_coop_envs.benchmarks.study.study import load_study
 from llm_coop_envs.errors import RunError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SLURM runs on Unix")
@@ -65,6 +67,27 @@ def test_an_array_plays_a_study(sbatch, study_file, tmp_path):
     assert "#SBATCH --time=1:00\nexec " in shown.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.rare
+def test_thirty_cells_of_learners_are_shared_by_an_array(sbatch, study_file, tmp_path):
+    pytest.importorskip("numba")
+    from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
+    from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+
+    path, folder = study_file(learning_cells()), tmp_path / "run"
+    done = llm_coop("slurm", path, "--array", "2", "--workers", "1", "-o", folder, env=sbatch())
+    assert done.returncode == 0, done.stderr
+    run = open_run(folder)
+    assert (run.complete, run.total, len(run.manifest["sessions"])) == (True, 60, 2)
+    run_study(load_study(str(path)), tmp_path / "whole")
+    assert contents(folder) == contents(tmp_path / "whole")
+    # An episode is the session of its number, as the program of Q-learning alone runs it.
+    options = run.conditions[7].players[0].options
+    session = run_session(QLearningSettings(**options), 3, 1)
+    header, _ = run.read_events("cell-7", run.conditions[7].seeds[1])
+    assert header["measures"]["learned_periods"] == session.periods < 400
+
+
 def test_without_slurm_the_script_is_shown(study_file, tmp_path):
     env = {**ENVIRONMENT, "PATH": str(tmp_path)}
     done = llm_coop("slurm", study_file(STUDY), "--array", "2", "-o", tmp_path / "run", env=env)
@@ -76,7 +99,7 @@ def test_without_slurm_the_script_is_shown(study_file, tmp_path):
 
 def test_what_cannot_be_submitted_is_said(sbatch, tmp_path):
     with pytest.raises(RunError, match="must be an option of sbatch"):
-        write_script(tmp_path, ["run"], 2, ["--time=1\nrm -rf /"])
+        check_options(["--time=1\nrm -rf /"])
     sbatch('#!/bin/sh\necho "sbatch: error: invalid partition" >&2\nexit 1\n')
     with pytest.raises(RunError, match=r"does not take .*parts\.sh: sbatch: error: invalid partition"):
         submit(write_script(tmp_path, ["run"], 2))

@@ -11,7 +11,7 @@ from small import small_study
 import llm_coop_envs
 from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.citation import AUTHORS, TITLE, WU_2024, entries
-from llm_coop_envs.benchmarks.report.methods import methods, shared_switches, switches
+from llm_coop_envs.benchmarks.report.methods import methods, presets, seats_text, seeds_text, shared_switches, switches
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.report.section import marked, marks_text
 from llm_coop_envs.benchmarks.run.folder import open_run
@@ -62,14 +62,16 @@ def test_methods_say_what_was_configured(treated):
         f"'treated' was played with llm-coop-envs {llm_coop_envs.__version__}: 5 episodes of 3 conditions",
         "2 players and 12 rounds in an episode",
         "3 players and 4 rounds in an episode",
-        "'silent' (talk; talk = false in rounds 5 to 8; talk = false from round 30 on; preset team_up_linear; 2 epi",
+        "'silent' (talk; preset team_up_linear; talk = false in rounds 5 to 8; talk = false from round 30 on; 2 epi",
         "talk; preset team_up_linear; 2 episodes",
+        'Preset team_up_linear: cost = 2, quality = 14, demand = "linear",',
+        "Set besides in every condition: rounds = 12, collusion_window = 0.",
         "no talk",
         "bertrand/price_matching (scripted), kbc/poisson (scripted)",
         "no language model was asked",
-        "4 to 5 (usual, silent); 7 (alone)",
+        "4 to 5 (bertrand 'untreated', bertrand 'silent'); 7 (kbc 'alone')",
         "seed, 3",
-        "played: 'untreated', 'silent'.",
+        "played: bertrand 'untreated', bertrand 'silent'.",
         "A single episode has no interval.",
         "permutation",
         "No finished episode was left out.",
@@ -88,18 +90,30 @@ def test_methods_of_what_was_not_finished(tmp_path):
     assert "95 % intervals" not in text
 
 
-def test_switches_are_what_differs_from_the_defaults(treated):
+def test_switches_are_what_differs_from_the_preset_or_the_defaults(treated):
     usual, silent, alone = open_run(treated).conditions
     assert switches(alone) == {"players": "3"}
     both = shared_switches([usual, silent])
-    assert both["rounds"] == "12"
-    assert both["demand"] == '"linear"'
-    assert "talk" not in both
+    assert both == {"rounds": "12", "collusion_window": "0"}
+    assert presets([usual, silent])["team_up_linear"]["demand"] == '"linear"'
+    assert presets([alone]) == {}
     page = write_report(treated, treated.parent / "report").read_text(encoding="utf-8")
     row = re.search(r'<tr id="condition-usual">.*?</tr>', page, re.DOTALL).group()
     assert "step = 0.25" in row
     assert "rounds = 12" not in row  # it stands above the table: every condition has it
     assert "rounds = 12" in page
+    assert "preset team_up_linear" in row
+    assert page.count("demand = &#34;linear&#34;") == 2  # once above the table, once in the methods
+    assert "seeds 4 to 5" in row
+    assert "seed 7<" in page
+
+
+def test_shares_add_up_and_long_lists_of_seeds_are_cut(treated):
+    mixed = small_study(
+        TREATED.replace("policies: poisson", "policies: {mix: [{name: poisson, share: 5}, {name: level_k}]}")
+    )
+    assert seats_text(mixed.conditions[2]) == "all: 83.3 % kbc/poisson + 16.7 % kbc/level_k"
+    assert seeds_text([9, 1, 4, 2], most=3) == "9, 1, 4, \N{HORIZONTAL ELLIPSIS} (4)"
 
 
 def test_changes_are_marked_where_they_begin_and_end(treated):

@@ -11,6 +11,7 @@ from small import small_study
 
 from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.comparison import ALPHA, fewest_pairs, holm
+from llm_coop_envs.benchmarks.report.methods import methods
 from llm_coop_envs.benchmarks.report.paired import paired_arms, paired_tables
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
@@ -94,7 +95,9 @@ def test_what_else_differs_is_said(played):
     table, *_ = tables_of(played)["evacuation"]
     assert "The two differ in: talk, rounds, who plays. The difference is that of all of these together." in table.notes
     assert "nothing can be said of" in table.lead
-    assert f"{fewest_pairs()} pairs are the fewest that can tell anything" in table.lead
+    tests = sum(row.cells[5].text != "\N{EN DASH}" for row in table.rows)
+    assert f"{fewest_pairs(tests)} pairs are the fewest that can tell anything in a family of {tests}" in table.lead
+    assert not any("nothing but" in note for note in table.notes)
 
 
 def test_nothing_is_said_of_invalid_arms(played):
@@ -139,6 +142,28 @@ def test_the_family_changes_nothing_that_is_played():
     assert Condition.from_json(one.conditions[0].to_json()).family == "a"
 
 
+ALIKE = """\
+name: alike
+measures: [optimal_rounds, mean_price_last, together_from]
+conditions:
+  - &two {name: one, pair: both, scenario: bertrand, policies: best_reply, settings: {rounds: 3}, episodes: 6}
+  - {<<: *two, name: cold, title: temperature 0, model: {temperature: 0}}
+  - {<<: *two, name: other, policies: {name: price_matching, options: {step: 0.3}}}
+"""
+
+
+def test_what_is_set_alike_is_said_to_be_so_and_what_has_no_value_takes_no_row(tmp_path):
+    run_study(small_study(ALIKE), tmp_path / "run")
+    cold, other = tables_of(tmp_path / "run", chosen=["mean_price_last", "optimal_rounds"])["bertrand"][:2]
+    assert cold.notes[0].startswith("The two are set and played alike: what tells them apart is asked of language mod")
+    assert other.notes[0] == "The two differ in nothing but who plays: same settings and seeds."
+    # Two firms have no share of optimal rounds.
+    assert [row.name for row in cold.rows] == ["mean_price_last"]
+    assert "no pair has a value of optimal_rounds in both" in cold.lead
+    # What p is adjusted for is said once.
+    assert [sum("'p, Holm' is adjusted" in note for note in table.notes) for table in (cold, other)] == [1, 0]
+
+
 TREATED = """\
 name: treated
 measures: [mean_price, rounds]
@@ -161,6 +186,17 @@ def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
     tables = [table for table in paired_tables(arms, sections[0]) if table.lead]
     assert [table.title.split(" minus ")[0] for table in tables] == ["no talk", "talk, delivery drop", "talk stopped"]
     _, drop, stopped = tables
-    assert "differ in: delivery." in drop.notes[0]
+    assert "differ in nothing but delivery: same players" in drop.notes[0]
     assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
     assert all(" to " in table.rows[0].cells[2].below for table in (drop, stopped))
+
+
+def test_of_one_pair_there_is_no_test_and_none_is_told_of(tmp_path):
+    run = run_study(small_study(ALIKE.replace("episodes: 6", "episodes: 1")), tmp_path / "run").run
+    sections, answers = read_run(run)
+    tables = paired_tables(paired_arms(sections, ["mean_price_last"]), sections[0])
+    assert tables
+    assert not any("p, Holm" in note for table in tables for note in table.notes)
+    told = " ".join(methods(run, sections, answers))
+    assert "permutation" not in told
+    assert "A single episode has no interval." in told

@@ -14,13 +14,15 @@ from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.figures import draw_figures
 from llm_coop_envs.benchmarks.report.page_parts import Cell, decimals_for, excerpt, interval_cell
 from llm_coop_envs.benchmarks.report.reading import colours, read_run
-from llm_coop_envs.benchmarks.report.section import comparable
+from llm_coop_envs.benchmarks.report.section import bounds, comparable, values_of
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
+from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.statistics import Interval
+from llm_coop_envs.core.statistics import Interval, mean_interval
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.render.charts.style import plotted
 from llm_coop_envs.storage.files import pack_lines, read_lines
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -255,6 +257,13 @@ def test_study_texts_are_data_too(tmp_path):
     assert "&lt;script&gt;this&lt;/script&gt; or that" in shown
 
 
+def test_a_study_that_was_only_tried_out_says_so(text, tmp_path):
+    assert "Only tried out." not in text
+    run_study(select(small_study(), reduced=True), tmp_path / "run", workers=1)
+    told = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "<strong>Only tried out.</strong>" in told
+
+
 def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(everything, folder)
@@ -393,6 +402,13 @@ def test_interval_cells():
     assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), 1) == Cell(text="1.3")
     assert interval_cell(Interval(mean=1.26, low=None, high=None, n=1), of=3) == Cell(text="1.26", below="1 of 3")
     assert interval_cell(Interval(mean=3.0, low=3.0, high=3.0, n=4)) == Cell(text="3", below="always")
+    assert interval_cell(Interval(mean=3.0, low=3.0, high=3.0, n=4), 2) == Cell(text="3.00", below="always")
+    near = Interval(mean=0.5, low=0.49999, high=0.50001, n=4)
+    assert interval_cell(near) == Cell(text="0.500", below="0.500 when rounded")
+    wide = Interval(mean=0.96, low=0.7, high=1.02, n=4)
+    assert interval_cell(wide, 2, within=(0, 1)) == Cell(text="0.96", below="0.70 to 1.00")
+    assert interval_cell(wide, 2, within=(0.8, None)).below == "0.80 to 1.02"
+    assert interval_cell(Interval(mean=2.0, low=None, high=None, n=1), within=(0, 1)).below == ""
 
 
 @pytest.mark.slow
@@ -460,3 +476,67 @@ def test_published_values_do_not_stand_beside_what_no_paper_did(treatment):
     (treated,) = small_study(text % f", settings: {{{treatment}}}").conditions
     assert comparable(usual, rule)
     assert not comparable(treated, rule)
+
+
+def test_measures_of_many_conditions_stand_in_columns(tmp_path):
+    """The page cut what did not fit beside each other; the numbers are the same either way."""
+    arms = "".join(f"  - {{<<: *one, name: c{i}, settings: {{players: {i}}}}}\n" for i in range(4, 10))
+    text = "name: many\nconditions:\n  - &one {name: c3, scenario: kbc, settings: {players: 3}, policies: poisson, "
+    run = run_study(small_study(text + f"seeds: [0, 1]}}\n{arms}"), tmp_path / "run").run
+    ((section,), _) = read_run(run)
+    table = section.measures(["mean_last", "variance_last"])
+    assert table.head == ["", "mean_last", "variance_last"]
+    assert [row.name for row in table.rows] == [f"c{i}" for i in range(3, 10)]
+    assert [row.conditions for row in table.rows] == [(f"c{i}",) for i in range(3, 10)]
+    assert any(note.startswith("mean_last: Mean of the players' numbers") for note in table.notes)
+    for name, place in (("mean_last", 0), ("variance_last", 1)):
+        means = [np.mean([row[name] for row in one.metrics]) for one in section.conditions]
+        assert [row.cells[place].number.mean for row in table.rows] == pytest.approx(means)
+    section.conditions = section.conditions[:3]
+    assert section.measures(["mean_last", "variance_last"]).head[0] == "measure"
+
+
+@pytest.mark.parametrize(
+    ("definition", "least", "most"),
+    [
+        ("Share of messages that speak of it, by a list of words, 0 to 1; missing without any.", 0, 1),
+        ("People who left the room, a count from 0.", 0, None),
+        ("Rounds that were played, a count from 0 to the settings' limit.", 0, None),
+        ("Entropy over the greatest possible, from 0 to 1 (all by one exit); missing if nobody left.", 0, 1),
+        ("Correlation of two firms' price changes, -1 to 1; missing where prices do not move.", -1, 1),
+        ("Share of a single firm's rounds from 101 on with 99 % of the monopoly profit, 0 to 1.", 0, 1),
+        ("Place of the mean price of rounds 250 to 300 between two prices; below and above possible.", None, None),
+        ("Mean profit: 0 at the Nash, 1 at the joint-profit price (Delta of Calvano et al. 2020).", None, None),
+    ],
+)
+def test_a_definition_says_what_a_measure_can_be(definition, least, most):
+    assert bounds(definition) == (least, most)
+
+
+def test_no_interval_of_a_measure_leaves_what_it_can_be(tmp_path):
+    """With few skewed values intervals reached below 0 people and above all of them."""
+    text = """\
+name: bounds
+conditions:
+  - {name: contest, scenario: kbc, settings: {players: 3}, episodes: 5,
+     policies: {mix: [{name: announcer}, {name: poisson, share: 2}]}}
+"""
+    run = run_study(small_study(text), tmp_path / "run").run
+    ((section,), _) = read_run(run)
+    (one,) = section.conditions
+    raw = {name: mean_interval(values_of(one.metrics, name)) for name in one.metrics[0] if name not in ("seed", "talk")}
+    outside = {
+        name
+        for name, found in raw.items()
+        if found is not None
+        and found.low is not None
+        and any(bound is not None for bound in section.bounds(name))
+        and found != found.within(*section.bounds(name))
+    }
+    assert outside
+    cells = {row.name: row.cells[0] for row in section.measures(()).rows}
+    for name in outside:
+        low, high = section.bounds(name)
+        assert low is None or cells[name].number.low >= low
+        assert high is None or cells[name].number.high <= high
+    assert all(row["low"] >= 0 for row in plotted(section.variance()[0].figure) if "low" in row)

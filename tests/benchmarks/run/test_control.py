@@ -11,10 +11,10 @@ import time
 import pytest
 from invoking import assert_sentence, invoke
 from model_studies import SHORT, answering, play
-from small import contents, small_study
+from small import KBC, contents, small_study
 
 from llm_coop_envs.benchmarks.run import control
-from llm_coop_envs.benchmarks.run.control import listening, order, sessions
+from llm_coop_envs.benchmarks.run.control import listening, live, order, sessions
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.steering import Steering
@@ -172,6 +172,88 @@ def test_events_of_an_episode_that_is_played_can_be_read(tmp_path):
         order(folder, {"do": "resume"})
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_events_of_rules_can_be_read_while_they_play(tmp_path, workers):
+    """In this process, or in a worker, which has a socket of its own that is gone afterwards."""
+    folder = tmp_path / "run"
+    text = KBC.replace("[1, 2, 3]", "[1, 2]").replace(
+        "talk: false, players: 5", "talk: false, players: 200, session: repeated, rounds: 60"
+    )
+    with in_background(lambda: run_study(small_study(text), folder, workers=workers)) as found:
+
+        def look():
+            told = live(folder).get("main", {"playing": {}})["playing"]
+            for name, one in told.items():
+                with contextlib.suppress(RunError):  # it is finished by now
+                    what = {"do": "events", "episode": name, "first": 0, "most": 10}
+                    found = control.ask(one["by"], what)
+                    if found["there"] > 10:
+                        assert found["events"][0]["type"] == "start"
+                        return one["by"]
+            return None
+
+        by = until(look)
+        if workers > 1:
+            assert len(until(lambda: live(folder)["main"]["devices"])) > 1
+        order(folder, {"do": "stop"})
+    assert not found["value"].complete
+    assert not control.socket_path(by).exists()
+
+
+@pytest.fixture
+def far(tmp_path, monkeypatch):
+    """A session on another machine that shares the folder."""
+    here = socket.gethostname()
+    monkeypatch.setattr(control, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(socket, "gethostname", lambda: "far")
+    steering = Steering(told={"finished": 2})
+    with listening(tmp_path, "a", steering) as why:
+        assert why == ""
+        monkeypatch.setattr(socket, "gethostname", lambda: here)
+        yield tmp_path, steering
+
+
+def test_a_session_elsewhere_does_what_is_left_for_it_in_the_folder(far):
+    folder, steering = far
+    assert order(folder, {"do": "pause"})["a"]["paused"] is True
+    assert steering.paused
+    assert order(folder, {"do": "limit", "most": 3})["a"]["most"] == 3
+    assert order(folder, {"do": "resume"})["a"]["paused"] is False
+    with pytest.raises(RunError, match="must be an integer"):
+        order(folder, {"do": "limit", "most": 0})
+    found = until(lambda: live(folder))
+    assert found["a"]["finished"] == 2
+    order(folder, {"do": "pause"})
+    until(lambda: live(folder)["a"]["paused"])
+
+
+def test_what_other_users_leave_is_not_done(far, monkeypatch):
+    folder, steering = far
+    monkeypatch.setattr(control, "FAR_SECONDS", 0.5)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(RunError, match="part a on far did not answer"):
+        order(folder, {"do": "pause"})
+    assert not steering.paused
+    assert list(folder.glob(".order-*")) == []
+
+
+def test_what_was_left_for_a_session_that_is_gone_is_not_done_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(control, "LOOK_SECONDS", 0.05)
+    (tmp_path / ".order-main.json").write_text('{"do": "stop"}')
+    stopped = []
+    with listening(tmp_path, "main", Steering(stop=lambda: stopped.append(1))):
+        time.sleep(0.3)
+    assert not stopped
+
+
+def test_a_silent_session_elsewhere_counts_as_gone(tmp_path):
+    told = {"name": "0" * 16, "host": "far", "pid": 1, "answer": {"paused": False}}
+    (tmp_path / ".control-a.json").write_text(json.dumps(told))
+    assert live(tmp_path) == {"a": {"paused": False}}
+    os.utime(tmp_path / ".order-a.json", (1, 1))
+    assert live(tmp_path) == {}
+
+
 @pytest.fixture
 def steered(tmp_path):
     steering = Steering(told={"finished": 0})
@@ -261,13 +343,14 @@ def test_nothing_is_left_behind(steered):
     assert (control._own_folder() / session["name"]).exists()
 
 
-def test_sentences(tmp_path, everything):
+def test_sentences(tmp_path, everything, monkeypatch):
     assert_sentence(invoke("pause", tmp_path), "is no run folder")
     result = invoke("pause", everything)
     assert_sentence(result, "nobody plays it now", "12 of 12 episodes")
     told = {"name": "0" * 16, "host": "elsewhere", "pid": 1}
     (tmp_path / ".control-a.json").write_text(json.dumps(told))
-    with pytest.raises(RunError, match="played on elsewhere; give the order there"):
+    monkeypatch.setattr(control, "FAR_SECONDS", 0.2)
+    with pytest.raises(RunError, match="part a on elsewhere did not answer; give the order there"):
         order(tmp_path, {"do": "pause"})
     (tmp_path / ".control-a.json").write_text(json.dumps({**told, "host": socket.gethostname()}))
     assert order(tmp_path, {"do": "pause"}) == {}  # killed

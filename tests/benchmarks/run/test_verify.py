@@ -213,6 +213,13 @@ def test_rules_are_played_again_when_asked(copy):
     assert f"{episode}: is not what the rules make of it: event" in faults(copy, again=True)[0]
 
 
+def test_events_of_which_no_tables_can_be_made(copy):
+    episode = events_in(copy)[0]
+    rewrite(episode, lambda records: records[2].clear() or records[2].update(type="choice", step=0, round=1))
+    record_again(copy)
+    assert faults(copy)[-1] == f"{copy}: no tables can be made of its events (KeyError('flags'))"
+
+
 def test_tables_that_do_not_follow_from_the_events(copy):
     path = copy / "episodes.parquet"
     table = pq.read_table(path)

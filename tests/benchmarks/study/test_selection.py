@@ -68,6 +68,56 @@ def test_a_part_of_a_study():
     assert select(study) is study
 
 
+LATE = """\
+name: late
+conditions:
+  - &firms
+    name: talk_ends
+    scenario: bertrand
+    settings:
+      {rounds: 600, talk_until: 400, collusion_window: 0,
+       changes: [{from_round: 100, until_round: 200, settings: {exchanges: 1}}]}
+    policies: price_matching
+    episodes: 3
+    after: {horizon: 100}
+  - <<: *firms
+    name: switched
+    settings: {rounds: 600, collusion_window: 0}
+    changes: [{from_round: 401, policy: best_reply}]
+    model: {personas: selfish, persona_from: 401}
+  - {name: once, scenario: bertrand, settings: {rounds: 1, exchanges: 1}, policies: best_reply, episodes: 1}
+  - name: groups
+    scenario: kbc
+    preset: large_scale
+    settings: {players: 30, groups: [10, 20]}
+    policies: poisson
+    episodes: 1
+  - {name: desks, scenario: evacuation, preset: desks_seated, policies: shares, seeds: [7, 8]}
+"""
+
+
+def test_a_reduced_study_reaches_what_begins_late():
+    study = with_players(parse_study(LATE, "late.yaml"), read_player("llm:m"), [("firm_1", read_player("best_reply"))])
+    small = select(study, reduced=True)
+    assert small.given == (*study.given, "--reduced")
+    talk, switched, once, groups, desks = small.conditions
+    assert [len(one.seeds) for one in small.conditions] == [1] * 5
+    settings = talk.spec.settings_type.build(**talk.settings)
+    assert (settings.rounds, settings.talk_until, talk.after["horizon"]) == (2, 1, 2)
+    assert [(one.from_round, one.until_round) for one in settings.changes] == [(2, 2)]
+    assert [settings.talks_in(number) for number in (1, 2)] == [True, False]
+    assert {one.policy: one.options.get("persona_from") for one in switched.players} == {
+        "llm:m": 2,
+        "bertrand/best_reply": None,
+    }
+    assert once.settings == study.conditions[2].settings
+    assert (groups.settings["players"], groups.settings["groups"], groups.settings["rounds"]) == (6, [3, 3], 2)
+    room = desks.spec.settings_type.build(**desks.settings)
+    assert len(room.desk_list) == room.people == 2
+    rules = select(parse_study(LATE, "late.yaml"), reduced=True).conditions[1]
+    assert [(when.from_round, then.policy) for when, _, then in rules.successors] == [(2, "bertrand/best_reply")]
+
+
 def test_more_episodes_need_derived_seeds():
     derived = parse_study(VARIANTS.replace(", seeds: [5]", ""), "grid.yaml")
     more = select(derived, episodes=5)

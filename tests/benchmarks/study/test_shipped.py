@@ -11,38 +11,23 @@ from model_studies import answering, asking
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.study.players import learns
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
+from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.benchmarks.study.study import Study, check_players, load_study, shipped_studies
 from llm_coop_envs.core.registry import scenarios
 
 ROOT = Path(__file__).parents[3]
 # Their own tests play them: a real model, and deep learners that were trained before.
 PLAYED = [name for name in shipped_studies() if name not in ("local_model", "collusion_comparison")]
-SMALL = {
-    "kbc": {"players": 4, "exchanges": 1, "personas": []},
-    "bertrand": {"rounds": 2, "exchanges": 1},
-    "evacuation": {"people": 3, "rounds": 2},
-}
 
 
-def shrunk(condition, study):
-    """A condition with few players, few rounds and one episode, and all else as it is."""
-    wanted = {**SMALL[condition.scenario]}
-    if condition.settings.get("start") == "below_desks":
-        wanted = {"rounds": 1}
-    if condition.settings.get("players") == 2:
-        wanted["players"] = 2
-    if condition.population is not None:  # somebody of each kind
-        wanted["players"] = 30
-    if condition.settings.get("groups"):
-        wanted["groups"] = 3
-    settings = condition.spec.settings_type.build(**{**condition.settings, **wanted}).to_json()
-    name = f"{study}-{condition.name}"
+def named(condition, study):
+    """A condition as one of many studies' has to be called."""
     pair = condition.pair and f"{study}-{condition.pair}"
-    return replace(condition, name=name, pair=pair, settings=settings, seeds=condition.seeds[:1])
+    return replace(condition, name=f"{study}-{condition.name}", pair=pair)
 
 
 def all_of(studies):
-    conditions = [shrunk(one, study.name) for study in studies for one in study.conditions]
+    conditions = [named(one, study.name) for study in studies for one in select(study, reduced=True).conditions]
     plain = [one for one in conditions if not any(map(learns, one.policies))]
     return Study(name="all", description="", seed=0, conditions=tuple(plain), measures=(), text="{}")
 
@@ -70,7 +55,7 @@ def test_every_study_says_where_it_is_from(studies):
 
 def test_every_condition_plays_with_rules(studies, tmp_path):
     study = all_of(studies)
-    assert {one.scenario for one in study.conditions} == set(SMALL) <= set(scenarios())
+    assert {one.scenario for one in study.conditions} == {"bertrand", "evacuation", "kbc"} <= set(scenarios())
     outcome = run_study(study, tmp_path / "run")
     rows = pq.read_table(tmp_path / "run" / "episodes.parquet").to_pylist()
     assert outcome.run.complete
@@ -91,6 +76,20 @@ def test_every_arm_plays_with_a_model_that_is_told_what_makes_it(studies, tmp_pa
     assert {row["condition"] for row in answers} == {one.name for one in study.conditions}
     assert sum(row["fallbacks"] for row in answers) == 0
     assert {"period", "tool"} <= {row["call"] for row in answers}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["heterogeneity_q_learning", "collusion_comparison"])
+def test_a_model_plays_where_learners_do(name, tmp_path):
+    study = with_players(load_study(name), read_player("llm:scripted"))
+    played = [one.name for one in study.conditions if one.asks_a_model]
+    assert len(played) == {"heterogeneity_q_learning": 2, "collusion_comparison": 9}[name]
+    with answering() as server:
+        run = run_study(select(study, only=played, reduced=True), tmp_path / "run", access=asking(server)).run
+    assert run.complete
+    answers = pq.read_table(tmp_path / "run" / "answers.parquet").to_pylist()
+    assert {row["condition"] for row in answers} == set(played)
+    assert sum(row["fallbacks"] for row in answers) == 0
 
 
 def test_the_readme_lists_every_study(studies):

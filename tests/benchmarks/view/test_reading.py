@@ -1,6 +1,7 @@
 """What is taken in of an episode and of the journal, and what is left for a process of its own."""
 
 import contextlib
+import dataclasses
 import sys
 import time
 from types import SimpleNamespace
@@ -12,23 +13,27 @@ from invoking import assert_sentence, invoke
 
 from llm_coop_envs.benchmarks.run.devices import devices
 from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.speed.view import make_large
 from llm_coop_envs.benchmarks.view import episodes as room
 from llm_coop_envs.benchmarks.view import index as indexes
 from llm_coop_envs.benchmarks.view import one_file
 from llm_coop_envs.benchmarks.view.episodes import Episodes, Indexing
-from llm_coop_envs.benchmarks.view.index import Index
+from llm_coop_envs.benchmarks.view.index import Index, Taking
 from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.benchmarks.view.reading import EpisodeReader
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.kbc.scene import KbcTracker
 from llm_coop_envs.policies import play
 from llm_coop_envs.render.scenes.on_page import face_of
 
 
 def read(scenario, events, header=None, large=False):
     reader = EpisodeReader(scenario, header or {}, large=large)
-    return reader, list(reader.messages(events))
+    messages = list(reader.messages(events))
+    reader.moving()
+    return reader, messages
 
 
 @pytest.mark.parametrize("name", ["kbc-talk", "bertrand-talk", "evacuation-talk"])
@@ -59,6 +64,16 @@ def test_a_scenario_without_a_page_is_a_table(monkeypatch):
     last = reader.frames[-1]
     assert len(last["choices"]) == len(env.possible_agents)
     assert set(last) >= {"players", "totals", "round", "doing"}
+
+
+def test_a_scenario_with_scenes_of_its_own_and_no_page_is_a_table(monkeypatch):
+    """As the example of a fourth scenario is, which has a window."""
+    monkeypatch.setitem(registry._registered, "toy", dataclasses.replace(toy.TOY, scene=toy.__name__ + ":Drawn"))
+    monkeypatch.setattr(toy, "Drawn", KbcTracker, raising=False)
+    env = toy.ToyEnv(record=True)
+    play(env, toy.Constant(), seed=0)
+    reader, _ = read(registry.find_scenario("toy"), env.events)
+    assert len(reader.frames[-1]["choices"]) == len(env.possible_agents)
 
 
 def test_moments_of_each_scenario():
@@ -127,7 +142,7 @@ def test_what_was_read_is_found_again_and_what_is_new_is_added(runs, tmp_path):
     index.take_journal()
     assert calls(index)[: len(first)] == first
     assert len(calls(index)) == 333
-    assert index.journal_left() == 0
+    assert index.journal_left() == (0, len(everything))
     index.take_episode("kbc-talk", 0)
     known = index.mark("kbc-talk", 0)
     assert index.known("kbc-talk/0", known)
@@ -163,6 +178,69 @@ def test_what_is_large_is_read_by_a_process_of_its_own(runs, monkeypatch, tmp_pa
     assert patiently(lambda: found.about("deep/model", "kbc-talk", 0))["players"] == 4
     assert patiently(lambda: found.story("deep/model", "kbc-talk", 0, 1))["calls"]
     found.close()
+
+
+def test_what_is_large_is_shown_while_it_is_read(tmp_path, monkeypatch):
+    """Its first round before the rest, then what was read; agents when all are there."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    run = make_large(tmp_path / "runs" / "million", 300)
+    whole = Index(run)
+    whole.take_episode("contest", 0)
+    with whole.opened() as table:
+        everything = [table.execute(f"SELECT * FROM {one}").fetchall() for one in ("frames", "agents", "episodes")]
+    whole.path.unlink()
+    for name in ("LARGE", "_BLOCK"):
+        monkeypatch.setattr(indexes, name, 4000)
+    monkeypatch.setattr(indexes, "_TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(room, "LARGE", 1)
+    found = Episodes(KnownRuns(tmp_path / "runs"))
+    monkeypatch.setattr(found, "_read_apart", lambda *_: True)
+    shown = []
+    keep = Taking.keep
+
+    def kept(self, mark, **more):
+        keep(self, mark, **more)
+        shown.append(found.about("million", "contest", 0))
+        if shown[-1]["reading"] is not None:
+            with pytest.raises(Indexing, match=f"contest/0, {shown[-1]['reading']} %"):
+                found.agents("million", "contest", 0, {})
+        assert len(found.frames("million", "contest", 0, 0, 9)) == len(shown[-1]["rounds"])
+
+    monkeypatch.setattr(Taking, "keep", kept)
+    index = Index(run)
+    index.take_episode("contest", 0)
+    counts = [len(one["rounds"]) for one in shown]
+    assert counts == sorted(counts)
+    assert set(counts) == {1, 2, 3, 4, 5}
+    shares = [one["reading"] for one in shown]
+    assert shares[0] == 0
+    assert shares[:-1] == sorted(shares[:-1])
+    assert shares[-1] is None
+    with index.opened() as table:
+        again = [table.execute(f"SELECT * FROM {one}").fetchall() for one in ("frames", "agents", "episodes")]
+    assert again == everything
+
+
+def test_who_was_asked_of_a_model_is_counted_as_the_journal_is_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.setattr(indexes, "_COUNTED", 100)
+    run = make_large(tmp_path / "runs" / "million", 300)
+    found = Episodes(KnownRuns(tmp_path / "runs"))
+    assert found.agents("million", "contest", 0, {"model": "m"})["total"] == 300
+    with Index(run).opened() as table:
+        assert table.execute("SELECT * FROM models").fetchall() == [("contest/0", "m", 300)]
+
+
+def test_a_text_that_very_many_said_is_not_counted(runs, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = Episodes(KnownRuns(runs))
+    few = found.agents("deep/model", "evacuation-talk", 0, {"said": "to MY mind"})
+    monkeypatch.setattr(room, "_MOST_FOUND", 5)
+    many = found.agents("deep/model", "evacuation-talk", 0, {"said": "to MY mind"})
+    assert (few["total"], few["counted"]) == (6, True)
+    assert (many["total"], many["counted"]) == (5, False)
+    assert many["rows"] == few["rows"]
+    assert found.agents("deep/model", "evacuation-talk", 0, {"said": "no such words"})["total"] == 0
 
 
 def test_agents_have_their_calls_at_once(runs, monkeypatch, tmp_path):

@@ -52,7 +52,7 @@ export function AgentsView(place: Place) {
 function Agents({ place, episode }: { place: Place; episode: Episode }) {
   const { first: from = "0", sort = "number", ...query } = route.value.query;
   const first = Number(from) || 0;
-  const asked = useData<{ total: number; rows: Agent[]; reading?: boolean }>("agents", { ...query, ...place, first, most: PAGE, sort }, episode);
+  const asked = useData<{ total: number; counted?: boolean; rows: Agent[]; reading?: string }>("agents", { ...query, ...place, first, most: PAGE, sort }, episode);
   const path = ["run", place.run, "episode", place.condition, place.seed, "agent"];
   return (
     <>
@@ -81,10 +81,10 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
         {(held) => (
           <>
             <p class="pager" role="status">
-              <span>{held.total.toLocaleString("en")} agents{held.total > PAGE ? `, ${first + 1} to ${Math.min(first + PAGE, held.total)}` : ""}</span>
+              <span>{held.total.toLocaleString("en")} {held.counted === false && "or more "}agents{held.total > PAGE ? `, ${first + 1} to ${Math.min(first + PAGE, held.total)}` : ""}</span>
               <button disabled={first === 0} onClick={() => go({ first: Math.max(0, first - PAGE) }, true)}>Before</button>
               <button disabled={first + PAGE >= held.total} onClick={() => go({ first: first + PAGE }, true)}>Next</button>
-              {held.reading && <span class="quiet">The journal is being read; calls, tokens and cost come with it.</span>}
+              {held.reading && <span class="quiet">Reading {held.reading}: calls, tokens and cost come with it.</span>}
             </p>
             <table class="wide cards">
               <caption class="hidden">Agents</caption>

@@ -47,6 +47,7 @@ export interface Run {
   rates: { asked: number; repaired: number; fallbacks: number };
   budget: { usd?: number; calls?: number; tokens?: number };
   live: Record<string, Live>;
+  reading: Record<string, number>;
 }
 export interface Condition {
   name: string;
@@ -92,6 +93,7 @@ export interface Episode {
   talk: number;
   end: string | null;
   live: boolean;
+  reading: number | null;
 }
 export interface Said {
   agent: number;

@@ -69,7 +69,7 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
         <span class="key">{inside} inside</span>
       </figcaption>
       {sight && who !== null && (
-        <ul class="sees" aria-label={`What ${nameOf(episode, who)} sees`}>{sight.lines.map((one) => <li>{one}</li>)}</ul>
+        <section class="sees"><h3>What {nameOf(episode, who)} sees</h3><ul>{sight.lines.map((one) => <li>{one}</li>)}</ul></section>
       )}
     </figure>
   );
@@ -207,10 +207,10 @@ function Line({ episode, frame, who, choose }: Drawing & { frame: Frame }) {
           </circle>
         ))}
         {marks.map((one, k) => (
-          <g class={`mark mark${k}`}>
-            <line x1={x(one.value)} x2={x(one.value)} y1={k * 3} y2={tall} />
-            <text x={x(one.value) + 0.8} y={k * 3 + 1.6} text-anchor={x(one.value) > 75 ? "end" : "start"} dx={x(one.value) > 75 ? -1.6 : 0}>{one.label} {exact(one.value)}</text>
-          </g>
+          <line class={`mark mark${k}`} x1={x(one.value)} x2={x(one.value)} y1={k * 3} y2={tall} />
+        ))}
+        {marks.map((one, k) => (
+          <text class={`mark mark${k}`} x={x(one.value) + 0.8} y={k * 3 + 1.6} text-anchor={x(one.value) > 75 ? "end" : "start"} dx={x(one.value) > 75 ? -1.6 : 0}>{one.label} {exact(one.value)}</text>
         ))}
       </svg>
       <figcaption>{what}; {counted.toLocaleString("en")} players{winners.size ? `, ${winners.size >= 1000 ? "1000 or more" : winners.size} ${winners.size === 1 ? "winner" : "winners"}` : ""}</figcaption>

@@ -11,21 +11,23 @@ export interface Place {
   seed: number;
 }
 
-// How often an episode that is being played has changed.
+// How often an episode that is being played or read has changed.
 function changes({ run, condition, seed }: Place): string {
   const now = runs.value?.find((one) => one.run === run);
   if (!now) return "";
+  const share = now.reading?.[`${condition}/${seed}`];
+  if (share !== undefined) return `${share} %`;
   const told = Object.values(now.live ?? {}).map((one) => one.playing[`${condition}/${seed}`]?.events);
   return told.some((one) => one !== undefined) ? told.join() : "done";
 }
 
 export function useEpisode(place: Place) {
-  const [wasLive, note] = useState(false);
-  const asked = useData<Episode>("episode", { ...place }, wasLive ? changes(place) : "");
-  const live = asked.data?.live ?? false;
+  const [growing, note] = useState(false);
+  const asked = useData<Episode>("episode", { ...place }, growing ? changes(place) : "");
+  const unfinished = asked.data !== undefined && (asked.data.live || typeof asked.data.reading === "number");
   useEffect(() => {
-    if (live) note(true);
-  }, [live]);
+    if (unfinished) note(true);
+  }, [unfinished]);
   return asked;
 }
 
@@ -40,7 +42,7 @@ export function useFrames(place: Place, episode: Episode, at: number): { frames:
   const known = useRef<{ name: string; episode?: Episode }>({ name: "" });
   if (known.current.name !== name) held.current = [];
   // The last frame of an episode that is being played was taken in the middle of a round.
-  else if (known.current.episode !== episode && known.current.episode?.live) held.current = held.current.slice(0, Math.max(0, known.current.episode.rounds.length - 1));
+  else if (known.current.episode !== episode && (known.current.episode?.live || known.current.episode?.reading)) held.current = held.current.slice(0, Math.max(0, known.current.episode.rounds.length - 1));
   known.current = { name, episode };
   useEffect(() => {
     let over = false;
@@ -113,6 +115,7 @@ function Loaded({ place, episode }: { place: Place; episode: Episode }) {
       <div class="heading">
         <h1>{place.condition} <span class="quiet">seed {place.seed}</span></h1>
         {episode.live && <Chip state="playing" />}
+        {typeof episode.reading === "number" && <span class="quiet" role="status">Reading, {episode.reading} %: rounds and messages come as they are read</span>}
         <span class="quiet">{episode.scenario} · {episode.players.toLocaleString("en")} players{episode.end ? ` · ${episode.end}` : ""}</span>
         <span class="links">
           <a href={link(["run", place.run, "episode", place.condition, place.seed, "agents"])}>Agents</a>

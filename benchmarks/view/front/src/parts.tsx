@@ -62,7 +62,7 @@ export function Fact({ name, children, note }: { name: string; children: Compone
 // What is asked for, or in a sentence why it is not there; the rest of the page goes on.
 export function Shown<T>({ asked, children }: { asked: Asked<T>; children: (data: T) => ComponentChildren }) {
   if (asked.error) return <p class="problem" role="alert">{asked.error}</p>;
-  if (asked.reading) return <p class="quiet" role="status">Reading {asked.reading} for the first time …</p>;
+  if (asked.reading) return <p class="quiet" role="status">Reading for the first time: {asked.reading} …</p>;
   if (asked.data === undefined) return <p class="quiet" role="status">Loading …</p>;
   return <>{children(asked.data)}</>;
 }

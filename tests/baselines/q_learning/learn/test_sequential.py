@@ -6,8 +6,10 @@ import pytest
 from llm_coop_envs import bertrand_v0
 from llm_coop_envs.baselines.q_learning.learn.sequential import (
     LAST,
+    SequentialRun,
     SequentialSettings,
     best_values,
+    greedy_cycle,
     run_sequential,
     summary,
 )
@@ -120,6 +122,23 @@ def test_most_runs_collude_on_few_prices():
     assert 0.09 < found["profit"] < 0.125
     assert found["optimality"] > 0.8
     assert 0.3 < found["equilibrium"] < 1.0
+
+
+def test_play_without_exploration_ends_in_a_cycle():
+    # Firm 0 undercuts and goes up from 0, firm 1 undercuts and stays at 0: after 2, 1, 0, 0 it goes round.
+    replies = np.array([[3, 0, 1, 2], [0, 0, 1, 2]])
+    assert greedy_cycle(replies, 0, 3).tolist() == [3, 2, 1, 0]
+    # Each holds its own price: nothing moves.
+    assert greedy_cycle(np.array([[2, 2, 2], [1, 1, 1]]), 1, 0).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("cycle", "expected"), [([3, 3], False), ([3, 2, 1, 0], True), ([2, 1, 5, 3], True), ([3, 1, 3, 1], False)]
+)
+def test_cycles_of_undercutting(cycle, expected):
+    nothing = np.zeros(0)
+    found = SequentialRun(nothing, nothing, nothing, nothing, np.array(cycle))
+    assert found.edgeworth is expected
 
 
 def test_the_best_reply_to_one_price_is_known():

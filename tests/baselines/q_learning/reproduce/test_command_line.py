@@ -223,6 +223,8 @@ def test_a_part_of_the_record_is_brought_up_to_date(call, tmp_path, monkeypatch)
     variants = [("delta", Variant(name="delta 0.9", settings=quick), 3)]
     monkeypatch.setattr(command, "reproduced_variants", lambda only: variants)
     monkeypatch.setattr(command, "SEQUENTIAL_RUNS", {2: 2})
+    # Nothing but these has sessions that are kept: the folder need not be there.
+    assert call("reproduce", tmp_path / "new", "--study", "sequential")[0] == 0
     assert call("reproduce", tmp_path, "--study", "delta", "--study", "sequential")[0] == 0
     record, shipped = json.loads((tmp_path / "recorded.json").read_text()), recorded()
     assert record["studies"]["delta"].pop("delta 0.9")["sessions"] == 3

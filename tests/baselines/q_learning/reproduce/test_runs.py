@@ -70,7 +70,7 @@ run(PLAN, 10, Path(sys.argv[1]), workers=2, report=report)
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on Windows")
 def test_a_killed_run_goes_on(tmp_path):
     code = KILLED.format(root=str(ROOT), here=str(Path(__file__).parent))
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], capture_output=True, text=True)

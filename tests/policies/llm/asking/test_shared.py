@@ -1,6 +1,7 @@
 """Several processes play one run: one budget and one set of limits for all of them."""
 
 import asyncio
+import errno
 import json
 import subprocess
 import sys
@@ -49,6 +50,14 @@ async def play():
 asyncio.run(play())
 """
 
+# A folder whose file system refuses the kernel's locks, giving them up included.
+WITHOUT_LOCKS = """
+import fcntl
+def refuse(*_):
+    raise OSError({code}, "no locks here")
+fcntl.flock = refuse
+"""
+
 
 class Counting(ScriptedServer):
     """Counts what it would bill, and what is in flight."""
@@ -61,9 +70,19 @@ class Counting(ScriptedServer):
         return found
 
 
-def start(folder, server, part, count, budget, **limits):
+def start(folder, server, part, count, budget, before="", **limits):
     given = json.dumps({"start": 256, "most": 256, **limits})
-    command = [sys.executable, "-c", PROGRAM, str(folder), server.base_url, part, str(count), json.dumps(budget), given]
+    command = [
+        sys.executable,
+        "-c",
+        before + PROGRAM,
+        str(folder),
+        server.base_url,
+        part,
+        str(count),
+        json.dumps(budget),
+        given,
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
 
@@ -93,6 +112,15 @@ def test_calls_are_never_more_than_all_processes_may_make(tmp_path, processes, c
         assert sum(server.asked.values()) == calls, "overshoot 0, and nothing is left unused"
     assert sum(one["answered"] for one in found) == calls
     assert used(tmp_path)[0] == calls
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EIO])
+def test_calls_are_never_more_where_the_file_system_carries_no_locks(tmp_path, code):
+    given = {"before": WITHOUT_LOCKS.format(code=code), "start": 24, "most": 72}
+    with in_thread(Counting(latency=0.02)) as server:
+        found = play(tmp_path, server, 3, 60, {"calls": 80}, **given)
+        assert sum(server.asked.values()) == 80
+    assert sum(one["answered"] for one in found) == used(tmp_path)[0] == 80
 
 
 @pytest.mark.slow

@@ -8,11 +8,14 @@ from collections import Counter
 import pytest
 from text_crowds import crowd_rounds, dying_once, number
 
+import llm_coop_envs
 from llm_coop_envs import kbc_v0
+from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.crowd import TextCrowd
 
 ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
+pytestmark = pytest.mark.ray
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,3 +46,9 @@ def test_an_actor_that_dies_is_replaced_and_nothing_kept_is_asked_again(tmp_path
     assert (tmp_path / "died").exists()
     asked = Counter((tmp_path / "asked").read_text().split())
     assert {player for player, times in asked.items() if times > 2} == {"19"}  # in two rounds
+
+
+def test_actors_of_another_version_answer_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(llm_coop_envs, "__version__", "9.9")
+    with pytest.raises(RunError, match=r"^a Ray worker has llm-coop-envs \S+, the driver 9.9; install the same$"):
+        played(number, tmp_path, processes=2, ray="auto")

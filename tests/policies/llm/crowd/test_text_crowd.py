@@ -7,6 +7,7 @@ Large-Scale Multi-Agent Simulation in AgentScope", arXiv 2407.17789).
 import asyncio
 import json
 import re
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,7 @@ from text_crowds import crowd_rounds, dying, number, numbers, own_index
 
 from llm_coop_envs import evacuation_v0, kbc_v0
 from llm_coop_envs.core.draws import seeds_of
-from llm_coop_envs.errors import LlmCoopError, SettingsError
+from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
 from llm_coop_envs.policies import ScriptedPolicy, make, play
 from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.crowd import TextCrowd, part
@@ -381,6 +382,12 @@ def test_it_answers_no_requests():
 def test_a_source_that_no_other_process_can_import_is_refused():
     with pytest.raises(SettingsError, match="cannot be given to other processes"):
         TextCrowd(lambda *given: "3", processes=2)
+
+
+def test_a_missing_ray_is_told_as_it_was_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match="ray='auto' needs the extra 'ray'"):
+        TextCrowd(number, ray="auto")
 
 
 def test_the_recorded_line_is_plain_json(tmp_path):

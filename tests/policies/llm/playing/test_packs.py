@@ -1,4 +1,6 @@
+import hashlib
 import re
+from importlib.resources import files
 
 import jinja2.meta
 import pytest
@@ -8,10 +10,17 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.wording import read_templates, template_environment
 from llm_coop_envs.errors import SettingsError, WordingError
 from llm_coop_envs.policies.llm.playing.calls import workflow_class
-from llm_coop_envs.policies.llm.playing.packs import COMMON_TEMPLATES, Pack, load_pack, shipped_packs
+from llm_coop_envs.policies.llm.playing.packs import COMMON_TEMPLATES, HOME, Pack, load_pack, shipped_packs
 
 PACKS = shipped_packs()
 CALLS = {f"{name}/{call.name}": call for name in SCENARIOS for call in workflow_class(find_scenario(name)).calls}
+
+# Whoever changes words raises the pack's version and adds its hash.
+WORDS = {
+    ("de-a", 6): "538e71da081ca743",
+    ("en-a", 6): "96e47caf9bd9878d",
+    ("en-b", 6): "b883bcccd72d7d03",
+}
 
 # What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number
 # contests Pan et al. 2024. Written here a second time, so that a change of the calls is a change of two places.
@@ -70,11 +79,31 @@ def test_three_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 5,
+            "version": 6,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
     assert len({load_pack(name).digest() for name in PACKS}) == len(PACKS)
+
+
+def words(name):
+    """A hash of all that a pack and the texts of the environments say in it: every file but the manifest."""
+    rooms = [find_scenario(scenario).env_class.home for scenario in SCENARIOS]
+    folders = [HOME / name, *(room / "prompts" / name for room in (files("llm_coop_envs.core"), *rooms))]
+    found = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(one for one in folder.rglob("*.*") if one.is_file() and one.name != "manifest.yaml"):
+            found.update(f"{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return found.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_a_version_stands_for_the_words(pack):
+    version = load_pack(pack).manifest.version
+    assert WORDS.get((pack, version)) == words(pack), (
+        f"the words of {pack} have changed: raise `version` in its manifest, and put the hash of the new version here; "
+        "what stands here already is never changed"
+    )
 
 
 @pytest.mark.parametrize("pack", PACKS)
@@ -188,8 +217,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 5", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 5", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 6", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 6", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),

@@ -1,17 +1,21 @@
 """Answers that cannot be read: repair, second try, fallback; all of it counted."""
 
 import asyncio
+import json
 import re
 
 import pytest
 from llm_chats import Canned, reply, run
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+from llm_coop_envs.core.question import Number
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.chat import ChatError
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.readers import reader_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.playing.tokens import counter_for
 
 
 def contest(**settings):
@@ -295,6 +299,17 @@ def test_the_schemas_of_options_words_and_prices():
     # So that the object is complete when the tokens are used up; before a choice, even if the reason is all digits.
     assert schemas["panic"]["feeling"] == {"type": "string", "maxLength": 2 * (longest["panic"] - 32)}
     assert schemas["exit"]["reason"] == {"type": "string", "maxLength": longest["exit"] - 32}
+
+
+@pytest.mark.parametrize("texts", [("reason",), ("observations", "plans", "insights")])
+@pytest.mark.parametrize("max_tokens", [96, 128, 512])
+def test_the_longest_object_fits_however_many_texts_it_has(texts, max_tokens):
+    reader = reader_of(Number(name="price", low=1.42773, high=1.97018, integer=False), str)
+    schema = reader.object_schema(max_tokens=max_tokens, beside=texts)
+    longest = {name: "7" * schema["properties"][name]["maxLength"] for name in texts}
+    written = json.dumps({**longest, reader.key: 1.42773})
+    count, _ = counter_for("local:smollm2-135m")
+    assert max_tokens / 2 < count(written) <= max_tokens
 
 
 def test_a_request_carries_the_settings():

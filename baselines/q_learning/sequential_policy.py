@@ -1,0 +1,101 @@
+"""Q-learners that learn in turn before each episode of a study (Klein 2021), and then play what they learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.learn.game import Game
+from llm_coop_envs.baselines.q_learning.learn.sequential import SequentialRun, SequentialSettings, run_sequential
+from llm_coop_envs.bertrand.rules import nearest, profit_gain
+from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
+from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies.base import Action, ScriptedPolicy
+
+
+class SequentialPolicy(ScriptedPolicy):
+    """Replies to the rival's price as its Q table has it; explores and learns no more while it plays.
+
+    Args:
+        options: fields of `SequentialSettings`, all but `intervals`, which the grid says.
+
+    Raises:
+        SettingsError: an impossible option.
+        MissingExtra: the compiler is not installed.
+    """
+
+    _learned: SequentialRun
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        # Nothing of it is used here: without the compiler it raises, before anything is played.
+        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401
+
+        if "intervals" in options:
+            raise SettingsError("intervals", options["intervals"], "is said by the condition's grid; leave it out")
+        self._plan = SequentialSettings.from_json(options)
+
+    def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
+        """Learn run `number` of a seed.
+
+        Returns:
+            `learned_periods`; `learned_gain` (Delta of the last periods' profits, exploration included);
+            `learned_regret`, what a best reply would earn more, as a share, mean over firms; whether both firms reply
+            best (`learned_equilibrium`), and end in an Edgeworth cycle (`learned_edgeworth`).
+
+        Raises:
+            SettingsError: firms do not move in turn, or not on a grid, or they are not two equal ones.
+        """
+        if not isinstance(settings, BertrandSettings) or settings.moves != IN_TURN or settings.prices != "grid":
+            raise SettingsError("policy", f"q_learning:{IN_TURN}", "needs moves='alternating' and prices='grid'")
+        delta = self._plan.delta
+        game = Game.of(settings.market, settings.marks, settings.grids, 1, (delta,) * settings.firms)
+        table = game.profits.reshape(*[game.points] * game.firms, game.firms)
+        if game.firms != 2 or not np.array_equal(table[..., 0], table[..., 1].T):
+            raise SettingsError("firms", settings.firms, "must be two with the same costs, goods and prices")
+        self._game, self._learned = game, run_sequential(self._plan, seed, number, game)
+        self._replies = self._learned.q.argmax(axis=2)
+        return {
+            "learned_periods": self._plan.periods,
+            "learned_gain": float(profit_gain(self._learned.profits, game.marks)),
+            "learned_regret": float(1.0 / self._learned.optimality.mean() - 1.0),
+            "learned_equilibrium": self._learned.equilibrium,
+            "learned_edgeworth": self._learned.edgeworth,
+        }
+
+    def get_state(self) -> dict[str, Any]:
+        """Nothing: it learns no more while it plays."""
+        return {}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Nothing to put back."""
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode.
+
+        Raises:
+            SettingsError: nothing has been learned, or the rival's price is not shown.
+        """
+        if not hasattr(self, "_replies"):
+            raise SettingsError("policy", f"q_learning:{IN_TURN}", "learns in studies only, before each episode")
+        settings: Any = episode.settings
+        if "own" in settings.reach("information"):
+            raise SettingsError("information", "own", "it replies to the rival's last price; set it to 'all'")
+        if not settings.history_window:
+            raise SettingsError("history_window", 0, "it replies to the rival's last price; set it to 1 or more")
+        super().begin(episode)
+
+    def decide(self, request: Request) -> Action:
+        """The reply to the rival's price; silent in talk."""
+        slots: BertrandSlots = request.info["slots"]
+        if slots.phase == TALK:
+            return {"message": ""}
+        rival = slots.history[-1].rival_prices[0] if slots.history else slots.prior[1]
+        me = self.episode.agents.index(slots.me)
+        return {"choice": int(self._replies[me, nearest(self._game.prices[me].tolist(), rival)])}
