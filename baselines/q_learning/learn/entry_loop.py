@@ -8,15 +8,24 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.learn.compiled import compiled
 from llm_coop_envs.baselines.q_learning.learn.layout import record_size, renew, rescan
-from llm_coop_envs.baselines.q_learning.learn.streams import BLOCK, Floats, Longs, Words, explore, fill, split_mix
-from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, get, get_whole, put, put_whole
+from llm_coop_envs.baselines.q_learning.learn.streams import (
+    BLOCK,
+    Floats,
+    Halves,
+    Longs,
+    Words,
+    explore,
+    fill,
+    split_mix,
+)
+from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, get, get_half, half_address, put, put_half
 
 
 @compiled
 def learn_with_entry(
     q: Floats,
     records: Floats,
-    greedy: Longs,
+    greedy: Halves,
     outs: Floats,
     earned: Floats,
     numbers: Floats,
@@ -57,7 +66,7 @@ def learn_with_entry(
     kept, ahead, rate = numbers[0], numbers[1], numbers[2]
     raw = np.empty(BLOCK * ((firms + 1) // 2), np.uint64)
     picks = np.empty((firms, BLOCK), np.int64)
-    table, tops, best = address(q), address(records), address(greedy)
+    table, tops, best = address(q), address(records), half_address(greedy)
     before = state
     last, t = 1, 0
     while True:
@@ -66,7 +75,7 @@ def learn_with_entry(
         for j in range(BLOCK):
             t += 1
             before = state
-            old = get_whole(best, state)
+            old = get_half(best, state)
             comes_or_goes = split_mix(address(luck)) < rate
             leaves = comes_or_goes != (state & low == out)
             action = 0
@@ -100,7 +109,7 @@ def learn_with_entry(
                     outs[state] = new
                 fresh |= place << shift
             if fresh != old:
-                put_whole(best, state, fresh)
+                put_half(best, state, fresh)
                 last = t
             state = action
             if t >= last + window - 1 or t >= max_periods:

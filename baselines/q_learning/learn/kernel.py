@@ -21,6 +21,7 @@ from llm_coop_envs.baselines.q_learning.learn.layout import draw_tied, record_si
 from llm_coop_envs.baselines.q_learning.learn.streams import (
     BLOCK,
     Floats,
+    Halves,
     Longs,
     Words,
     explore,
@@ -37,8 +38,11 @@ from llm_coop_envs.baselines.q_learning.learn.vectors import (
     best,
     fetch,
     get,
+    get_half,
     get_whole,
+    half_address,
     put,
+    put_half,
     put_whole,
     weigh,
 )
@@ -163,7 +167,7 @@ def block(
     before, changes = state, 0
     for j in range(first, first + count):
         t += 1
-        old = get_whole(greedy, state)
+        old = get_half(greedy, state)
         if warm:
             action = 0
             for i in range(firms):
@@ -181,7 +185,7 @@ def block(
         if plain and not warm and firms**memory > 2:
             # Where play will be after the next period, but for greedy prices that change meanwhile.
             soon = follow(
-                (get_whole(greedy, after) & get_whole(keep, j + 1)) | get_whole(explored, j + 1), after, bits, memory
+                (get_half(greedy, after) & get_whole(keep, j + 1)) | get_whole(explored, j + 1), after, bits, memory
             )
             fetch(records, soon * size)
             for i in range(2 * firms):
@@ -209,11 +213,11 @@ def block(
                 put(q, row + a, new)
             fresh |= place << shift
         if eager:
-            put_whole(greedy, state, fresh)
+            put_half(greedy, state, fresh)
             last += (t - last) * np.int64(fresh != old)
             changes += fresh != old
         elif fresh != old:
-            put_whole(greedy, state, fresh)
+            put_half(greedy, state, fresh)
             last = t
             changes += 1
         if t <= traced:
@@ -266,7 +270,7 @@ def masks(picks: Longs, points: int, digit: int, keep: Longs, explored: Longs) -
 def learn(
     q: Floats,
     records: Floats,
-    greedy: Longs,
+    greedy: Halves,
     earned: Floats,
     kept: Floats,
     ahead: Floats,
@@ -322,7 +326,7 @@ def learn(
         [
             address(q),
             address(records),
-            address(greedy),
+            half_address(greedy),
             address(earned),
             address(kept),
             address(ahead),

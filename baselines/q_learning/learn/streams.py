@@ -27,6 +27,7 @@ RAN2_WORDS = 35
 
 Words = NDArray[np.uint64]
 Longs = NDArray[np.int64]
+Halves = NDArray[np.uint32]
 Floats = NDArray[np.float64]
 
 _HALF = 2.0**-32

@@ -32,9 +32,9 @@ _PAIR = _tuple((types.float64, types.int64))
 _TRIPLE = _tuple((types.float64, types.int64, types.float64))
 
 
-def _pointer(builder: Any, address: Any, index: Any, kind: Any) -> Any:
-    """A pointer to one number (of 8 bytes) of an array, as a pointer to `kind`."""
-    place = builder.add(address, builder.shl(index, ir.Constant(_I64, 3)))
+def _pointer(builder: Any, address: Any, index: Any, kind: Any, shift: int = 3) -> Any:
+    """A pointer to one number (of 2^shift bytes) of an array, as a pointer to `kind`."""
+    place = builder.add(address, builder.shl(index, ir.Constant(_I64, shift)))
     return builder.inttoptr(place, kind.as_pointer())
 
 
@@ -133,6 +133,21 @@ def _put_whole(typing: Any, address: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), generate
 
 
+def _get_half(typing: Any, address: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.zext(builder.load(_pointer(builder, given[0], given[1], _I32, 2)), _I64)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+def _put_half(typing: Any, address: Any, index: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        builder.store(builder.trunc(given[2], _I32), _pointer(builder, given[0], given[1], _I32, 2))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
 def _exp(builder: Any, row: Any) -> Any:
     """Exp of numbers that are not above 0, within two units in the last place; below exp(-700) that.
 
@@ -226,9 +241,9 @@ def _draw(typing: Any, state: Any, out: Any, index: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-def _address(typing: Any, array: Any) -> Any:
-    if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype.bitwidth == 64):
-        raise TypeError(f"only a contiguous array of 8-byte numbers has an address here, not {array}")
+def _address_of(array: Any, size: int) -> Any:
+    if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype.bitwidth == 8 * size):
+        raise TypeError(f"only a contiguous array of {size}-byte numbers has an address here, not {array}")
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, given[0]).data
@@ -237,8 +252,16 @@ def _address(typing: Any, array: Any) -> Any:
     return types.int64(array), generate
 
 
-address = inlined(_address)
-"""address(array) -> where a contiguous array of 8-byte numbers begins."""
+def _address(typing: Any, array: Any) -> Any:
+    return _address_of(array, 8)
+
+
+def _half_address(typing: Any, array: Any) -> Any:
+    return _address_of(array, 4)
+
+
+address, half_address = inlined(_address), inlined(_half_address)
+"""address(array) -> where a contiguous array of 8-byte numbers begins, `half_address` one of 4-byte numbers."""
 
 best = inlined(_best)
 """best(address, offset, place, value) -> (largest, its place): of the row at `offset`, with `value` put in one place.
@@ -254,6 +277,9 @@ get, get_whole = inlined(_get), inlined(_get_whole)
 
 put, put_whole = inlined(_put), inlined(_put_whole)
 """put(address, index, value): array[index] = value, for float64 and for int64."""
+
+get_half, put_half = inlined(_get_half), inlined(_put_half)
+"""As `get_whole` and `put_whole`, for uint32, with a `half_address`."""
 
 weigh = inlined(_weigh)
 """weigh(address, offset, top, steep, out, place, base) -> the last of the sums of exp(steep (number - top)).

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_coop_envs.baselines.q_learning.learn import duopoly, kernel, streams
-from llm_coop_envs.baselines.q_learning.learn.vectors import LANES, address
+from llm_coop_envs.baselines.q_learning.learn.vectors import LANES, address, half_address
 
 words = st.integers(0, 2**64 - 1)
 
@@ -121,3 +121,12 @@ def test_an_array_without_an_address_is_refused():
     for wrong in (array[::2], np.zeros(3, dtype=np.int32)):
         with pytest.raises(Exception, match="contiguous array of 8-byte numbers"):
             where(wrong)
+
+    @compiled
+    def where_half(array):
+        return half_address(array)
+
+    halves = np.zeros(6, dtype=np.uint32)
+    assert where_half(halves) == halves.ctypes.data
+    with pytest.raises(Exception, match="contiguous array of 4-byte numbers"):
+        where_half(array)
