@@ -24,6 +24,7 @@ def page() -> str:
     """The whole page as Markdown: the prose, with tables where it names them."""
     crowds, curves = (json.loads((SPEED / name).read_text("utf-8")) for name in ("crowd.json", "crowd_curves.json"))
     text = PROSE.read_text(encoding="utf-8")
+    largest = curves["models"][-1]
     parts = {
         "CROWDS": _crowds(crowds),
         "STATED": table(
@@ -32,6 +33,7 @@ def page() -> str:
         ),
         **{name.upper(): _curve(curves[name]) for name in CURVES},
         **{f"{name.upper()}_POWER": f"{exponent(curves[name]):.2f}" for name in CURVES},
+        "MODELS_MILLION": f"{1e6 / 60 * largest['processor_seconds'] / largest['agents']:.0f}",
         "CROWDS_MACHINE": _machine(crowds["machine"]),
         "CURVES_MACHINE": _machine(curves["machine"]),
     }
@@ -59,15 +61,17 @@ def _crowds(record: Mapping[str, Any]) -> str:
 
 def _curve(points: list[dict[str, Any]]) -> str:
     marked = [name for name in (f"megabytes_after_round_{number}" for number in MARKED) if name in points[-1]]
+    turns = "calls" if "calls" in points[-1] else "spoken"
     rows = []
     for one in points:
         seconds = one["processor_seconds"]
         each = 1e6 * seconds / one["agent_rounds"]
-        row = [f"{one[name]:,}" for name in ("agents", "agent_rounds", "spoken", "steps")]
+        row = [f"{one[name]:,}" for name in ("agents", "agent_rounds", turns, "steps")]
         row += [f"{seconds:.1f}", f"{each:,.0f}", f"{one['megabytes']:.0f}"]
         row += [f"{one[name]:.0f}" if name in one else "" for name in marked]
         rows.append([*row, "#" * round(12 * seconds / points[-1]["processor_seconds"])])
-    head = ["agents", "agent-rounds", "turns to speak", "steps", "processor seconds", "microseconds an agent-round"]
+    head = ["agents", "agent-rounds", "calls" if turns == "calls" else "turns to speak", "steps", "processor seconds"]
+    head.append("microseconds an agent-round")
     return table(
         [*head, "MB at most", *(name.replace("_", " ").replace("megabytes", "MB") for name in marked), ""], rows
     )

@@ -23,6 +23,7 @@ from llm_coop_envs.benchmarks.run.tables import write_tables
 from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, play_apart, play_here
 from llm_coop_envs.benchmarks.study.study import Study, check_players
+from llm_coop_envs.core.memory import check_memory
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import write_whole
@@ -160,6 +161,9 @@ class _Runner:
         part = self._access.part
         if part is not None:
             check_shared(folder)
+        for condition in self._study.conditions:
+            if condition.asks_a_model:  # what others take is found out when they are played, which costs no money
+                check_memory(condition.spec.environment(record=True, **condition.settings))
         with self._guard(folder):
             run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)

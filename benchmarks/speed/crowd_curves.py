@@ -1,32 +1,46 @@
 """How cost grows with the crowd: `python -m llm_coop_envs.benchmarks.speed.crowd_curves --json FILE`.
 
 Whole episodes of scripted players who hear each other: an evacuation with talk (330 x 330 cells for 10,000 people, as
-much room per person below), and a number contest in which each is heard by the 24 players next to it. Every size runs
-in a process of its own, once; processor time and memory count, because other work on the machine changes neither much.
+much room per person below), and a number contest in which each is heard by the 24 players next to it. And a contest
+of one round whose players are language models, asked through the whole chat at a loopback server, which is another
+process and not counted. Every size runs in a process of its own, once; processor time and memory count, because other
+work on the machine changes neither much.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import math
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.benchmarks.speed.cases import evacuation
 from llm_coop_envs.benchmarks.speed.crowd import MEGABYTE
 from llm_coop_envs.benchmarks.speed.harness import machine, write
+from llm_coop_envs.benchmarks.speed.llm_studies import MODEL, server
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.kbc_v0 import parallel_env
-from llm_coop_envs.policies import make, play
+from llm_coop_envs.policies import make, play, play_async
+from llm_coop_envs.policies.llm.asking.live import open_chat
+from llm_coop_envs.policies.llm.clients import Endpoint, Limits
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 
 PEOPLE = (100, 316, 1000, 3162, 10_000)
-CURVES: Mapping[str, tuple[int, ...]] = {"evacuation": PEOPLE, "kbc": (*PEOPLE, 100_000, 1_000_000)}
+CURVES: Mapping[str, tuple[int, ...]] = {
+    "evacuation": PEOPLE,
+    "kbc": (*PEOPLE, 100_000, 1_000_000),
+    "models": (100, 1000, 10_000, 100_000),
+}
 HEARERS = 24
 MARKED = (5, 50)
 
@@ -34,6 +48,8 @@ MARKED = (5, 50)
 def measure(name: str, agents: int) -> dict[str, Any]:
     """Play one episode here; what it took."""
     start = time.process_time()
+    if name == "models":
+        return {"agents": agents, "agent_rounds": agents, **asyncio.run(_ask_models(agents))}
     made: ScenarioEnv
     if name == "evacuation":
         made, policy = evacuation(agents, side=round(33 * math.sqrt(agents / 100))), make("evacuation/shares")
@@ -68,6 +84,21 @@ def measure(name: str, agents: int) -> dict[str, Any]:
     }
 
 
+async def _ask_models(agents: int) -> dict[str, float]:
+    """A round of a contest of models: prompts, chat, journal, HTTP, reading, settlement."""
+    made = parallel_env(preset="large_scale", players=agents, rounds=1)
+    with server("--prompts") as url, tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
+        endpoint = Endpoint(model=MODEL, base_url=url, limits=Limits(start=256, most=256))
+        async with open_chat(Path(folder), endpoint, notify=lambda _: None) as chat:
+            policy = LLMPolicy(chat, LLMSettings.build("large_scale", model=MODEL))
+            start = time.process_time()
+            await play_async(made, policy, seed=0)
+            spent = time.process_time() - start
+            assert policy.counters.total().answered == agents
+            calls = chat.counters.calls
+    return {"processor_seconds": spent, "megabytes": _memory(), "steps": made.cycles, "calls": calls}
+
+
 def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
 
@@ -98,7 +129,7 @@ def main() -> None:
         return
     there = given.json is not None and given.json.is_file()
     record: dict[str, Any] = json.loads(given.json.read_text(encoding="utf-8")) if there else {}
-    record["machine"] = machine("llm-coop-envs", "numpy")
+    record["machine"] = machine("llm-coop-envs", "numpy", "aiohttp", "orjson", "zstandard")
     for name, sizes in CURVES.items():
         points = record.setdefault(name, [])
         for agents in sizes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +17,26 @@ CROWD = 10_000
 _PLAYER, _CHOICE, _TALKER = 450, 450, 3000
 
 
-def free_memory() -> int | None:
-    """Bytes that new processes may have, where the system tells (Linux)."""
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-    except OSError:
-        return None
-    for line in text.splitlines():
-        name, _, rest = line.partition(":")
-        if name == "MemAvailable":
-            return int(rest.split()[0]) * 1024
-    return None
+def free_memory(root: Path = Path("/")) -> int | None:
+    """Bytes that this process may still have, where the system tells (Linux): of the machine's, and of its group's.
+
+    Args:
+        root: where the system's folders are.
+    """
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    with contextlib.suppress(OSError):  # what a job of SLURM or a container may have (control groups, version 2)
+        group = Path((root / "proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition("::")[2])
+        for one in (group, *group.parents):
+            place = root / "sys/fs/cgroup" / one.relative_to("/")
+            with contextlib.suppress(OSError, ValueError):  # `max`: as much as there is
+                most, used = (int((place / f"memory.{name}").read_text()) for name in ("max", "current"))
+                held = dict(line.split() for line in (place / "memory.stat").read_text().splitlines())
+                files = sum(int(held.get(f"{kind}_file", 0)) for kind in ("active", "inactive"))  # is given back
+                found.append(most - used + files)
+    return min(found, default=None)
 
 
 def memory_for(env: ScenarioEnv) -> int:

@@ -40,3 +40,21 @@ def test_small_tables_and_unknown_memory_are_played(free, monkeypatch):
     memory.check_memory(contest(10_000))
     monkeypatch.setattr(memory, "free_memory", lambda: 0)
     memory.check_memory(contest(24, record=True))
+
+
+def test_what_a_job_may_have_counts_where_it_is_less(tmp_path):
+    def told(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert memory.free_memory(tmp_path) is None
+    told("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n")
+    assert memory.free_memory(tmp_path) == 4_096_000
+    told("proc/self/cgroup", "0::/jobs/7\n")
+    told("sys/fs/cgroup/jobs/7/memory.max", "max\n")
+    told("sys/fs/cgroup/jobs/7/memory.current", "1000\n")
+    assert memory.free_memory(tmp_path) == 4_096_000
+    told("sys/fs/cgroup/jobs/memory.max", "3000000\n")
+    told("sys/fs/cgroup/jobs/memory.current", "2000000\n")
+    told("sys/fs/cgroup/jobs/memory.stat", "anon 1500000\nactive_file 200000\ninactive_file 300000\n")
+    assert memory.free_memory(tmp_path) == 1_500_000

@@ -108,3 +108,19 @@ def command(*arguments):
 
 def events_in(folder):
     return sorted(Path(folder).rglob("*.jsonl.gz"))
+
+
+def learning_cells(cells=30, sessions=2):
+    """A study of Q-learners in so many markets, who learn for a moment only."""
+    one = """\
+  - name: cell-{k}
+    scenario: bertrand
+    preset: calvano
+    settings: {{rounds: 3, collusion_window: 0, initial_prices: null}}
+    policies: {{name: q_learning, options: {{alpha: {alpha}, beta: {beta}, window: 50, max_periods: 400}}}}
+    episodes: {sessions}
+"""
+    told = (
+        one.format(k=k, alpha=0.05 + 0.05 * (k % 6), beta=f"{2 + k // 6}.0e-3", sessions=sessions) for k in range(cells)
+    )
+    return "name: cells\nseed: 3\nconditions:\n" + "".join(told)

@@ -6,10 +6,12 @@ import sys
 
 import pytest
 from llm_tools import ENVIRONMENT
-from small import command, contents
+from small import command, contents, learning_cells
 
 from llm_coop_envs.benchmarks.run.folder import open_run
+from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.slurm import check_options, submit, write_script
+from llm_coop_envs.benchmarks.study.study import load_study
 from llm_coop_envs.errors import RunError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SLURM runs on Unix")
@@ -63,6 +65,27 @@ def test_an_array_plays_a_study(sbatch, study_file, tmp_path):
     shown = llm_coop("slurm", path, "--array", "5", "--sbatch=--time=1:00", "-o", folder, "--print")
     assert "#SBATCH --array=0-4\n" in shown.stdout
     assert "#SBATCH --time=1:00\nexec " in shown.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.rare
+def test_thirty_cells_of_learners_are_shared_by_an_array(sbatch, study_file, tmp_path):
+    pytest.importorskip("numba")
+    from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
+    from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+
+    path, folder = study_file(learning_cells()), tmp_path / "run"
+    done = llm_coop("slurm", path, "--array", "2", "--workers", "1", "-o", folder, env=sbatch())
+    assert done.returncode == 0, done.stderr
+    run = open_run(folder)
+    assert (run.complete, run.total, len(run.manifest["sessions"])) == (True, 60, 2)
+    run_study(load_study(str(path)), tmp_path / "whole")
+    assert contents(folder) == contents(tmp_path / "whole")
+    # An episode is the session of its number, as the program of Q-learning alone runs it.
+    options = run.conditions[7].players[0].options
+    session = run_session(QLearningSettings(**options), 3, 1)
+    header, _ = run.read_events("cell-7", run.conditions[7].seeds[1])
+    assert header["measures"]["learned_periods"] == session.periods < 400
 
 
 def test_without_slurm_the_script_is_shown(study_file, tmp_path):

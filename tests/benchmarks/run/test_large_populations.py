@@ -5,6 +5,8 @@ from model_studies import answering, asking
 
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.study.study import parse_study
+from llm_coop_envs.core import memory
+from llm_coop_envs.errors import SettingsError
 
 STUDY = """\
 name: crowd
@@ -47,3 +49,14 @@ def test_every_person_is_asked_in_every_round(tmp_path, players):
     assert sum(len(one["seats"]) for one in header["answers"]) == players
     assert sum(one["calls"]["choose"]["fallbacks"] for one in header["answers"]) == 0
     assert (tmp_path / "run" / "episodes.parquet").is_file()
+
+
+def test_a_crowd_that_does_not_fit_is_refused_before_anything_is_paid(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "CROWD", 100)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1000)
+    written = STUDY.replace("PLAYERS", "120").replace("backgrounds: {}", "backgrounds: {model: scripted-w}")
+    with answering() as server:
+        with pytest.raises(SettingsError, match="players=120: take about"):
+            run_study(parse_study(written, "crowd.yaml"), tmp_path / "run", access=asking(server))
+        assert not server.asked
+    assert not (tmp_path / "run").exists()

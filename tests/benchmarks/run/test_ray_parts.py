@@ -9,7 +9,7 @@ import time
 import pytest
 from llm_tools import ENVIRONMENT
 from model_studies import SHORT, answering, play
-from small import command, contents
+from small import command, contents, learning_cells
 
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.ray_parts import run_on_ray
@@ -35,9 +35,9 @@ def on_ray(path, folder, workers, *more):
     return subprocess.Popen(command(*words), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-def test_the_same_bytes_as_without_ray(tmp_path, study_file, workers):
-    path = study_file(RULES)
+@pytest.mark.parametrize(("workers", "study"), [(2, RULES), (4, RULES), (2, learning_cells())])
+def test_the_same_bytes_as_without_ray(tmp_path, study_file, workers, study):
+    path = study_file(study)
     session = on_ray(path, tmp_path / "ray", workers)
     _, said = session.communicate(timeout=300)
     assert session.returncode == 0, said
