@@ -68,8 +68,9 @@ def answering(name: str, steering: Steering, look: Callable[[], None] = lambda: 
             yield
         finally:
             over.set()
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
+            # Wakes the thread; one that waits with a time limit would spin until then on a socket that is shut down.
+            with contextlib.suppress(OSError), socket.socket(_unix(), socket.SOCK_STREAM) as talk:
+                talk.connect(str(path))
             thread.join(ANSWER_SECONDS)
 
 
@@ -273,6 +274,9 @@ def _serve(listener: socket.socket, steering: Steering, over: threading.Event, l
         except TimeoutError:
             continue
         except OSError:
+            return
+        if over.is_set():
+            talk.close()
             return
         # A peer that is slow, gone or no user of ours must not keep the others from being heard.
         with talk, contextlib.suppress(OSError):

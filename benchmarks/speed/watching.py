@@ -73,7 +73,7 @@ def play(kind: str, folder: Path, episodes: int, url: str) -> dict[str, float]:
         serve(listener, steering, over, look)
         spent[0] = time.thread_time()
 
-    control._serve = timed
+    vars(control)["_serve"] = timed
     wall, cpu = time.perf_counter(), time.process_time()
     run_study(study, folder, access=access)
     return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "answering": spent[0]}

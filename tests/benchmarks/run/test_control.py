@@ -332,6 +332,15 @@ def test_pointers_lead_nowhere_else(tmp_path):
             other.accept()
 
 
+def test_leaving_costs_nothing(tmp_path):
+    """The thread is woken; on a socket that was shut down it would spin for seconds."""
+    with listening(tmp_path, "main", Steering()):
+        time.sleep(0.1)
+        began, used = time.monotonic(), time.process_time()
+    assert time.monotonic() - began < 2
+    assert time.process_time() - used < 0.5
+
+
 def test_nothing_is_left_behind(steered):
     folder, _ = steered
     (session,) = sessions(folder)
