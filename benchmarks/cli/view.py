@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import webbrowser
 from pathlib import Path
@@ -47,6 +48,8 @@ async def _serve(view: PageServer, port: int, browser: bool) -> None:
         for one in handlers:
             with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt instead
                 asyncio.get_running_loop().add_signal_handler(one, stopped.set)
+        if hasattr(os, "nice"):
+            os.nice(5)  # runs come first
         typer.echo(address)
         if browser and not await asyncio.to_thread(_opened, view.ticket()):
             note("No browser could be opened; open the address above in one.")

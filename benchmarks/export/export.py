@@ -54,7 +54,7 @@ def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
             "then export it"
         )
     target = folder / "export" / form if out is None else out
-    write: Callable[[Run, Path], None] = load(FORMS[form])
+    write: Callable[[Run, Path], object] = load(FORMS[form])
     with _new_folder(target) as beside:
         write(run, beside)
     return target

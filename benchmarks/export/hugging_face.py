@@ -9,7 +9,7 @@ import yaml
 
 from llm_coop_envs import __version__
 from llm_coop_envs.benchmarks.export.code_book import code_book
-from llm_coop_envs.benchmarks.export.parquet import write_described
+from llm_coop_envs.benchmarks.export.parquet import write_parquet
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.storage.files import fingerprint, write_json
 
@@ -36,7 +36,7 @@ _CONTEXT = {
 def write_hugging_face(run: Run, folder: Path) -> None:
     """A folder for the Hugging Face Hub: tables and code book in `data`, `README.md` (the card), `croissant.json`."""
     (folder / "data").mkdir()
-    tables = write_described(run, folder / "data")
+    tables = write_parquet(run, folder / "data")
     meanings = {
         (row["table"], row["column"]): row["meaning"]
         for row in code_book(run, {name: table.column_names for name, table in tables.items()})

@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 CODE_BOOK = "codebook.csv"
 
 
-def write_parquet(run: Run, folder: Path) -> None:
-    """Parquet tables, made anew from the events, and a code book of their columns."""
-    write_described(run, folder)
-
-
-def write_described(run: Run, folder: Path) -> dict[str, pa.Table]:
-    """Write the tables and their code book; the tables by name."""
+def write_parquet(run: Run, folder: Path) -> dict[str, pa.Table]:
+    """Write Parquet tables, made anew from the events, and a code book of their columns; the tables by name."""
     need_arrow()
     tables = {path.stem: table for path, table in make_tables(run).items()}
     for name, table in tables.items():

@@ -207,7 +207,8 @@ def _judge(planted: Planted, found: Mapping[str, Any]) -> str:
     ]
     said = found["said"], found["said_by_rules"]
     kinds = [[kind, *(f"{counts.get(kind, 0):,}" for counts in said)] for kind in found["said"]]
-    rounds = "all rounds" if found["rounds"] is None else f"the first {found['rounds']} rounds"
+    first = found["rounds"]
+    rounds = "all rounds" if first is None else "the first round" if first == 1 else f"the first {first} rounds"
     agreed = found["agreement"]
     how = {who: "half of the rounds with talk have two or more who propose or accept" for who in JUDGES}
     return "\n\n".join(

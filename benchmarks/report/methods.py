@@ -190,7 +190,7 @@ def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
     if 1 in sizes:
         told.append("A single episode has no interval.")
     pairs = [one.condition.pair for one in played if one.condition.pair]
-    if len(set(pairs)) < len(pairs):
+    if len(set(pairs)) < len(pairs) and max(sizes) > 1:
         families = sorted({f"'{one.condition.family}'" for one in played if one.condition.family})
         told.append(
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "

@@ -266,7 +266,7 @@ def _table(one: Arms, family: Sequence[Arms], *, first: bool, first_of_family: b
         notes=[
             _what_differs(one.first, one.second),
             *([_HOW_TO_READ] if first else []),
-            *([family_note(family)] if first_of_family else []),
+            *([family_note(family)] if first_of_family and _tests(family) else []),
             *one.section.flag_notes(),
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -35,30 +36,36 @@ class Case:
     half_of: str | None = None
 
 
+def _playing(env: Any, choose: Callable[[dict[str, Any]], dict[str, Any]]) -> Batch:
+    """Plays with what is chosen in view of the infos; only `step` is timed."""
+    _, infos = env.reset(seed=0)
+
+    def batch(seconds: float) -> tuple[float, int]:
+        nonlocal infos
+        spent, steps = 0.0, 0
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            if not env.agents:
+                _, infos = env.reset()
+            actions = choose(infos)
+            present = len(env.agents)
+            start = time.perf_counter()
+            _, _, _, _, infos = env.step(actions)
+            spent += time.perf_counter() - start
+            steps += present
+        return spent, steps
+
+    return batch
+
+
 def peer(make: Callable[[], Any]) -> Callable[[], Batch]:
-    """A PettingZoo parallel environment of others: sampled actions, only `step` is timed."""
+    """A PettingZoo parallel environment of others, with sampled actions."""
 
     def prepare() -> Batch:
         env = make()
         env.reset(seed=0)
-        actions = [{a: env.action_space(a).sample() for a in env.possible_agents} for _ in range(64)]
-
-        def batch(seconds: float) -> tuple[float, int]:
-            spent, steps, turn = 0.0, 0, 0
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                if not env.agents:
-                    env.reset()
-                present = len(env.agents)
-                action = actions[turn % 64]
-                start = time.perf_counter()
-                env.step(action)
-                spent += time.perf_counter() - start
-                steps += present
-                turn += 1
-            return spent, steps
-
-        return batch
+        actions = itertools.cycle([{a: env.action_space(a).sample() for a in env.possible_agents} for _ in range(64)])
+        return _playing(env, lambda infos: next(actions))
 
     return prepare
 
@@ -67,26 +74,8 @@ def numeric(make: Callable[[], ScenarioEnv]) -> Callable[[], Batch]:
     """One of our environments through `NumericView`, with uniformly drawn legal choices."""
 
     def prepare() -> Batch:
-        view = NumericView(make())
         rng = np.random.default_rng(0)
-        _, infos = view.reset(seed=0)
-
-        def batch(seconds: float) -> tuple[float, int]:
-            nonlocal infos
-            spent, steps = 0.0, 0
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                if not view.agents:
-                    _, infos = view.reset()
-                actions = _draw(infos, rng)
-                present = len(view.agents)
-                start = time.perf_counter()
-                _, _, _, _, infos = view.step(actions)
-                spent += time.perf_counter() - start
-                steps += present
-            return spent, steps
-
-        return batch
+        return _playing(NumericView(make()), lambda infos: _draw(infos, rng))
 
     return prepare
 
@@ -95,28 +84,14 @@ def with_text(make: Callable[[], ScenarioEnv]) -> Callable[[], Batch]:
     """One of our environments with the text of every player built in every step."""
 
     def prepare() -> Batch:
-        env = make()
         rng = np.random.default_rng(0)
-        _, infos = env.reset(seed=0)
 
-        def batch(seconds: float) -> tuple[float, int]:
-            nonlocal infos
-            spent, steps = 0.0, 0
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                if not env.agents:
-                    _, infos = env.reset()
-                masks = {a: {"action_mask": info["action_mask"]["choice"]} for a, info in infos.items()}
-                choices = _draw(masks, rng)
-                actions = {a: {"choice": c, "message": "I go left, it is quiet there."} for a, c in choices.items()}
-                present = len(env.agents)
-                start = time.perf_counter()
-                _, _, _, _, infos = env.step(actions)
-                spent += time.perf_counter() - start
-                steps += present
-            return spent, steps
+        def choose(infos: dict[str, Any]) -> dict[str, Any]:
+            masks = {a: {"action_mask": info["action_mask"]["choice"]} for a, info in infos.items()}
+            choices = _draw(masks, rng)
+            return {a: {"choice": c, "message": "I go left, it is quiet there."} for a, c in choices.items()}
 
-        return batch
+        return _playing(make(), choose)
 
     return prepare
 

@@ -4,7 +4,8 @@ The same run is played with a page open and without one, in turns, each in a pro
 episode that is being played as a browser does: it listens to the stream of runs, and whenever that says something new
 asks for the run, the episode and its last rounds. What counts is the ratio of each pair: CPU seconds of the run's
 process (all its threads, importing not counted), and its seconds on the clock, in which server and page take part of
-the machine, too.
+the machine, too. What the thread that answers the page used is said beside it: that figure does not need a quiet
+machine, and leaves out what threads cost that wait for each other.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.benchmarks.run import control
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, row, spread, write
@@ -63,9 +65,16 @@ def play(kind: str, folder: Path, episodes: int, url: str) -> dict[str, float]:
     if kind == "model":
         study = with_players(study, read_player("llm:scripted"))
         access = ModelAccess(endpoint={"base_url": url})
+    spent, serve = [0.0], control._serve
+
+    def timed(*given: Any) -> None:
+        serve(*given)
+        spent[0] = time.thread_time()
+
+    control._serve = timed
     wall, cpu = time.perf_counter(), time.process_time()
     run_study(study, folder, access=access)
-    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "answering": spent[0]}
 
 
 def measured(kind: str, episodes: int, url: str, *, watched: bool) -> dict[str, float]:
@@ -160,7 +169,11 @@ def pairs(kind: str, episodes: int, repeats: int, url: str) -> dict[str, Any]:
     for turn in range(repeats):
         for watched in (False, True) if turn % 2 else (True, False):
             found[watched].append(measured(kind, episodes, url, watched=watched))
-    record: dict[str, Any] = {"looks": [one["looks"] for one in found[True]]}
+        told = {one: found[True][-1][one] / found[False][-1][one] for one in ("cpu", "wall")}
+        print(f"{kind}, pair {turn + 1}: cpu {told['cpu']:.3f}, wall {told['wall']:.3f}", flush=True)
+    shares = spread([100 * one["answering"] / one["cpu"] for one in found[True]])
+    record: dict[str, Any] = {"looks": [one["looks"] for one in found[True]], "answering_percent": shares}
+    print(row(f"{kind}, cpu of answering, %", shares, 30, 3), flush=True)
     for figure in ("cpu", "wall"):
         alone, seen = ([one[figure] for one in found[watched]] for watched in (False, True))
         ratios = [one / other for one, other in zip(seen, alone, strict=True)]

@@ -34,7 +34,7 @@ _LARGE = 50_000
 """From how many agents on a name is looked up by how it begins."""
 _SAID = 400
 """Messages of a round that are sent at once."""
-_MOST_FOUND = 20_000
+_MOST_FOUND = 2_000
 """From how many messages with a text on it is not counted who said it."""
 _MODEL = "EXISTS (SELECT 1 FROM calls WHERE calls.episode = ? AND agent = name AND model = ?)"
 _SORTED = {"number": "number", "name": "name", "last": "last", "said": "said", "flags": "flags"}

@@ -31,7 +31,7 @@ from llm_coop_envs.policies.llm.journal import journal_files, read_from
 from llm_coop_envs.storage.lock import FileLock
 
 FORMAT = 3
-LARGE = 4 << 20
+LARGE = 1 << 20
 """From how many compressed bytes on a process of its own reads them."""
 _COUNTED = 50_000
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")

@@ -7,7 +7,14 @@ from contextlib import suppress
 from typing import Any
 
 from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.benchmarks.report.section import Drawing, FigureKind, NotDrawn, PlayedCondition, values_of
+from llm_coop_envs.benchmarks.report.section import (
+    Drawing,
+    FigureKind,
+    NotDrawn,
+    PlayedCondition,
+    bounds,
+    values_of,
+)
 from llm_coop_envs.bertrand.after import LAST, Deviations
 from llm_coop_envs.bertrand.after_panel import CONTROLS
 from llm_coop_envs.bertrand.metrics import WINDOW
@@ -138,7 +145,10 @@ class PlayerComparison:
         """Whether high prices are held up, for conditions that ask for it."""
         rows = [
             one.row(
-                [interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds)) for name in CONTROLS]
+                [
+                    interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds), within=bounds(about))
+                    for name, about in CONTROLS.items()
+                ]
             )
             for one in self._conditions
             if not one.invalid and "panel_level" in one.metrics[0]
@@ -302,6 +312,8 @@ def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) ->
     mean = _mean(rows, lambda row: row[name], factor, weights)
     if mean is None:
         return NOTHING
+    if name in ("deviation_unprofitable", "deviation_returned"):
+        mean = mean.within(0.0, factor)
     low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
     return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
 

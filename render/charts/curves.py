@@ -305,6 +305,10 @@ def fill(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label)
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
+    elif all(float(x).is_integer() for curve in (*panel.curves, *panel.dots) for x in curve.x):
+        from matplotlib.ticker import MaxNLocator
+
+        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     if panel.x_range is not None:
         axes.set_xlim(*panel.x_range)
     if panel.y_range != (None, None):

@@ -8,6 +8,7 @@ from llm_tools import reply
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import make, play
+from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.wrappers import SingleAgentView
@@ -187,11 +188,29 @@ def test_a_language_model_sits_there_and_players_are_told_of_it():
     assert "A regulator reads what is said" in seen["firm_0"]
 
 
-@pytest.mark.parametrize("name", ["bertrand-regulated", "bertrand-grid-regulated", "kbc-regulated"])
+@pytest.mark.parametrize("scenario", GAMES)
+def test_a_person_at_a_terminal_sits_there(scenario):
+    module, settings, policy = GAMES[scenario]
+    env = module.parallel_env(
+        record=True, **settings, regulator={"powers": ["fine"], "on": ["choices"], "fine": 2.0, "reward": "fines"}
+    )
+    seen = []
+    typed = Terminal(read=lambda prompt: seen.append(prompt) or "fine", write=seen.append, width=200)
+    seats = {agent: make(f"{scenario}/{policy}") for agent in env.possible_agents[:-1]}
+    play(env, {**seats, SEAT: TerminalHuman(typed)}, seed=4)
+    assert {event["action"] for event in told(env, "regulation")} == {"fine"}
+    assert len(told(env, "regulation")) >= env.n_players
+    assert "regulator" in "\n".join(seen)
+
+
+@pytest.mark.parametrize(
+    "name", ["bertrand-regulated", "bertrand-grid-regulated", "kbc-regulated", "evacuation-regulated"]
+)
 def test_a_learner_sits_there(name):
     module, settings = CONFIGURATIONS[name]
     env = module.parallel_env(**settings)
-    policy = make(f"{env.metadata['name'].partition('_')[0]}/uniform")
+    scenario = env.metadata["name"].partition("_")[0]
+    policy = make(f"{scenario}/{GAMES[scenario][2]}")
     view = SingleAgentView(env, SEAT, policy, numeric=True)
     observation, _ = view.reset(seed=1)
     over = False

@@ -11,6 +11,7 @@ from small import small_study
 
 from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.comparison import ALPHA, fewest_pairs, holm
+from llm_coop_envs.benchmarks.report.methods import methods
 from llm_coop_envs.benchmarks.report.paired import paired_arms, paired_tables
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
@@ -188,3 +189,14 @@ def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
     assert "differ in nothing but delivery: same players" in drop.notes[0]
     assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
     assert all(" to " in table.rows[0].cells[2].below for table in (drop, stopped))
+
+
+def test_of_one_pair_there_is_no_test_and_none_is_told_of(tmp_path):
+    run = run_study(small_study(ALIKE.replace("episodes: 6", "episodes: 1")), tmp_path / "run").run
+    sections, answers = read_run(run)
+    tables = paired_tables(paired_arms(sections, ["mean_price_last"]), sections[0])
+    assert tables
+    assert not any("p, Holm" in note for table in tables for note in table.notes)
+    told = " ".join(methods(run, sections, answers))
+    assert "permutation" not in told
+    assert "A single episode has no interval." in told

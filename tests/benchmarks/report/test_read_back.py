@@ -128,6 +128,26 @@ def test_beauty_contests(conditions):
             first = np.concatenate([one[min(one)] for one in numbers[name]])
             counts = np.histogram(first, bins=np.append(line.get_xdata() - 0.5, line.get_xdata()[-1] + 0.5))[0]
             assert np.allclose(line.get_ydata(), 100 * smoothed(counts / len(first)))
+    for axes in section.choices()[0].figure.axes:
+        if axes.axison:
+            name, note = axes.get_title(loc="left"), [text.get_text() for text in axes.texts]
+            at = [int(note[0].split()[-1]) if note else min(one) for one in numbers[name]]
+            dots, targets = axes.collections
+            every = np.concatenate([one[k] for one, k in zip(numbers[name], at, strict=True)])
+            assert sorted(dots.get_offsets()[:, 1]) == sorted(every)
+            wanted = [
+                e["target"] for one, k in zip(events[name], at, strict=True) for e in rounds_in(one) if e["round"] == k
+            ]
+            assert targets.get_offsets()[:, 1].tolist() == pytest.approx(wanted)
+    for row in section.measures(["variance_first", "mean_last", "modal_share_last"]).rows:
+        for found, cell in zip(numbers.values(), row.cells, strict=True):
+            chosen = [one[(min if row.name == "variance_first" else max)(one)] for one in found]
+            value = {
+                "variance_first": np.var,
+                "mean_last": np.mean,
+                "modal_share_last": lambda v: np.unique(v, return_counts=True)[1].max() / len(v),
+            }[row.name]
+            check_cell(cell, [value(one) for one in chosen], len(cell.text.partition(".")[2]))
     for one in section.conditions:
         for place, expected in enumerate(numbers[one.condition.name]):
             (axes,) = draw_panels([[section.episode_panel(one, place)]]).axes

@@ -18,6 +18,7 @@ from llm_coop_envs.benchmarks.report.section import bounds, comparable, values_o
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
+from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.statistics import Interval, mean_interval
 from llm_coop_envs.errors import RunError
@@ -256,6 +257,13 @@ def test_study_texts_are_data_too(tmp_path):
     assert "&lt;script&gt;this&lt;/script&gt; or that" in shown
 
 
+def test_a_study_that_was_only_tried_out_says_so(text, tmp_path):
+    assert "Only tried out." not in text
+    run_study(select(small_study(), reduced=True), tmp_path / "run", workers=1)
+    told = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "<strong>Only tried out.</strong>" in told
+
+
 def test_incomplete_runs_need_to_be_asked_for(everything, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(everything, folder)
@@ -468,6 +476,24 @@ def test_published_values_do_not_stand_beside_what_no_paper_did(treatment):
     (treated,) = small_study(text % f", settings: {{{treatment}}}").conditions
     assert comparable(usual, rule)
     assert not comparable(treated, rule)
+
+
+def test_measures_of_many_conditions_stand_in_columns(tmp_path):
+    """The page cut what did not fit beside each other; the numbers are the same either way."""
+    arms = "".join(f"  - {{<<: *one, name: c{i}, settings: {{players: {i}}}}}\n" for i in range(4, 10))
+    text = "name: many\nconditions:\n  - &one {name: c3, scenario: kbc, settings: {players: 3}, policies: poisson, "
+    run = run_study(small_study(text + f"seeds: [0, 1]}}\n{arms}"), tmp_path / "run").run
+    ((section,), _) = read_run(run)
+    table = section.measures(["mean_last", "variance_last"])
+    assert table.head == ["", "mean_last", "variance_last"]
+    assert [row.name for row in table.rows] == [f"c{i}" for i in range(3, 10)]
+    assert [row.conditions for row in table.rows] == [(f"c{i}",) for i in range(3, 10)]
+    assert any(note.startswith("mean_last: Mean of the players' numbers") for note in table.notes)
+    for name, place in (("mean_last", 0), ("variance_last", 1)):
+        means = [np.mean([row[name] for row in one.metrics]) for one in section.conditions]
+        assert [row.cells[place].number.mean for row in table.rows] == pytest.approx(means)
+    section.conditions = section.conditions[:3]
+    assert section.measures(["mean_last", "variance_last"]).head[0] == "measure"
 
 
 @pytest.mark.parametrize(

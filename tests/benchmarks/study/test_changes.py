@@ -1,11 +1,14 @@
 """Changes in study files: what is played, what is recorded, and what is refused with its place."""
 
 import pytest
+from model_studies import answering, play
 
+from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.study.seating import read_player, read_seat, with_players
 from llm_coop_envs.benchmarks.study.study import Condition, parse_study
 from llm_coop_envs.errors import StudyError
+from llm_coop_envs.policies.llm.journal import read_questions
 
 STUDY = """\
 name: treated
@@ -100,6 +103,58 @@ def test_what_is_for_models_leaves_others_as_they_are():
 def test_options_that_do_not_fit_who_is_given_are_refused():
     with pytest.raises(StudyError, match="condition 'prices-forced': what changes does not fit who plays"):
         with_players(parse_study(MODEL.replace("policies: uniform", "policies: 'llm:m'"), "x"), read_player("uniform"))
+
+
+EVERYWHERE = """\
+name: everywhere
+conditions:
+  - name: kbc
+    scenario: kbc
+    settings: {players: 3, session: repeated, rounds: 3, talk_turns: 1}
+    policies: "llm:scripted"
+    seeds: [0]
+    changes:
+      - {from_round: 2, players: player_0, policy: {name: forced, options: {choice: 7}}}
+      - &another
+        from_round: 2
+        players: player_1
+        policy: {options: {model: scripted-b, personas: [uncooperative], temperature: 1.25}}
+  - name: bertrand
+    scenario: bertrand
+    settings: {rounds: 3, exchanges: 1, collusion_window: 0}
+    policies: "llm:scripted"
+    seeds: [0]
+    changes:
+      - {from_round: 2, players: firm_0, policy: {name: forced, options: {choice: 1.5}}}
+      - {<<: *another, players: firm_1}
+  - name: evacuation
+    scenario: evacuation
+    settings: {rows: 12, cols: 12, people: 3, rounds: 3, control: exit, replan_probability: 1.0}
+    policies: "llm:scripted"
+    seeds: [0]
+    changes:
+      - {from_round: 2, players: evacuee_0, policy: {name: forced, options: {choice: left}}}
+      - {<<: *another, players: evacuee_1}
+"""
+
+
+def test_some_are_forced_and_others_another_model_in_every_scenario(tmp_path):
+    folder = tmp_path / "run"
+    with answering() as server:
+        assert play(server, folder, EVERYWHERE).complete
+    run = open_run(folder)
+    for scenario, one in (("kbc", 7), ("bertrand", 1.5), ("evacuation", 1)):
+        events = [event for event in run.read_events(scenario, 0)[1] if event["type"] == "choice"]
+        assert [event["choice"] for event in events if event["agent"].endswith("_0")][1:] == [one, one]
+    asked = {}
+    for key, line in read_questions(folder):
+        seat = asked.setdefault((key.episode.partition("/")[0], key.agent[-1]), [])
+        seat.append((line["reply"]["model"], line["request"]["temperature"] == 1.25))
+    other = ("scripted:scripted-b", True)
+    for (_, seat), found in asked.items():
+        assert found == sorted(found, key=other.__eq__)  # nobody goes back
+        assert set(found) - {("scripted:scripted", False)} == ({other} if seat == "1" else set())
+    assert len(asked) == 8  # of two firms and twice three others
 
 
 FIRST = "from_round: 4\n            settings"

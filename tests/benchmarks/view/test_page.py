@@ -10,9 +10,15 @@ import pytest
 from browser import needs_chromium
 from invoking import invoke
 from model_studies import SHORT, answering, play
+from small import KBC, small_study
 from viewing import viewed
 
+from llm_coop_envs.benchmarks.run import workers
+from llm_coop_envs.benchmarks.run.control import order
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
+from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.benchmarks.speed.view import make_large
+from llm_coop_envs.benchmarks.view import index as indexes
 from llm_coop_envs.benchmarks.view.one_file import write_page
 
 pytestmark = [needs_chromium, pytest.mark.slow]
@@ -208,6 +214,68 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
         browser.until("document.querySelector('.chip.complete')", 60)
         playing.join(60)
     assert set(server.asked.values()) == {1}
+
+
+def test_rounds_of_a_live_run_of_rules_appear_as_they_are_played(browser, tmp_path, monkeypatch):
+    rules = KBC.replace("talk: false, players: 5", "talk: false, players: 5, session: repeated, rounds: 80")
+    fast = workers.play_episode
+
+    def slowly(*given, on_step):
+        return fast(*given, on_step=lambda env: (on_step(env), time.sleep(0.05)))
+
+    monkeypatch.setattr(workers, "play_episode", slowly)
+    with viewed(tmp_path) as (_, address):
+        playing = threading.Thread(target=lambda: run_study(small_study(rules), tmp_path / "run"))
+        playing.start()
+        browser.open(address)
+        browser.shows("running")
+        browser.open(f"{address.split('?')[0]}#/run/run/episode/silent/1")
+        rounds = "Number(document.querySelector('output b').innerText)"
+        browser.until("document.querySelector('.chip.playing') && document.querySelector('output b')")
+        before = browser.run(rounds)
+        browser.until(f"document.querySelector('output b') && {rounds} > {before}")
+        order(tmp_path / "run", {"do": "stop"})
+        playing.join(60)
+
+
+def test_a_large_episode_is_shown_while_it_is_read(browser, tmp_path, monkeypatch):
+    """What is read comes with the stream of runs; agents and what they said, at the end."""
+    run = make_large(tmp_path / "runs" / "million", 300)
+    for name in ("LARGE", "_BLOCK"):
+        monkeypatch.setattr(indexes, name, 4000)
+    monkeypatch.setattr(indexes, "_TOLD_SECONDS", 0.0)
+    go, keep = threading.Semaphore(0), indexes.Taking.keep
+
+    def kept(self, mark, **more):
+        keep(self, mark, **more)
+        go.acquire(timeout=30)
+
+    monkeypatch.setattr(indexes.Taking, "keep", kept)
+    reading = threading.Thread(target=lambda: indexes.Index(run).take_episode("contest", 0))
+    with viewed(tmp_path / "runs") as (server, address):
+        episodes = server.questions.episodes
+        monkeypatch.setattr(episodes, "_read_apart", lambda *_: reading.is_alive())
+        monkeypatch.setitem(episodes._busy, (run.folder, "contest/0"), None)
+        monkeypatch.setattr(episodes, "close", lambda: None)
+        reading.start()
+        browser.open(address)
+        browser.shows("million")
+        browser.open(f"{address.split('?')[0]}#/run/million/episode/contest/0")
+        browser.shows("Reading, 0 %")
+        browser.shows("round 1 of 1")
+        for _ in range(4):
+            go.release()
+        browser.until("!document.body.innerText.includes('Reading, 0 %')")
+        browser.shows("Reading, ")
+        browser.open(f"{address.split('?')[0]}#/run/million/episode/contest/0/agents")
+        browser.shows("Reading for the first time: contest/0, ")
+        for _ in range(200):
+            go.release()
+        browser.shows("300 agents")
+        reading.join(30)
+        episodes._busy.clear()
+        browser.open(f"{address.split('?')[0]}#/run/million/episode/contest/0")
+        browser.shows("of 5")
 
 
 @pytest.fixture(scope="module")

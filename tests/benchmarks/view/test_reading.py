@@ -231,6 +231,18 @@ def test_who_was_asked_of_a_model_is_counted_as_the_journal_is_read(tmp_path, mo
         assert table.execute("SELECT * FROM models").fetchall() == [("contest/0", "m", 300)]
 
 
+def test_a_text_that_very_many_said_is_not_counted(runs, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = Episodes(KnownRuns(runs))
+    few = found.agents("deep/model", "evacuation-talk", 0, {"said": "to MY mind"})
+    monkeypatch.setattr(room, "_MOST_FOUND", 5)
+    many = found.agents("deep/model", "evacuation-talk", 0, {"said": "to MY mind"})
+    assert (few["total"], few["counted"]) == (6, True)
+    assert (many["total"], many["counted"]) == (5, False)
+    assert many["rows"] == few["rows"]
+    assert found.agents("deep/model", "evacuation-talk", 0, {"said": "no such words"})["total"] == 0
+
+
 def test_agents_have_their_calls_at_once(runs, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = Episodes(KnownRuns(runs)).agents("deep/model", "kbc-talk", 0, {"sort": "-last"})

@@ -140,3 +140,11 @@ def test_lines_at_one_height_have_one_label():
     levels = [Level(value=1.8, label="Nash"), Level(value=1.8 + 1e-12, label="cartel"), Level(value=2.0, label="cap")]
     (axes,) = draw_panels([[Panel(title="", curves=[CURVE], levels=levels)]]).axes
     assert [text.get_text() for text in axes.texts] == ["Nash, cartel", "cap"]
+
+
+def test_rounds_have_ticks_at_whole_numbers():
+    """Two rounds had ticks at 1.2 and 1.4."""
+    (axes,) = draw_panels([[Panel(title="", x_label="round", curves=[Curve(label="", x=[1, 2], y=[2.0, 8.0])])]]).axes
+    assert set(axes.get_xticks()) <= {0.0, 1.0, 2.0, 3.0}
+    (axes,) = draw_panels([[Panel(title="", curves=[Curve(label="", x=[0.0, 0.4], y=[2.0, 8.0])])]]).axes
+    assert not all(float(tick).is_integer() for tick in axes.get_xticks())
