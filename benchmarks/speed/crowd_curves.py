@@ -127,8 +127,9 @@ def main() -> None:
     if given.one is not None:
         print(json.dumps(measure(given.one[0], int(given.one[1]))))
         return
-    there = given.json is not None and given.json.is_file()
-    record: dict[str, Any] = json.loads(given.json.read_text(encoding="utf-8")) if there else {}
+    record: dict[str, Any] = {}
+    if given.json is not None and given.json.is_file():
+        record = json.loads(given.json.read_text(encoding="utf-8"))
     record["machine"] = machine("llm-coop-envs", "numpy", "aiohttp", "orjson", "zstandard")
     for name, sizes in CURVES.items():
         points = record.setdefault(name, [])
