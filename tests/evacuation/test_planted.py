@@ -37,7 +37,7 @@ def test_a_blocked_exit_is_taken_by_nobody_and_those_who_share_use_all():
 
 
 def test_the_default_rule_finds_agreements_in_plain_words_alone():
-    rule = PLANTED.detectors[PLANTED.rule]
+    rule = PLANTED.detectors[PLANTED.rule].score
     found = {world: sum(rule(row) >= 0.5 for row in rows(world)) for world in TALK}
     assert found["plain"] >= 5
     assert found["most"] >= 3

@@ -83,7 +83,8 @@ def test_the_report_shows_headline_measures_and_definitions(played):
     assert [row.below for row in table.rows] == ["scripted, n = 3", "scripted, n = 2"]
     found = mean_interval([2, 4, 6])
     assert table.rows[0].cells[0].text == "4.00"
-    assert table.rows[0].cells[0].below == f"{found.low:.2f} to {found.high:.2f}"
+    assert found.low < 0  # but twice a seed cannot be, and its definition says so
+    assert table.rows[0].cells[0].below == f"0.00 to {found.high:.2f}"
     assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
     definitions = {row.name: row.below for row in toy.measures([]).rows}
     assert definitions["rounds"] == "Rounds that were settled, a count from 0."
