@@ -165,17 +165,17 @@ def _cold(get: Callable[[str], int]) -> None:
     """What is waited for when a run was never read, and how soon the server answers meanwhile."""
     began = time.perf_counter()
     shown: dict[str, float] = {}
-    slowest = 0.0
+    slowest = 0.0, ""
     while len(shown) < len(FIRST) + 1:
         for question in (*FIRST, f"story?{_PLACE}&number=777"):
             asked = time.perf_counter()
             status = get(question)
-            slowest = max(slowest, time.perf_counter() - asked)
+            slowest = max(slowest, (time.perf_counter() - asked, question.partition("?")[0]))
             if question not in shown and status == 200:
                 shown[question] = time.perf_counter() - began
                 print(f"never read: {question.partition('?')[0]} there after {shown[question]:.2f} s", flush=True)
         time.sleep(0.25)
-    print(f"never read: the slowest answer meanwhile took {slowest * 1000:.0f} ms")
+    print(f"never read: the slowest answer meanwhile took {slowest[0] * 1000:.0f} ms ({slowest[1]})")
 
 
 if __name__ == "__main__":

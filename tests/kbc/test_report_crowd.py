@@ -139,6 +139,43 @@ def test_every_published_value_belongs_to_conditions_of_the_shipped_studies():
     assert known["plus_five"].settings["offset"] == "5"
 
 
+def test_the_numbers_of_pan_et_al_are_those_of_their_text():
+    """Typed a second time from arXiv 2407.17789, and for "log" from the log that comes with its program."""
+    text = {
+        ("once-plain", "mean"): [36.63, 31.69],
+        ("once-plain", "winning number"): [33.70],
+        ("once-steps", "winning number"): [12.76],
+        ("rounds-plain", "mean in round 3"): [35.30],
+        ("rounds-plain", "mean in round 5"): [25.16],
+        ("rounds-steps", "mean in round 3"): [6.11],
+        ("rounds-steps", "mean in round 5"): [2.02],
+        ("rounds-rational", "mean in round 3"): [1.55],
+        ("rounds-rational", "mean in round 5"): [0.14],
+        ("rounds-adaptive", "mean in round 3"): [1.69],
+        ("rounds-adaptive", "mean in round 5"): [0.15],
+        ("education", "range of the five means"): [3.49, 5.72, 8.24],
+        ("alone", "per cent below the last winning number, later rounds"): [59.7],
+        ("groups", "number of group 1 in round 1"): [39.36],
+        ("groups", "number of group 2 in round 1"): [21.14],
+        ("groups", "number of group 3 in round 1"): [40.75],
+        ("groups", "mean of the groups in round 1"): [33.75],
+        ("groups", "winning number in round 1"): [22.50],
+        ("half", "winning number"): [6.21],
+        ("near_half", "winning number"): [11.85],
+        ("near_half_note", "winning number"): [6.46],
+        ("t_005", "SD"): [6.50],
+        ("t_100", "SD"): [8.20],
+    }
+    log = [19.52, 15.75, 13.53]
+    values = [one for one in find_scenario("kbc").published["large_scale"]["values"] if "value" in one]
+    found = {key: [] for key in text}
+    for one in values:
+        if "log" not in one["title"]:
+            found[one["conditions"][0], one["what"]].append(one["value"])
+    assert found == text
+    assert [one["value"] for one in values if "log" in one["title"]] == log
+
+
 def test_the_numbers_published_of_groups_agree_with_each_other():
     values = find_scenario("kbc").published["large_scale"]["values"]
     groups = [entry["value"] for entry in values if entry.get("statistic") == "group"]
