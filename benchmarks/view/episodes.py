@@ -311,7 +311,9 @@ class Episodes:
 
     def _take_journal(self, index: Index) -> None:
         left, total = index.journal_left()
-        if left and self._apart and left > LARGE and self._read_apart(index.run, ""):
+        # The end of what a process reads is its own, too: whoever takes it in here waits until that is done.
+        large = left > LARGE or (left and (index.run.folder, "") in self._busy)
+        if large and self._apart and self._read_apart(index.run, ""):
             raise Indexing(f"the journal, {100 - 100 * left // total} %")
         if left:
             with self._lock:

@@ -64,7 +64,10 @@ def test_the_code_book_says_units(everything, tmp_path):
     assert book["episodes", "mean_price"]["unit"] == "price"
     assert book["episodes", "messages"]["unit"] == "count"
     assert book["episodes", "together_share"]["unit"] == "share"
-    assert book["episodes", "mean_price"]["meaning"] == "Mean price of all firms over all rounds, in units of price, from 0."
+    assert (
+        book["episodes", "mean_price"]["meaning"]
+        == "Mean price of all firms over all rounds, in units of price, from 0."
+    )
 
 
 def test_wide_rows_are_one_per_participant_and_round(everything, tmp_path):

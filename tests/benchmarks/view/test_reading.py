@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import subprocess
 import sys
 import time
 from types import SimpleNamespace
@@ -178,6 +179,20 @@ def test_what_is_large_is_read_by_a_process_of_its_own(runs, monkeypatch, tmp_pa
     assert patiently(lambda: found.about("deep/model", "kbc-talk", 0))["players"] == 4
     assert patiently(lambda: found.story("deep/model", "kbc-talk", 0, 1))["calls"]
     found.close()
+
+
+def test_nobody_waits_for_the_end_of_what_a_process_reads(runs, monkeypatch, tmp_path):
+    """The little that is left of a journal is no reason to wait until the process that reads it lets others write."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = Episodes(KnownRuns(runs))
+    folder = open_run(runs / "deep" / "model").folder
+    busy = found._busy[folder, ""] = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, stderr=-1)
+    assert found.agents("deep/model", "kbc-talk", 0, {})["reading"].startswith("the journal")
+    with pytest.raises(Indexing, match="the journal"):
+        found.story("deep/model", "kbc-talk", 0, 1)
+    busy.communicate(b"\n")
+    assert found.agents("deep/model", "kbc-talk", 0, {})["reading"] == ""
+    assert found.story("deep/model", "kbc-talk", 0, 1)["calls"]
 
 
 def test_what_is_large_is_shown_while_it_is_read(tmp_path, monkeypatch):
