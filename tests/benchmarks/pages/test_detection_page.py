@@ -95,4 +95,4 @@ def test_only_a_judgement_of_worlds_gets_a_row(tmp_path):
 @pytest.mark.parametrize("scenario", FOUND)
 def test_all_of_it_comes_out_again(scenario):
     again = record(scenario)
-    assert again["detectors"] == FOUND[scenario]["detectors"]
+    assert json.loads(json.dumps(again["detectors"])) == FOUND[scenario]["detectors"]
