@@ -41,6 +41,7 @@ def reference_table():
     body = [f"| {a} | {b} | {' | '.join(shown(one.get((a, b))) for one in scores)} |" for a, b in keys]
     told = [
         f"- **{one['name']}**: `{one['command']}`, {one['date']}, {one['size']}, held-out seed {one['held_out']}"
+        + "".join(f", prompts of pack `{pack['name']}`, version {pack['version']}" for pack in one["packs"])
         for one in rows
     ]
     head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
@@ -68,6 +69,7 @@ def test_rows_were_played_in_this_version_and_say_how():
         assert one["command"].startswith("llm-coop bench --")
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", one["date"])
         assert "numpy" in one["versions"]
+        assert bool(one["packs"]) == any(player["name"].startswith("llm:") for player in one["players"].values())
         assert all(line["score"] is None or 0.0 <= line["score"] <= 1.0 for line in one["lines"])
 
 
