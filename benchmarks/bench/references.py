@@ -2,8 +2,8 @@
 
     python -m llm_coop_envs.benchmarks.bench.references random=runs/random rules=runs/rules
 
-replaces the recorded rows by those of run folders, each with its date, versions, prompts and command. Rows of another version of
-the suite are never shown.
+replaces the recorded rows by those of run folders, each with its date, versions, prompts and command. Rows of another
+version of the suite are never shown.
 """
 
 from __future__ import annotations
