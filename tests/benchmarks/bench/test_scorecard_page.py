@@ -32,11 +32,13 @@ def tasks_table():
 def reference_table():
     rows = references({"version": VERSION, "sha256": suite_hash()})
     names = [one["name"] for one in rows]
-    scores = [{(line["tendency"], line["scenario"]): line["score"] for line in one["lines"]} for one in rows]
+    scores = [{(line["tendency"], line["scenario"]): line for line in one["lines"]} for one in rows]
     keys = sorted({key for one in scores for key in one}, key=lambda key: (list(TENDENCIES).index(key[0]), key[1]))
 
-    def shown(value):
-        return "-" if value is None else f"{value:.2f}"
+    def shown(line):
+        if line is None or line["score"] is None:
+            return "-"
+        return f"{line['score']:.2f} ({line['low']:.2f} to {line['high']:.2f})"
 
     body = [f"| {a} | {b} | {' | '.join(shown(one.get((a, b))) for one in scores)} |" for a, b in keys]
     told = [
