@@ -238,7 +238,7 @@ class Condition:
             return None
         from llm_coop_envs.policies.population import read_population
 
-        return read_population(spot_of(self.population, f"condition {self.name}", "population"))
+        return read_population(spot_of(self.population, f"condition {self.name}", "population"), recorded=True)
 
     @property
     def players(self) -> tuple[Player, ...]:
