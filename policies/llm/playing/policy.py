@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.chunks import Chunk, Submissions
+from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.delivery import PARAPHRASE, SPEAKER, InOtherWords
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.regulator import PHASES, SEAT
+from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
