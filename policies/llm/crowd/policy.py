@@ -88,10 +88,10 @@ class TextCrowd(Policy):
         self._people = people
         if people is not None:
             source = functools.partial(_ask_people if many else _ask_person, source, people)
+        self._pools: list[Executor] = []
         with contextlib.ExitStack() as opened:
             if processes == 1 and ray is None:
                 self._here = _Part(source, many, folder, "main")
-                self._pools: list[Executor] = []
             else:
                 try:
                     pickle.dumps(source)
@@ -109,7 +109,7 @@ class TextCrowd(Policy):
                     opened.enter_context(pool)
                     pool.submit(_start)  # starts it; what goes wrong is raised when it is asked for answers
                     opened.callback(_end, pool)
-                    self._pools = [*getattr(self, "_pools", ()), pool]
+                    self._pools.append(pool)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> TextCrowd:
