@@ -30,7 +30,7 @@ demo-llm: $(VENV)/.local
 
 # All shipped studies, reduced, played by that model, or by MODEL: what they have to do with a model, in about 2,000 answers.
 # Run again, it goes on. What a model cannot play or change is left out. Less of it:
-# make studies-llm SHIPPED="fish klein" ONLY='*-7'
+# make studies-llm SHIPPED=klein ONLY='*-7'
 MODEL ?= local:smollm2-135m
 PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 48}}}
 studies-llm: $(VENV)/.local
