@@ -162,7 +162,10 @@ class PageServer:
             self._check(request)
             response = await handler(request)
         except _Refused as refused:
-            response = web.json_response({"error": str(refused)}, status=403)
+            if request.path == "/":  # who opened a kept address is told in words
+                response = web.Response(text=str(refused), status=403)
+            else:
+                response = web.json_response({"error": str(refused)}, status=403)
         except web.HTTPException as error:
             response = web.json_response({"error": error.reason}, status=error.status)
         except Indexing as reading:

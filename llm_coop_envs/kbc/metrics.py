@@ -34,16 +34,12 @@ def variance(choices: NDArray[Any]) -> float:
     return float(np.add.reduce(off * off) / len(values))
 
 
-def relative_deviation(choices: NDArray[Any]) -> float | None:
-    """The relative standard deviation in percent: 100 x population standard deviation / |mean|.
+def relative_deviation(spread: float, mean: float) -> float | None:
+    """The relative standard deviation in percent, of a variance: 100 x population standard deviation / |mean|.
 
     0/0 counts as 0, as in the first program of Wu et al. 2024 ("Shall We Talk"). `None` if the mean is 0 but the
     choices differ, which takes a range with negative numbers.
     """
-    return _relative(variance(choices), float(np.mean(choices)))
-
-
-def _relative(spread: float, mean: float) -> float | None:
     if spread == 0:
         return 0.0
     return 100 * math.sqrt(spread) / abs(mean) if mean else None
@@ -209,7 +205,7 @@ def _decision(event: Mapping[str, Any], settings: KBCSettings) -> dict[str, Any]
     return {
         "mean": mean,
         "variance": spread,
-        "rsd": _relative(spread, mean),
+        "rsd": relative_deviation(spread, mean),
         "modal_number": number,
         "modal_share": share,
         "unanimous": share == 1.0,
