@@ -328,6 +328,9 @@ class ArrayEnv(Hooks):
         """
         if self._notices is None:
             return
+        if self._without is not None:
+            meant = range(self.n_players) if concerned is None else concerned
+            concerned = [i for i in meant if self._without[i] > self.round]
         told = self._notices.happened(News(what, number, name, self._open_talk_number()), concerned)
         if self.record and told:
             self.emit("news", what=what, number=number, name=name, agents=[self.possible_agents[i] for i in told])

@@ -13,7 +13,6 @@ from llm_coop_envs.bertrand.rules import profit_gain
 from llm_coop_envs.bertrand.scene_page import PAGE
 from llm_coop_envs.bertrand.scripted import POLICIES
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.kinds import make
@@ -118,6 +117,23 @@ def test_turns_go_on_among_those_who_are_left():
     ]
 
 
+def test_a_regulator_goes_on_with_those_who_are_left():
+    regulator = {"powers": ["veto"], "on": ["choices"], "orders": ["cap 1.6"], "reward": "welfare"}
+    env = bertrand_v0.parallel_env(
+        firms=3, rounds=4, talk=False, prices="grid", regulator=regulator, record=True, changes=gone((3, "firm_0"))
+    )
+    env.reset(seed=0)
+    while env.agents:  # it stops what all want, and orders the cap: all ask the Nash price, or the cap
+        welfare = env.step({agent: {"choice": 1 if agent == "regulator_0" else 8} for agent in env.agents})[1]
+    two = BertrandSettings(firms=2, talk=False, prices="grid")
+    asked = of_type(env.events, "round")[-1]["prices"]
+    assert asked[0] is None
+    near = [abs(price - two.marks.nash[0]) for price in asked[1:]]
+    assert max(near) <= two.grid_step * (two.marks.joint[0] - two.marks.nash[0])
+    surplus = two.market.consumer_surplus(asked[1:], two.market.demand(asked[1:]))
+    assert welfare["regulator_0"] == pytest.approx(surplus)
+
+
 @pytest.mark.parametrize("name", sorted(POLICIES))
 @pytest.mark.parametrize("prices", ["continuous", "grid"])
 def test_every_policy_plays_on(name, prices):
@@ -215,5 +231,5 @@ def test_paths_are_of_those_who_are_left():
     env, _ = played(changes=gone((4, "firm_1")))
     path = after_forcing.PricePath.of(env.events)
     assert (path.prices.shape, path.earlier) == ((5, 2), 3)
-    events: list[Event] = of_type(env.events, "round")[:3]
+    events = of_type(env.events, "round")[:3]
     assert after_forcing.PricePath.of(events).prices.shape == (3, 3)
