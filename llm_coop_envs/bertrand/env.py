@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.history import History, others
-from llm_coop_envs.bertrand.rules import RoundOutcome, nearest, normalised_profits, outcome, positions
+from llm_coop_envs.bertrand.rules import RoundOutcome, nearest, normalised_profits, outcome, places, positions
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
 from llm_coop_envs.core.actions import Indices
@@ -23,6 +23,7 @@ from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.question import Number
+from llm_coop_envs.core.settings import OWN
 
 AnyRow = TypeVar("AnyRow", PastRow, Bin)
 ACT = "act"
@@ -58,10 +59,11 @@ class BertrandEnv(ScenarioEnv):
 
     **Reward.** After each choice step the round's profit (or normalised profit); 0 in talk steps.
 
-    **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1, or -1 before
-    there are any prices), `own_price`, one `rival_price_k` per rival in index order, and `own_profit`, all of the last
-    settled round; before the first round those of the initial prices, if there are any. The round number is left out,
-    as it is in the texts: firms do not know when play ends.
+    **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1; 0 if the
+    firm is told its own alone; -1 if it knows of none), `own_price`, one `rival_price_k` per rival in index order, as
+    the firm sees it but no further off than prices can be, and `own_profit`, all of the last settled round; before the
+    first round those of the initial prices, if there are any. What is not known is 0. The round number is left out, as
+    it is in the texts: firms do not know when play ends.
 
     **State.** Share of rounds played, share of the collusion window filled, whether prices are known, then every firm's
     last price and profit on the same scales.
@@ -83,7 +85,6 @@ class BertrandEnv(ScenarioEnv):
     def _setup(self) -> None:
         settings = self.settings
         self._in_turn = settings.moves == IN_TURN
-        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.firms
         self.market = settings.market
         self.marks = settings.marks
@@ -294,10 +295,24 @@ class BertrandEnv(ScenarioEnv):
 
     def _features(self) -> NDArray[np.float32]:
         if self._latest is None:
-            blank = np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32)
-            blank[:, 0] = -1.0
-            return blank
-        return np.array(self._latest.features)
+            return self._blanked(np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32), self._everyone)
+        rows, rivals, last = np.array(self._latest.features), slice(2, 1 + self.n_players), self._history.played
+        if self._noisy and last:
+            prices = self._latest.outcome.prices
+            for i, row in enumerate(rows):
+                seen = self._seen(i, others(prices, i), last)
+                row[rivals] = others(tuple(places([*seen[:i], prices[i], *seen[i:]], self.marks)), i)
+            rows[:, rivals] = np.clip(rows[:, rivals], *(bound[rivals] for bound in self._feature_bounds))
+        if self._hides:
+            rows[self.blind, 0] = rows[self.blind, rivals] = 0.0
+        return self._blanked(rows, np.flatnonzero(self.forgetful)) if self._forgets else rows
+
+    @staticmethod
+    def _blanked(rows: NDArray[np.float32], who: Indices) -> NDArray[np.float32]:
+        """The features of some firms without any prices."""
+        rows[who] = 0.0
+        rows[who, 0] = -1.0
+        return rows
 
     def _state_vector(self) -> NDArray[np.float64]:
         settings, latest = self.settings, self._latest
@@ -313,10 +328,10 @@ class BertrandEnv(ScenarioEnv):
         period = settings.planning_period
         planning = number > period and (number - 1) % period == 0
         binned = planning or settings.statistics == "every_round"
-        prior = self._prior if self._history.played == 0 else None
+        prior = self._prior if self._history.played == 0 and settings.memory != 0 else None
         talking = self.phase == TALK and not self.over
         rivals = tuple(self.possible_agents[:index] + self.possible_agents[index + 1 : self.n_players])
-        told = settings.information == "all"
+        told = settings.information != OWN
         return BertrandSlots(
             round=number,
             rivals=rivals,
@@ -328,8 +343,8 @@ class BertrandEnv(ScenarioEnv):
             choices=self._offers_now[index],
             prior=() if prior is None else (prior[index], *(others(prior, index) if told else ())),
             fixed_price=None if self._forced is None else self._forced[index],
-            history=self._as_seen(index, self._history.rows(index, settings.history_window), told=told),
-            bins=self._as_seen(index, self._history.blocks(index, settings.bins), told=told) if binned else (),
+            history=self._as_seen(index, self._history.rows(index, settings.history_window), settings),
+            bins=self._as_seen(index, self._history.blocks(index, settings.bins), settings) if binned else (),
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if talking else 0,
@@ -339,23 +354,32 @@ class BertrandEnv(ScenarioEnv):
             **common,
         )
 
-    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], *, told: bool) -> tuple[AnyRow, ...]:
-        """Past rounds or blocks of them with the rivals' prices as a firm sees them; none unless it is told any."""
-        if not told:
+    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], now: BertrandSettings) -> tuple[AnyRow, ...]:
+        """Past rounds or blocks of them as a firm knows them: the remembered ones, with what it is told."""
+        if now.memory is not None:
+            first = self._history.played - now.memory + 1
+            rows = tuple(row for row in rows if (row.first if isinstance(row, Bin) else row.round) >= first)
+        if now.information == OWN:
             return tuple(row._replace(rival_prices=()) for row in rows)
         if not self._noisy:
             return rows
-        found = []
-        for row in rows:
-            block = isinstance(row, Bin)
-            last = row.last if isinstance(row, Bin) else row.round
-            noise = self.settings.in_round(last, self.possible_agents[index]).observation_noise
-            # The mean over a block is off by as much as that of independent errors.
-            off = noise * self.noise(index, 2 * last + block, len(row.rival_prices))
-            off = off / np.sqrt(self.settings.bin_size if block else 1)
-            seen = np.maximum(0.0, np.array(row.rival_prices) * (1.0 + off))
-            found.append(row._replace(rival_prices=tuple(seen.tolist())) if noise else row)
-        return tuple(found)
+        return tuple(
+            row._replace(
+                rival_prices=self._seen(index, row.rival_prices, row.last, block=True)
+                if isinstance(row, Bin)
+                else self._seen(index, row.rival_prices, row.round)
+            )
+            for row in rows
+        )
+
+    def _seen(self, index: int, prices: tuple[float, ...], last: int, *, block: bool = False) -> tuple[float, ...]:
+        """The rivals' prices of a round, or their means over a block that ends with it, as a firm sees them."""
+        error = self.error(index, last, 2 * last + block, len(prices))
+        if error is None:
+            return prices
+        # The mean over a block is off by as much as that of independent errors.
+        off = error / np.sqrt(self.settings.bin_size if block else 1)
+        return tuple(np.maximum(0.0, np.array(prices) * (1.0 + off)).tolist())
 
     def _picture(self) -> str:
         if self._latest is None:
