@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.checks import check_choice, check_number, suggestion
-from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
+from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
 
@@ -30,7 +30,9 @@ CLOSE, RECOMMEND = "close", "recommend"
 class EvacuationSettings(ScenarioSettings):
     """Who has to get out of which room, and by which rules.
 
-    Listeners may listen to `crowded_exit`, how many of those inside head for an exit when a round begins.
+    Listeners may listen to `crowded_exit`, how many of those inside head for an exit when a round begins. People who
+    are no longer `present` neither get out nor are lost to the rules, and bring no reward; measures count them as never
+    out.
 
     With `information="own"` nobody sees how many people are around and towards the exits; of others it is known only
     which cells beside one's own they block. `observation_noise` is a share of the number of people seen towards an
@@ -76,8 +78,6 @@ class EvacuationSettings(ScenarioSettings):
         injury: `"inert"` (authors' code: a rule that never strikes), `"off"`, or `"active"`; see `injury`.
         disabled_block: whether disabled people (`injury="active"`) stay in sight and block their cell; else they are
             gone.
-        present: whether people take part. In `changes` it takes people out of the room from a round on, for good: they
-            neither get out nor are lost to the rules, and bring no reward; measures count them as never out.
         reward_inside: added for each round a person begins inside (-1). Neither text nor code of Wu et al. rewards
             anybody; people are told that whoever is not out in time dies.
         reward_out: added when a person has got out (0).
@@ -166,16 +166,11 @@ class EvacuationSettings(ScenarioSettings):
     reward_inside: float = -1.0
     reward_out: float = 0.0
     reward_lost: float | None = None
-    present: bool = added(True)
 
     def __post_init__(self) -> None:
         """Check every field, then whether the room can be built and holds everybody."""
         super().__post_init__()
         check_number(self, "reward_lost", optional=True)
-        for k, change in enumerate(self.changes):
-            if "present" in change.settings and change.until_round is not None:
-                why = "whoever was taken out of the room does not come back; leave until_round out"
-                raise SettingsError(f"changes[{k}].until_round", change.until_round, why)
         if self.disabled_block and self.injury != "active":
             raise SettingsError("disabled_block", True, "has no effect unless people are disabled; set injury='active'")
         object.__setattr__(self, "exit_widths", self._checked_widths())

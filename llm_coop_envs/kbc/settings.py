@@ -45,7 +45,9 @@ class KBCSettings(ScenarioSettings):
     The defaults are the protocol of Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as their released program
     plays it, without any instruction to work together or not to.
 
-    Listeners may listen to `winning_number`, the target that a repeated session announces.
+    Listeners may listen to `winning_number`, the target that a repeated session announces. Whoever is no longer
+    `present` names no number: mean, target and winners are those of the others. Two have to stay, and one of each
+    group.
 
     With `information="own"` a repeated session announces nothing: a player is told its own numbers and what they won.
     (Neither paper has such an arm. In the nested and single sessions of Wu et al. 2024 nobody is told anything, so that
@@ -119,7 +121,9 @@ class KBCSettings(ScenarioSettings):
         "history": True,
         "talk_turns": False,
         **dict.fromkeys(PERCEPTION, True),
+        "present": True,
     }
+    fewest: ClassVar[int] = 2
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
         "winner_rule": WINNER_RULES,
