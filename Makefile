@@ -32,7 +32,7 @@ demo-llm: $(VENV)/.local
 # Run again, it goes on. What a model cannot play or change is left out. Less of it:
 # make studies-llm SHIPPED=klein ONLY='*-7'
 MODEL ?= local:smollm2-135m
-PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 48}}}
+PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 96}}}
 studies-llm: $(VENV)/.local
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
 	@for study in $(SHIPPED); do \
