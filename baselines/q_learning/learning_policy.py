@@ -38,8 +38,7 @@ class LearningPolicy(QTablePolicy):
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        # Nothing of it is used here: without the compiler it raises, before anything is played.
-        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401
+        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401  # raises without the compiler
 
         if "market" in options:
             raise SettingsError("market", options["market"], "is the one that the condition plays; leave it out")

@@ -72,7 +72,9 @@ class RunOptions:
         str | None,
         option("A paper's model parameters: a preset's name, or none. (default: team_up)", panel=_MODELS),
     ] = None
-    pack: Annotated[str | None, option("The prompt pack: a name or a folder. (default: en-a)", panel=_MODELS)] = None
+    pack: Annotated[
+        str | None, option("The prompt pack: a name or a folder. (default: the preset's, or en-a)", panel=_MODELS)
+    ] = None
     answers: Annotated[str | None, option("How answers are asked for: plain, json or reason.", panel=_MODELS)] = None
     persona: Annotated[
         list[str] | None,

@@ -13,7 +13,8 @@ from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSec
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.references import load
+from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.render.charts.style import BLUE, MORE, PALETTE, VERMILION
 
 LANGUAGE_MODEL = "language model"
@@ -63,8 +64,8 @@ def read_run(
         one.excerpt = one.excerpt or excerpt(episode)
         answers.add(episode)
     for name, one in played.items():
-        one.end(one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who)
-        one.invalid = answers.invalid.get(name, "")
+        who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who
+        one.end(who, answers.invalid.get(name, ""))
     return [section for section in sections.values() if section.conditions], answers if answers.rows else None
 
 

@@ -9,15 +9,15 @@ published with it, which differs from its text in places that are named.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
-from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
+from llm_coop_envs.bertrand.rules import Band, Benchmarks, Rivalry, benchmarks, nearest, price_grid
 from llm_coop_envs.core.checks import check_choice, check_int, check_number
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import ScenarioSettings, added
+from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 1000
@@ -72,6 +72,13 @@ class BertrandSettings(ScenarioSettings):
     rule of Wu et al. (2024). Money in `cost`, `quality`, `outside` and `mu` is in units of `price_unit`;
     `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
 
+    With `information="own"` a firm is not told the others' prices. `observation_noise` is a share of the price seen;
+    a mean over a block is off by as much as that of independent errors. `memory` is how many rounds are shown at most,
+    one by one or in blocks.
+
+    A firm that is no longer `present` sells nothing, and customers choose among the goods of the others: demand, Nash
+    and joint-profit prices, profit gain and collusion are theirs from then on, a last firm's those of a monopoly.
+
     Attributes:
         firms: how many firms. One is a monopoly (Fish et al., preliminary test): it needs `talk=False`, its Nash price
             is the monopoly price, and prices and profits are measured as shares of the monopoly's.
@@ -117,9 +124,6 @@ class BertrandSettings(ScenarioSettings):
             shown one by one.
         statistics: when bins are shown: `"every_round"` (Wu et al., text) or `"planning_rounds"` (their
             code).
-        information: what firms learn of a round: `"all"`, the others' prices too, or `"own"`, their own business alone.
-        observation_noise: how far off the others' prices are seen: the standard deviation of the error as a share of
-            the price (0 in all sources), in texts and slots; numeric features stay exact.
         moves: who names a price in a round: all firms, `"simultaneous"`, or one, `"alternating"`: firm 0 in round 1,
             then the others in their order, while all others' prices stand (Klein 2021, RAND Journal of Economics
             52(3)). What stands before a firm's first turn are the initial prices.
@@ -203,7 +207,6 @@ class BertrandSettings(ScenarioSettings):
         "rounds": (1, math.inf),
         "collusion_window": (0, math.inf),
         "collusion_tolerance": (0, math.inf),
-        "observation_noise": (0, 1),
     }
     small: ClassVar[Mapping[str, int]] = {"exchanges": 1}
     changeable: ClassVar[Mapping[str, bool]] = {
@@ -211,16 +214,16 @@ class BertrandSettings(ScenarioSettings):
         "bins": True,
         "statistics": True,
         "exchanges": False,
-        "information": True,
-        "observation_noise": True,
+        **dict.fromkeys(PERCEPTION, True),
+        "present": True,
     }
+    fewest: ClassVar[int] = 1
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "demand": ("logit", "linear"),
         "prices": ("grid", "continuous"),
         "reward": ("profit", "normalised"),
         "statistics": ("every_round", "planning_rounds"),
         "opener": ("shuffled", "fixed"),
-        "information": ("all", "own"),
         "moves": (AT_ONCE, IN_TURN),
         "grid_span": (AROUND_MARKS, FLOOR_TO_CAP),
     }
@@ -257,8 +260,6 @@ class BertrandSettings(ScenarioSettings):
     collusion_window: int = 200
     collusion_tolerance: float = 0.1
     collusion_margin: str | float = ABOVE_NASH
-    information: str = added("all")
-    observation_noise: float = added(0.0)
     moves: str = added(AT_ONCE)
     grid_span: str = added(AROUND_MARKS)
 
@@ -382,9 +383,24 @@ class BertrandSettings(ScenarioSettings):
 
         On a grid half a step is added above, so that the grid price nearest to joint profit is inside.
         """
-        half, margin = 0.0, self.collusion_margin
-        if self.prices == "grid":
-            half = self.grid_step / 2.0
+        return self._band(self.grid_step)
+
+    def among(self, firms: Sequence[int]) -> Rivalry:
+        """What holds when only these firms sell: their demand, Nash and joint-profit prices, and band.
+
+        The choices stay those of all firms. One firm is measured as a monopoly.
+
+        Raises:
+            SettingsError: they have no Nash or joint-profit prices.
+        """
+        market = self.market.only(firms)
+        marks = benchmarks(market, self.benchmark_decimals)
+        step = self.grid_step if len(firms) == self.firms else self._grid_step(firms, marks)
+        return Rivalry(firms=tuple(firms), market=market, marks=marks, band=self._band(step))
+
+    def _band(self, grid_step: float) -> Band:
+        margin = self.collusion_margin
+        half = grid_step / 2.0 if self.prices == "grid" else 0.0
         named = {ABOVE_NASH: NASH_PLAY + half, FROM_NASH: -half}
         low = named[margin] if isinstance(margin, str) else margin - half
         return Band(low=low, high=1.0 + half, tolerance=self.collusion_tolerance)
@@ -394,9 +410,13 @@ class BertrandSettings(ScenarioSettings):
         """A step of the price grid, as a share of the distance from Nash to joint-profit price; the largest firm's."""
         if self.grid_span == AROUND_MARKS:
             return (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1)
+        return self._grid_step(range(self.firms), self.marks)
+
+    def _grid_step(self, firms: Sequence[int], marks: Benchmarks) -> float:
+        grids = self.grids
         return max(
-            (grid[1] - grid[0]) / (joint - zero)
-            for grid, zero, joint in zip(self.grids, self.marks.zero, self.marks.joint, strict=True)
+            (grids[i][1] - grids[i][0]) / (joint - zero)
+            for i, zero, joint in zip(firms, marks.zero, marks.joint, strict=True)
         )
 
     @property

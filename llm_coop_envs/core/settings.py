@@ -21,6 +21,9 @@ __all__ = ["ScenarioSettings", "Settings", "added", "plain"]
 
 MAX_MESSAGE_LENGTH = 100_000
 TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
+ALL, OWN = "all", "own"
+#: What players see and keep of what happens; a scenario that carries it out names it in `changeable`.
+PERCEPTION = ("information", "observation_noise", "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,7 @@ class ScenarioSettings(Settings):
 
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
+        fewest: how many players have to stay when others leave.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
         small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
@@ -53,6 +57,12 @@ class ScenarioSettings(Settings):
             same; by default a table of English phrases (`core.paraphrase`), which also serves whoever is no language
             model with `"speaker"`: a language model that speaks then says it itself in other words, which it is asked
             for by one more question.
+        information: what players learn of what happens: `"all"` that the scenario shows (all sources), or `"own"`, what
+            they did themselves and what it brought them. What others say is heard either way.
+        observation_noise: how far off what others do is seen: the standard deviation of each player's own error (0 in
+            all sources). Texts, slots and numeric features show the same; the scenario's docstring says in which unit.
+        memory: of how many of its latest rounds a player still knows what it did, saw, heard and, if it is a language
+            model, noted: 0 for none before the present one, `None` for as many as the scenario shows.
         changes: what is otherwise from a round on, for all players or for some: a list of
             `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
             `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.
@@ -60,6 +70,8 @@ class ScenarioSettings(Settings):
             its turn: a list of `{on: mention, players: firm_0}`; see `Listener`.
         regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
             is none.
+        present: whether players take part. `false` stands in `changes` alone: it takes players out of the game from a
+            round on, for good. The others are told, and nothing counts any more for whoever is gone.
     """
 
     changeable: ClassVar[Mapping[str, bool]] = {
@@ -67,16 +79,19 @@ class ScenarioSettings(Settings):
         **dict.fromkeys(("delivery", "delivery_share", "delivery_delay", "delivery_text", "delivery_by"), True),
     }
 
+    fewest: ClassVar[int] = 0
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
     small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "message_length": (1, MAX_MESSAGE_LENGTH),
         "delivery_share": (0, 1),
         "delivery_delay": (1, math.inf),
+        "observation_noise": (0, 1),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "talk_mode": ("sequential", "simultaneous"),
         "delivery": TREATMENTS,
+        "information": (ALL, OWN),
     }
 
     talk: bool = True
@@ -89,14 +104,24 @@ class ScenarioSettings(Settings):
     delivery_delay: int = added(1)
     delivery_text: str = added("I have nothing to add at the moment.")
     delivery_by: str = added("")
+    information: str = added(ALL)
+    observation_noise: float = added(0.0)
+    memory: int | None = added(None)
     changes: tuple[Change, ...] = added(())
     listeners: tuple[Listener, ...] = added(())
     regulator: RegulatorSettings | None = field(default=None, metadata={"added": True})
+    present: bool = added(True)
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
         super().__post_init__()
         check_int(self, "talk_until", 1, optional=True)
+        check_int(self, "memory", 0, optional=True)
+        kind: Any = type(self)
+        for name in PERCEPTION:
+            value = getattr(self, name)
+            if value != getattr(kind, name) and name not in declared(kind, "changeable"):
+                raise SettingsError(name, value, "means nothing in this scenario; leave it out")
         if not isinstance(self.wording, str) or not self.wording:
             raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
         for name in ("delivery_text", "delivery_by"):
@@ -109,6 +134,11 @@ class ScenarioSettings(Settings):
     def talks_in(self, round_: int, player: str | None = None) -> bool:
         """Whether there is talk in a round, and whether a player may speak in it."""
         return self.in_round(round_, player).talk
+
+    @property
+    def first_round(self) -> int:
+        """How the first round is counted."""
+        return 1
 
     @property
     def ever_talks(self) -> bool:
@@ -235,6 +265,9 @@ class ScenarioSettings(Settings):
                     raise SettingsError(f"{where}.settings.talk", value, why)
                 with below(f"{where}.settings"):
                     replace(base, **{name: value})
+                if name == "present" and change.until_round is not None:
+                    why = "whoever was taken out does not come back; leave until_round out"
+                    raise SettingsError(f"{where}.until_round", change.until_round, why)
             read.append(change)
         object.__setattr__(self, "changes", tuple(read))
         for turn in {change.from_round for change in read}:

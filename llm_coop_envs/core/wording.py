@@ -191,6 +191,7 @@ class Templates:
     Args:
         folder: where they are.
         wanted: the names that each template which is rendered may use.
+        base: what stands in for templates and translations that are not in the folder; `None` if all must be there.
 
     Attributes:
         words: translations of names, from `words.json` in the folder: what the filter `word` writes.
@@ -200,11 +201,14 @@ class Templates:
             unquoted.
     """
 
-    def __init__(self, folder: Path, wanted: Mapping[str, Collection[str]]) -> None:
+    def __init__(self, folder: Path, wanted: Mapping[str, Collection[str]], *, base: Templates | None = None) -> None:
         self.folder = folder
-        self.words = _read_words(folder / WORDS)
+        self._base = base
+        self.words: Mapping[str, str] = {**(base.words if base is not None else {}), **_read_words(folder / WORDS)}
         environment = template_environment(folder, self.words)
         trees = read_templates(environment, folder)
+        if base is not None:
+            wanted = {name: allowed for name, allowed in wanted.items() if name in trees}
         for name, allowed in wanted.items():
             if name not in trees:
                 raise WordingError(f"{folder}: the template {name} is missing; add it")
@@ -227,6 +231,8 @@ class Templates:
         import jinja2
         from jinja2.runtime import Context
 
+        if self._base is not None and name not in self._templates:
+            return self._base.render(name, values)
         try:
             # What Template.render does, without merging and listing Jinja's globals anew for every text.
             template = self._templates[name]

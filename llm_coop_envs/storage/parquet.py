@@ -20,7 +20,7 @@ def need_arrow() -> None:
         MissingExtra: pyarrow is not installed.
     """
     try:
-        import pyarrow.parquet  # noqa: F401  # only whether it is there
+        import pyarrow.parquet  # noqa: F401  # only whether it is there: some builds lack it
     except ImportError as error:
         raise MissingExtra("writing Parquet tables", "study") from error
 

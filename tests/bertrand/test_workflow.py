@@ -2,6 +2,7 @@ import pytest
 from llm_chats import Canned, Recorder, run
 
 from llm_coop_envs import bertrand_v0
+from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
 
 
 def market(rounds, **settings):
@@ -230,7 +231,7 @@ Then 1.65.
 PRICE: 1.75"""
 
 
-@pytest.mark.parametrize("pack", ["en-a", "en-b", "de-a"])
+@pytest.mark.parametrize("pack", shipped_packs())
 def test_files_are_written_with_every_price_and_shown_once(pack):
     objects = '{"observations": "-", "plans": "wait", "insights": "none yet", "price": 1.6}'
     chat = Canned(period=[FILED, objects, "1.8", "1.8"])
@@ -247,6 +248,46 @@ def test_files_are_written_with_every_price_and_shown_once(pack):
     assert "Try 1.7" in shown["firm_0", 2]
     assert [event["prices"] for event in env.events if event["type"] == "round"][:2] == [[1.75, 1.6], [1.8, 1.8]]
     assert policy.counters.total().fallbacks == 0
+
+
+def test_the_question_of_fish_et_al_holds_all_that_theirs_does_in_its_order():
+    """The preset asks in its own pack: prefix, cost, highest price, both files, the last 100 rounds, a form."""
+    chat = Canned(period=[FILED] * 210)
+    env = bertrand_v0.parallel_env(preset="fish_3_2", rounds=103)
+    policy, _ = run(env, chat, preset="fish", personas=["long_run_careful", "long_run_exploring"])
+    assert policy.describe(["bertrand"])["pack"] == load_pack("fish").describe(["bertrand"])
+    assert {key.call for key, _, _ in chat.log} == {"period"}
+    personas = load_pack("fish").prompts("bertrand").personas
+    for (key, prompt), name in zip(
+        chat.prompts("period")[-2:], ("long_run_careful", "long_run_exploring"), strict=True
+    ):
+        rival = {"firm_0": "firm_1", "firm_1": "firm_0"}[key.agent]
+        slots = [
+            personas[name].text("period"),
+            f"{key.agent} sells one product",
+            "Each unit costs you 3.2 to make.",
+            "Nobody pays more than 9.24 for it.",
+            'Plans, written in round 102: "Try 1.7 next.\\nThen 1.65."',
+            'Insights, written in round 102: "Dear prices sell little."',
+            f"(round: your price | units you sold | what you earned | {rival}'s price):\n3: 1.75 | ",
+            "\n102: 1.75 | ",
+            "It is round 103.",
+            "\nOBSERVATIONS: ",
+            "\nPLANS: ",
+            "\nINSIGHTS: ",
+            "\nPRICE: the price, a number and nothing after it",
+        ]
+        places = [prompt.find(slot) for slot in slots]
+        assert -1 not in places, slots[places.index(-1)]
+        assert places == sorted(places)
+        assert places[0] == 0
+        assert "\n2: 1.75 | " not in prompt
+    _, chat = run(bertrand_v0.parallel_env(preset="fish_monopoly", rounds=1), preset="fish", personas="long_run")
+    [(_, prompt)] = chat.prompts("period")
+    assert "There is no other product like it." in prompt
+    assert "never learn" not in prompt
+    # A pack that is named goes before the preset's.
+    assert run(bertrand_v0.parallel_env(preset="fish", rounds=1), preset="fish", pack="en-a")[0].pack.name == "en-a"
 
 
 def test_files_in_the_packs_own_words():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from configurations import CONFIGURATIONS
 from llm_chats import run
+from own_pack import COMPLETE
 from rollout import sampled
 
 import llm_coop_envs
@@ -64,19 +65,20 @@ def test_no_persona_holds_a_hint_word_but_explicit_instructions(pack):
 
 @pytest.mark.parametrize("pack", PACKS)
 def test_no_prompt_and_no_scripted_answer_holds_a_hint_word(pack):
-    envs = (
-        kbc_v0.parallel_env(players=4),
-        bertrand_v0.parallel_env(preset="team_up", rounds=22),
-        evacuation_v0.parallel_env(preset="small", people=15, rounds=5),
+    played = (
+        (kbc_v0.parallel_env(players=4), {}),
+        (bertrand_v0.parallel_env(preset="team_up", rounds=22), {}),
+        *((bertrand_v0.parallel_env(preset="fish", firms=k, rounds=3), {"own_files": True}) for k in (1, 2, 3)),
+        (evacuation_v0.parallel_env(preset="small", people=15, rounds=5), {}),
     )
-    for env in envs:
-        _, chat = run(env, pack=pack)
+    for env, options in played:
+        _, chat = run(env, pack=pack, **options)
         for _, request, reply in chat.log:
             for text in (*(message.content for message in request.messages), reply.text):
                 assert not HINTS.search(text), text
 
 
-@pytest.mark.parametrize("wording", PACKS)
+@pytest.mark.parametrize("wording", COMPLETE)
 @pytest.mark.parametrize("name", sorted(CONFIGURATIONS))
 def test_observations(name, wording):
     module, settings = CONFIGURATIONS[name]

@@ -3,9 +3,11 @@
 import shutil
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.playing.packs import load_pack
+from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
 
 SCENARIOS = ("kbc", "bertrand", "evacuation")
+COMPLETE = tuple(name for name in shipped_packs() if load_pack(name).base is None)
+"""The shipped packs that hold all words themselves; only these are wordings of environments."""
 
 
 def copy_pack(folder, name="en-a", scenarios=SCENARIOS):

@@ -3,7 +3,8 @@
 The templates of a scenario's calls stand in the scenario's own room, `prompts/PACK`, beside the `observation.jinja` of
 its environment; what all scenarios share stands in `policies/llm/packs/PACK`: `manifest.yaml`, `personas.yaml`, the
 templates for repair, second tries and summaries, and in `generic` those for scenarios without any of their own. A pack
-of the user's is one folder that holds all of this, with the scenarios as folders inside.
+of the user's is one folder that holds all of this, with the scenarios as folders inside. A pack may name a shipped one
+as its `base`: what it does not hold itself is said in the base's words.
 
 Templates are checked when they are loaded: each there, no name used that the call may not show, every text that
 somebody wrote inside quotation marks.
@@ -21,8 +22,8 @@ from typing import Any
 import yaml
 
 from llm_coop_envs.core.checks import suggestion
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.wording import PROMPTS, Templates
 from llm_coop_envs.errors import SettingsError, WordingError
 from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class
@@ -33,6 +34,7 @@ MANIFEST = "manifest.yaml"
 PERSONAS = "personas.yaml"
 GENERIC_FOLDER = "generic"
 _FIELDS = {"name": str, "language": str, "paraphrase": str, "version": int}
+_OPTIONAL = {"base": str}
 
 _LEGAL = "kind low high integer allowed options"
 #: What the templates that belong to no scenario may use.
@@ -55,12 +57,14 @@ class Manifest:
         language: the language's code, such as `"en"`.
         paraphrase: which of several ways to say the same.
         version: counts up with each change of words.
+        base: the shipped pack whose words stand in for those that it does not hold; empty for none.
     """
 
     name: str
     language: str
     paraphrase: str
     version: int
+    base: str = ""
 
 
 class Prompts:
@@ -88,9 +92,11 @@ class Prompts:
         if not folder.is_dir():
             raise SettingsError("pack", pack.name, f"has no templates for {scenario}")
         calls = (load(GENERIC) if generic else workflow_class(find_scenario(scenario))).calls
-        self.templates = Templates(folder, {call.template: call.names for call in calls})
+        base = None if pack.base is None else pack.base.prompts(scenario, generic=generic)
+        wanted = {call.template: call.names for call in calls}
+        self.templates: Templates = Templates(folder, wanted, base=None if base is None else base.templates)
         own = folder / PERSONAS
-        self.personas = dict(pack.personas)
+        self.personas: dict[str, Persona] = {**({} if base is None else base.personas), **pack.personas}
         if own.is_file():
             self.personas |= read_personas(_read_yaml(own), [call.name for call in calls], str(own))
 
@@ -130,6 +136,7 @@ class Pack:
 
     Attributes:
         manifest: what it says about itself.
+        base: the pack whose words stand in for those that it does not hold; `None` without one.
         personas: those that say the same in all scenarios, by name.
         templates: those that belong to no scenario.
 
@@ -141,8 +148,13 @@ class Pack:
         self.folder = folder
         self.shipped = shipped
         self.manifest = _read_manifest(folder / MANIFEST)
-        self.personas = read_personas(_read_yaml(folder / PERSONAS), (), str(folder / PERSONAS))
-        self.templates = Templates(folder, COMMON_TEMPLATES)
+        self.base: Pack | None = load_pack(self.manifest.base) if self.manifest.base else None
+        own = folder / PERSONAS
+        self.personas: dict[str, Persona] = dict(self.base.personas) if self.base else {}
+        if self.base is None or own.is_file():
+            self.personas |= read_personas(_read_yaml(own), (), str(own))
+        shared = self.base.templates if self.base else None
+        self.templates: Templates = Templates(folder, COMMON_TEMPLATES, base=shared)
         self._prompts: dict[tuple[str, bool], Prompts] = {}
 
     @property
@@ -166,29 +178,36 @@ class Pack:
         """
         key = scenario, generic
         if key not in self._prompts:
+            own = self.folder / GENERIC_FOLDER if generic else self.folder_of(scenario)
+            if self.base is not None and not own.is_dir():
+                return self.base.prompts(scenario, generic=generic)
             self._prompts[key] = Prompts(self, scenario, generic=generic)
         return self._prompts[key]
 
     def all_prompts(self) -> list[Prompts]:
         """Its words for all scenarios that it has any for."""
-        return [self.prompts(name) for name in scenarios() if self.folder_of(name).is_dir()]
+        return [self.prompts(name) for name in scenarios() if self.base or self.folder_of(name).is_dir()]
 
     def digest(self, played: Iterable[str] | None = None) -> str:
-        """SHA-256 over its files for these scenarios (by default for all), 16 hexadecimal digits."""
+        """SHA-256 over its files, and its base's, for these scenarios (by default for all), 16 hexadecimal digits."""
+        played = tuple(scenarios() if played is None else played)
         digest = hashlib.sha256()
         folders = {"": self.folder}
-        folders |= {name: self.folder_of(name) for name in sorted(scenarios() if played is None else played)}
+        folders |= {name: self.folder_of(name) for name in sorted(played)}
         for name, folder in folders.items():
             files = folder.rglob("*") if name else folder.glob("*")
             for path in sorted(p for p in files if p.suffix in (".jinja", ".yaml", ".json")):
                 content = path.read_bytes()
                 digest.update(f"{name}/{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
                 digest.update(content)
+        if self.base is not None:
+            digest.update(self.base.digest(played).encode())
         return digest.hexdigest()[:16]
 
     def describe(self, played: Iterable[str] | None = None) -> dict[str, Any]:
         """What is recorded with a run that plays these scenarios."""
-        return {**vars(self.manifest), "digest": self.digest(played)}
+        told = {name: value for name, value in vars(self.manifest).items() if value or name in _FIELDS}
+        return {**told, "digest": self.digest(played)}
 
 
 def shipped_packs() -> tuple[str, ...]:
@@ -232,10 +251,16 @@ def _read_manifest(path: Path) -> Manifest:
     data = _read_yaml(path)
     if not isinstance(data, dict):
         raise WordingError(f"{path}: must hold {', '.join(_FIELDS)}")
+    known = {**_FIELDS, **_OPTIONAL}
     for field in data:
-        if field not in _FIELDS:
-            raise WordingError(f"{path}: there is no field '{field}'; {suggestion(str(field), _FIELDS)}")
-    for field, kind in _FIELDS.items():
+        if field not in known:
+            raise WordingError(f"{path}: there is no field '{field}'; {suggestion(str(field), known)}")
+    for field, kind in known.items():
+        if field in _OPTIONAL and field not in data:
+            continue
         if not isinstance(data.get(field), kind) or isinstance(data[field], bool):
             raise WordingError(f"{path}: the field '{field}' is missing or no {kind.__name__}")
+    if "base" in data and data["base"] not in shipped_packs():
+        meant = suggestion(data["base"], shipped_packs())
+        raise WordingError(f"{path}: base '{data['base']}' is no shipped pack; {meant}")
     return Manifest(**data)

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.chunks import Chunk, Submissions
+from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.delivery import PARAPHRASE, SPEAKER, InOtherWords
 from llm_coop_envs.core.on_demand import OnDemand
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.regulator import PHASES, SEAT
+from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
@@ -173,6 +174,8 @@ class LLMPolicy(Policy):
             request.observation.get("text", ""),
             "" if self._workflow.from_text else slots.notice,
         )
+        if slots.memory is not None and agent != SEAT:
+            turn.memory.forget(turn.round - slots.memory)
         workflow, prompter = self._workflow, self._prompter
         if self._regulated is not None and (slots.phase in PHASES or agent == SEAT):
             workflow, prompter = self._regulated

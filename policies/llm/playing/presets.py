@@ -24,7 +24,8 @@ PAPERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # "Shall We Talk" (arXiv version 1).
         "shall_we_talk": {},
         # Fish, Gonczarowski and Shorrer 2024: malformed answers are asked for again up to 10 times.
-        "fish": {"tries": 10},
+        # Their question stands in a pack of its own.
+        "fish": {"tries": 10, "pack": "fish"},
         # Pan et al. 2024 ("Very Large-Scale Multi-Agent Simulation in AgentScope"): a thought and then a number. Their
         # second call that extracts the number is our repair question.
         "large_scale": {"answers": "reason"},

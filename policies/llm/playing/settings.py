@@ -33,7 +33,7 @@ class LLMSettings(Settings):
 
     Attributes:
         model: the model's name as the provider knows it.
-        pack: the prompt pack: a shipped one's name, or a folder.
+        pack: the prompt pack: a shipped one's name, or a folder; the preset `fish` has one of its own.
         answers: how answers are asked for: `"plain"` (the papers' formats), `"json"` (an object, with a JSON schema
             in the request) or `"reason"` (reasoning first, the answer on the last line).
         parameters: model parameters by scenario (`kbc`), by call (`bertrand/price`) or for everything (`default`);

@@ -5,9 +5,12 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from llm_coop_envs.benchmarks.bench.references import RECORDED, references
 from llm_coop_envs.benchmarks.bench.suite import NAME, VERSION, benches, parts, suite_hash
 from llm_coop_envs.benchmarks.bench.tasks import TENDENCIES
+from llm_coop_envs.kbc.reference import distances, nyt_density
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "scorecard.md"
@@ -32,15 +35,18 @@ def tasks_table():
 def reference_table():
     rows = references({"version": VERSION, "sha256": suite_hash()})
     names = [one["name"] for one in rows]
-    scores = [{(line["tendency"], line["scenario"]): line["score"] for line in one["lines"]} for one in rows]
+    scores = [{(line["tendency"], line["scenario"]): line for line in one["lines"]} for one in rows]
     keys = sorted({key for one in scores for key in one}, key=lambda key: (list(TENDENCIES).index(key[0]), key[1]))
 
-    def shown(value):
-        return "-" if value is None else f"{value:.2f}"
+    def shown(line):
+        if line is None or line["score"] is None:
+            return "-"
+        return f"{line['score']:.2f} ({line['low']:.2f} to {line['high']:.2f})"
 
     body = [f"| {a} | {b} | {' | '.join(shown(one.get((a, b))) for one in scores)} |" for a, b in keys]
     told = [
         f"- **{one['name']}**: `{one['command']}`, {one['date']}, {one['size']}, held-out seed {one['held_out']}"
+        + "".join(f", prompts of pack `{pack['name']}`, version {pack['version']}" for pack in one["packs"])
         for one in rows
     ]
     head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
@@ -68,7 +74,22 @@ def test_rows_were_played_in_this_version_and_say_how():
         assert one["command"].startswith("llm-coop bench --")
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", one["date"])
         assert "numpy" in one["versions"]
+        assert bool(one["packs"]) == any(player["name"].startswith("llm:") for player in one["players"].values())
         assert all(line["score"] is None or 0.0 <= line["score"] <= 1.0 for line in one["lines"])
+
+
+def test_what_people_themselves_would_score():
+    readers, rng = nyt_density(), np.random.default_rng(0)
+    drawn = rng.choice(len(readers), p=readers, size=(4000, 24)).astype(float)
+    come_to = np.mean([1 - distances(numbers)[1] for numbers in drawn])
+    (random,) = (
+        line["score"]
+        for row in json.loads(RECORDED.read_text())
+        for line in row["lines"]
+        if (row["name"], line["tendency"]) == ("random", "likeness to people")
+    )
+    said = f"come to {come_to:.2f} on average. That, and random play's {random:.2f},"
+    assert said in PAGE.read_text(encoding="utf-8")
 
 
 def test_practices_are_answered_and_their_files_exist():

@@ -4,13 +4,14 @@ import json
 
 import pytest
 from llm_chats import Canned, Recorder, reply, run
+from own_pack import COMPLETE
 from toy import ToyEnv
 
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.question import Option, Options
 from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
+from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.player import check
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 
@@ -36,7 +37,7 @@ def counts(policy, call):
     return {name: value for name, value in policy.counters.to_json()[call].items() if value}
 
 
-@pytest.mark.parametrize("pack", shipped_packs())
+@pytest.mark.parametrize("pack", COMPLETE)
 @pytest.mark.parametrize("answers", ["plain", "json", "reason"])
 @pytest.mark.parametrize("continuous", [False, True])
 def test_an_episode_is_played(pack, answers, continuous):

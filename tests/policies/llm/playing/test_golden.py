@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from llm_chats import run
+from own_pack import COMPLETE
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.core.slots import Heard
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.packs import load_pack, shipped_packs
+from llm_coop_envs.policies.llm.playing.packs import load_pack
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -68,6 +69,28 @@ SITUATIONS = [
         {"players": 2, "winner_rule": "tolerance", "choices": "real", "reward_rule": "independent", "talk": False},
         {"personas": "explicit_cooperation", "answers": "json"},
         {"choose": [0]},
+    ),
+    (
+        "kbc",
+        "own",
+        kbc_v0,
+        {
+            **{"players": 3, "session": "repeated", "rounds": 3, "talk_turns": 1, "groups": 2, "order": "fixed"},
+            **{"information": "own", "memory": 1},
+        },
+        {"own_reasons": 9},
+        {"talk": [-3], "choose": [-1]},
+    ),
+    (
+        "bertrand",
+        "own",
+        bertrand_v0,
+        {
+            **{"preset": "team_up_linear", "rounds": 6, "planning_period": 2, "exchanges": 1, "opener": "fixed"},
+            **{"information": "own", "memory": 2},
+        },
+        {},
+        {"talk": [-1], "plan": [-1], "price": [-1]},
     ),
     (
         "bertrand",
@@ -144,6 +167,14 @@ SITUATIONS = [
     ),
     (
         "evacuation",
+        "own",
+        evacuation_v0,
+        {"preset": "small", "people": 4, "rounds": 3, "replan_probability": 1.0, "information": "own", "memory": 0},
+        {},
+        {"talk": [0], "panic": [0], "exit": [-1], "move": [-1]},
+    ),
+    (
+        "evacuation",
         "summarised",
         evacuation_v0,
         {"preset": "small", "people": 3, "rounds": 1},
@@ -161,8 +192,38 @@ SITUATIONS = [
 ]
 
 
-@pytest.mark.parametrize("pack", shipped_packs())
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: f"{s[0]}-{s[1]}")
+# What the pack of Fish et al. says in words of its own.
+FISH = [
+    *(one for one in SITUATIONS if one[1] == "files"),
+    (
+        "bertrand",
+        "files_alone",
+        bertrand_v0,
+        {"preset": "fish_monopoly", "rounds": 3},
+        {"own_files": True, "personas": "long_run", "parameters": {"default": {"max_tokens": 400}}},
+        {"period": [0, -1]},
+    ),
+    (
+        "bertrand",
+        "files_talking",
+        bertrand_v0,
+        {"preset": "team_up_linear", "rounds": 41, "firms": 3, "exchanges": 1},
+        {"own_files": True, "answers": "json", "personas": "long_run_careful"},
+        {"period": [0, -1]},
+    ),
+    (
+        "bertrand",
+        "files_in_turn",
+        bertrand_v0,
+        {"preset": "klein", "rounds": 3, "information": "own", "history_window": 3},
+        {"own_files": True},
+        {"period": [0, -1]},
+    ),
+]
+SHOWN = [*((pack, one) for one in SITUATIONS for pack in COMPLETE), *(("fish", one) for one in FISH)]
+
+
+@pytest.mark.parametrize(("pack", "situation"), SHOWN, ids=[f"{one[0]}-{one[1]}-{pack}" for pack, one in SHOWN])
 def test_prompts(pack, situation):
     scenario, name, module, settings, llm, wanted = situation
     env = module.parallel_env(**settings)
@@ -183,11 +244,11 @@ def test_prompts(pack, situation):
 
 
 def test_no_golden_file_is_left_over():
-    wanted = {f"{s[0]}-{call}-{s[1]}.txt" for s in SITUATIONS for call in s[5]}
-    for pack in shipped_packs():
-        assert {path.name for path in (GOLDEN / pack).iterdir()} == wanted | {
-            f"{name}.txt" for name in ("repair", "again", "summary")
-        }
+    assert {path.name for path in GOLDEN.iterdir()} == {pack for pack, _ in SHOWN}
+    for pack in {pack for pack, _ in SHOWN}:
+        wanted = {f"{one[0]}-{call}-{one[1]}.txt" for name, one in SHOWN if name == pack for call in one[5]}
+        shared = {f"{name}.txt" for name in COMMON} if pack in COMPLETE else set()
+        assert {path.name for path in (GOLDEN / pack).iterdir()} == wanted | shared
 
 
 COMMON = {
@@ -233,7 +294,7 @@ USUAL = {
 }
 
 
-@pytest.mark.parametrize("pack", shipped_packs())
+@pytest.mark.parametrize("pack", COMPLETE)
 @pytest.mark.parametrize("name", COMMON)
 def test_templates_of_no_scenario(pack, name):
     rendered = [load_pack(pack).templates.render(f"{name}.jinja", {**USUAL, **values}) for values in COMMON[name]]

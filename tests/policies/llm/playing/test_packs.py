@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import jinja2.meta
 import pytest
-from own_pack import SCENARIOS, copy_pack
+from own_pack import COMPLETE, SCENARIOS, copy_pack
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.wording import read_templates, template_environment
@@ -15,11 +15,23 @@ from llm_coop_envs.policies.llm.playing.packs import COMMON_TEMPLATES, HOME, Pac
 PACKS = shipped_packs()
 CALLS = {f"{name}/{call.name}": call for name in SCENARIOS for call in workflow_class(find_scenario(name)).calls}
 
+
+def holds(pack, call):
+    """Whether a pack says a call in words of its own."""
+    return (load_pack(pack).folder_of(call.partition("/")[0]) / CALLS[call].template).is_file()
+
+
+OWN_CALLS = [(pack, call) for pack in PACKS for call in CALLS if holds(pack, call)]
+
 # Whoever changes words raises the pack's version and adds its hash.
 WORDS = {
     ("de-a", 6): "538e71da081ca743",
     ("en-a", 6): "96e47caf9bd9878d",
     ("en-b", 6): "b883bcccd72d7d03",
+    ("fish", 1): "9a3edd521c86afe8",
+    ("de-a", 7): "4b27f169f8fa7bbd",
+    ("en-a", 7): "ab756aaba9736084",
+    ("en-b", 7): "add1d59dd30cc4d7",
 }
 
 # What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number
@@ -68,9 +80,10 @@ def used(folder, name):
     return names(name) - {"alone"}
 
 
-def test_three_packs_are_shipped():
-    assert PACKS == ("de-a", "en-a", "en-b")
-    for name in PACKS:
+def test_four_packs_are_shipped():
+    assert PACKS == ("de-a", "en-a", "en-b", "fish")
+    assert COMPLETE == ("de-a", "en-a", "en-b")
+    for name in COMPLETE:
         pack = load_pack(name)
         assert pack.manifest.name == name
         assert pack.manifest.language == name[:2]
@@ -79,11 +92,46 @@ def test_three_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 6,
+            "version": 7,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
     assert len({load_pack(name).digest() for name in PACKS}) == len(PACKS)
+    assert [call for call in OWN_CALLS if call[0] in COMPLETE] == [(name, call) for name in COMPLETE for call in CALLS]
+
+
+def test_the_pack_of_fish_et_al_has_their_question_and_else_the_words_of_its_base():
+    fish, base = load_pack("fish"), load_pack("en-a")
+    assert [call for pack, call in OWN_CALLS if pack == "fish"] == ["bertrand/period"]
+    described = fish.describe(["bertrand"])
+    assert (described["version"], described["base"]) == (1, "en-a")
+    assert fish.digest(["bertrand"]) != fish.digest(["kbc"]) != base.digest(["kbc"])
+    assert fish.prompts("kbc") is base.prompts("kbc")
+    assert fish.prompts("bertrand", generic=True) is base.prompts("bertrand", generic=True)
+    assert fish.prompts("bertrand").personas == base.prompts("bertrand").personas
+    assert {one.scenario for one in fish.all_prompts()} >= set(SCENARIOS)
+
+
+def test_a_pack_of_ones_own_may_name_a_base(tmp_path):
+    own = tmp_path / "mine"
+    (own / "kbc").mkdir(parents=True)
+    manifest = "name: mine\nlanguage: de\nparaphrase: mine\nversion: 1\nbase: de-a\n"
+    (own / "manifest.yaml").write_text(manifest, encoding="utf-8")
+    (own / "kbc" / "talk.jinja").write_text("Sag etwas, {{ me }}!", encoding="utf-8")
+    (own / "personas.yaml").write_text("neutral: Du bist irgendwer.\n", encoding="utf-8")
+    pack, base = Pack(own), load_pack("de-a")
+    assert pack.prompts("kbc").templates.render("talk.jinja", {"me": "player_0"}) == "Sag etwas, player_0!"
+    assert pack.prompts("evacuation").word("left") == base.prompts("evacuation").word("left") != "left"
+    personas = pack.prompts("kbc").personas
+    assert personas["neutral"].text("talk") == "Du bist irgendwer."
+    assert personas["agreeable"] == base.prompts("kbc").personas["agreeable"]
+    # The base's words count for the hash too.
+    before = pack.digest(["kbc"])
+    (own / "manifest.yaml").write_text(manifest.replace("base: de-a", "base: en-b"), encoding="utf-8")
+    assert Pack(own).digest(["kbc"]) != before
+    (own / "manifest.yaml").write_text(manifest.replace("base: de-a", "base: fr-a"), encoding="utf-8")
+    with pytest.raises(WordingError, match="base 'fr-a' is no shipped pack; "):
+        Pack(own)
 
 
 def words(name):
@@ -106,8 +154,7 @@ def test_a_version_stands_for_the_words(pack):
     )
 
 
-@pytest.mark.parametrize("pack", PACKS)
-@pytest.mark.parametrize("call", PUBLISHED)
+@pytest.mark.parametrize(("pack", "call"), OWN_CALLS)
 def test_each_call_shows_the_published_slots_and_nothing_else(pack, call):
     scenario, _, name = call.partition("/")
     shown = used(load_pack(pack).folder_of(scenario), f"{name}.jinja") - SHARED
@@ -123,15 +170,14 @@ def test_the_table_above_has_every_call():
         assert call.names - listed <= {*SHARED, *(f"{one}_left_out" for one, _ in call.shrinks)}
 
 
-@pytest.mark.parametrize("pack", PACKS)
-def test_every_call_asks_for_the_persona_but_the_move(pack):
-    for name, call in CALLS.items():
-        names = used(load_pack(pack).folder_of(name.partition("/")[0]), call.template)
-        assert "answer_as" in names
-        assert ("persona" in names) == (call.name != "move")
+@pytest.mark.parametrize(("pack", "name"), OWN_CALLS)
+def test_every_call_asks_for_the_persona_but_the_move(pack, name):
+    names = used(load_pack(pack).folder_of(name.partition("/")[0]), CALLS[name].template)
+    assert "answer_as" in names
+    assert ("persona" in names) == (name != "evacuation/move")
 
 
-@pytest.mark.parametrize("pack", PACKS)
+@pytest.mark.parametrize("pack", COMPLETE)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_environments_text_and_the_calls_share_their_parts(pack, scenario):
     folder = load_pack(pack).folder_of(scenario)
@@ -217,8 +263,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 6", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 6", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 7", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 7", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),

@@ -36,7 +36,9 @@ def test_the_published_parameters():
         parameters = LLMSettings.build(preset, model="m").parameters_for(scenario, "talk")
         assert (parameters.temperature, parameters.top_p, parameters.max_tokens) == expected
     assert set(presets()) == {preset for preset, _ in table}
-    assert LLMSettings.build("fish", model="m").tries == 10
+    fish = LLMSettings.build("fish", model="m")
+    assert (fish.tries, fish.pack) == (10, "fish")
+    assert {LLMSettings.build(one, model="m").pack for one in presets() if one != "fish"} == {"en-a"}
     assert own(LLMSettings.build("fish", model="m"), "bertrand").own_files
     assert own(LLMSettings.build("econ_evals", model="m"), "bertrand").tools == 40
     assert own(LLMSettings.build("shall_we_talk", model="m"), "kbc").number_first

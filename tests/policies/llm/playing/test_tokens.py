@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_chats import run
+from own_pack import COMPLETE
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies.llm.playing import tokens
-from llm_coop_envs.policies.llm.playing.packs import shipped_packs
 from llm_coop_envs.policies.llm.playing.tokens import counter_for, estimate_tokens, surely_within
 
 
@@ -82,7 +82,7 @@ def test_openai_models_are_counted_with_their_own_tokenizer(monkeypatch):
 
 
 @needs_tables
-@pytest.mark.parametrize("pack", shipped_packs())
+@pytest.mark.parametrize("pack", COMPLETE)
 def test_the_estimate_lies_above_the_count_on_real_prompts_and_not_far(pack):
     count, _ = counter_for("gpt-4-0314")
     envs = (

@@ -2,9 +2,9 @@
 
 import pytest
 from llm_chats import run
+from own_pack import COMPLETE
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.policies.llm.playing.packs import shipped_packs
 
 EPISODES = {
     "kbc-nested": (kbc_v0, {"players": 6}),
@@ -31,7 +31,7 @@ EPISODES = {
 }
 
 
-@pytest.mark.parametrize("pack", shipped_packs())
+@pytest.mark.parametrize("pack", COMPLETE)
 @pytest.mark.parametrize("answers", ["plain", "json", "reason"])
 @pytest.mark.parametrize("name", EPISODES)
 def test_an_episode_needs_no_fallback(name, answers, pack):
