@@ -23,6 +23,7 @@ from llm_coop_envs.bertrand.rules import (
     nearest,
     normalised_profits,
     outcome,
+    places,
     positions,
 )
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
@@ -34,6 +35,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.presence import STAYS
 from llm_coop_envs.core.question import Number
+from llm_coop_envs.core.settings import OWN
 from llm_coop_envs.errors import SettingsError
 
 AnyRow = TypeVar("AnyRow", PastRow, Bin)
@@ -72,10 +74,11 @@ class BertrandEnv(ScenarioEnv):
 
     **Reward.** After each choice step the round's profit (or normalised profit); 0 in talk steps.
 
-    **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1, or -1 before
-    there are any prices), `own_price`, one `rival_price_k` per rival in index order, and `own_profit`, all of the last
-    settled round; before the first round those of the initial prices, if there are any. The round number is left out,
-    as it is in the texts: firms do not know when play ends. Where firms may leave (`present` in `changes`),
+    **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1; 0 if the
+    firm is told its own alone; -1 if it knows of none), `own_price`, one `rival_price_k` per rival in index order, as
+    the firm sees it but no further off than prices can be, and `own_profit`, all of the last settled round; before the
+    first round those of the initial prices, if there are any. What is not known is 0. The round number is left out, as
+    it is in the texts: firms do not know when play ends. Where firms may leave (`present` in `changes`),
     `rival_present_k` (1 or 0) follows for each rival; of who has left the price is 0.
 
     **State.** Share of rounds played, share of the collusion window filled, whether prices are known, then every firm's
@@ -103,7 +106,6 @@ class BertrandEnv(ScenarioEnv):
     def _setup(self) -> None:
         settings = self.settings
         self._in_turn = settings.moves == IN_TURN
-        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.firms
         self._full = settings.among(range(settings.firms))
         self._costs = self._full.market.cost
@@ -410,9 +412,28 @@ class BertrandEnv(ScenarioEnv):
         if self._latest is None:
             rows = np.zeros((n, n + 2), dtype=np.float32)
             rows[:, 0] = -1.0
-        else:
-            rows = np.array(self._latest.features)
+            return rows if self._without is None else self._with_presence(rows)
+        rows, rivals = np.array(self._latest.features), slice(2, n + 1)
+        if self._noisy and self._history.played:
+            rows[:, rivals] = self._places_seen(self._latest.outcome)
+            rows[:, rivals] = np.clip(rows[:, rivals], *(bound[rivals] for bound in self._feature_bounds))
+        if self._hides:
+            rows[self.blind, 0] = rows[self.blind, rivals] = 0.0
+        if self._forgets:
+            rows[self.forgetful] = [-1.0, *[0.0] * (n + 1)]
         return rows if self._without is None else self._with_presence(rows)
+
+    def _places_seen(self, last: RoundOutcome) -> NDArray[np.float64]:
+        """The rivals' last prices as each firm sees them, on the scale of features; (firms, rivals)."""
+        firms = [i for i, price in enumerate(last.prices) if not math.isnan(price)]
+        marks = self._rivalries[tuple(firms)].marks
+        found = np.zeros((self.n_players, self.n_players - 1))
+        for i in firms:
+            seen = self._seen(i, others(last.prices, i), self._history.played)
+            asked, where = [*seen[:i], last.prices[i], *seen[i:]], np.zeros(self.n_players)
+            where[firms] = places([asked[k] for k in firms], marks)
+            found[i] = np.delete(where, i)
+        return found
 
     def _with_presence(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The features with who is in the market, and without the prices of who has left it."""
@@ -436,14 +457,14 @@ class BertrandEnv(ScenarioEnv):
         period = settings.planning_period
         planning = number > period and (number - 1) % period == 0
         binned = planning or settings.statistics == "every_round"
-        prior = self._prior if self._history.played == 0 else None
+        prior = self._prior if self._history.played == 0 and settings.memory != 0 else None
         talking = self.phase == TALK and not self.over
         names = self.possible_agents
         rivals = tuple(names[:index] + names[index + 1 : self.n_players])
         if not self._complete:
             rivals = tuple(names[i] for i in self.firms if i != index)
             common = {**common, "may_talk": common["may_talk"] and len(self.firms) > 1}
-        told = settings.information == "all"
+        told = settings.information != OWN
         return BertrandSlots(
             round=number,
             rivals=rivals,
@@ -455,8 +476,8 @@ class BertrandEnv(ScenarioEnv):
             choices=self._offers_now[index],
             prior=() if prior is None else (prior[index], *(others(prior, index) if told else ())),
             fixed_price=None if self._forced is None else self._forced[index],
-            history=self._as_seen(index, self._history.rows(index, settings.history_window), told=told),
-            bins=self._as_seen(index, self._history.blocks(index, settings.bins), told=told) if binned else (),
+            history=self._as_seen(index, self._history.rows(index, settings.history_window), settings),
+            bins=self._as_seen(index, self._history.blocks(index, settings.bins), settings) if binned else (),
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if talking else 0,
@@ -466,24 +487,33 @@ class BertrandEnv(ScenarioEnv):
             **common,
         )
 
-    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], *, told: bool) -> tuple[AnyRow, ...]:
-        """Past rounds or blocks of them with the rivals' prices as a firm sees them; none unless it is told any."""
-        if not told:
+    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], now: BertrandSettings) -> tuple[AnyRow, ...]:
+        """Past rounds or blocks of them as a firm knows them: the remembered ones, with what it is told."""
+        if now.memory is not None:
+            first = self._history.played - now.memory + 1
+            rows = tuple(row for row in rows if (row.first if isinstance(row, Bin) else row.round) >= first)
+        if now.information == OWN:
             return tuple(row._replace(rival_prices=()) for row in rows)
         there = None if self._complete else np.delete(self._alive, index).tolist()
-        if not self._noisy:
-            return rows if there is None else tuple(_of_those(row, there) for row in rows)
-        found = []
-        for row in rows:
-            block = isinstance(row, Bin)
-            last = row.last if isinstance(row, Bin) else row.round
-            noise = self.settings.in_round(last, self.possible_agents[index]).observation_noise
-            # The mean over a block is off by as much as that of independent errors.
-            off = noise * self.noise(index, 2 * last + block, len(row.rival_prices))
-            off = off / np.sqrt(self.settings.bin_size if block else 1)
-            seen = np.maximum(0.0, np.array(row.rival_prices) * (1.0 + off))
-            found.append(row._replace(rival_prices=tuple(seen.tolist())) if noise else row)
-        return tuple(found) if there is None else tuple(_of_those(row, there) for row in found)
+        if self._noisy:
+            rows = tuple(
+                row._replace(
+                    rival_prices=self._seen(index, row.rival_prices, row.last, block=True)
+                    if isinstance(row, Bin)
+                    else self._seen(index, row.rival_prices, row.round)
+                )
+                for row in rows
+            )
+        return rows if there is None else tuple(_of_those(row, there) for row in rows)
+
+    def _seen(self, index: int, prices: tuple[float, ...], last: int, *, block: bool = False) -> tuple[float, ...]:
+        """The rivals' prices of a round, or their means over a block that ends with it, as a firm sees them."""
+        error = self.error(index, last, 2 * last + block, len(prices))
+        if error is None:
+            return prices
+        # The mean over a block is off by as much as that of independent errors.
+        off = error / np.sqrt(self.settings.bin_size if block else 1)
+        return tuple(np.maximum(0.0, np.array(prices) * (1.0 + off)).tolist())
 
     def _picture(self) -> str:
         if self._latest is None:

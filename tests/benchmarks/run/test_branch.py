@@ -10,6 +10,7 @@ from llm_coop_envs.benchmarks.run.branch import PART, begin_branch, plan_branch
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.verify import verify_run
+from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.journal import read_questions
@@ -195,3 +196,9 @@ def test_what_cannot_be_branched_is_told_before_anything_is_paid(tmp_path, sourc
 def test_another_kind_of_run_has_no_branches(tmp_path, arms):
     (tmp_path / "none").mkdir()
     assert_sentence(invoke("branch", tmp_path / "none", "--at", 2, "--arms", arms), "is no run folder")
+
+
+def test_one_scenario_of_a_run_of_several_is_branched_with_the_same_words(source, arms):
+    """A pack's hash is that of its words for all scenarios of the run."""
+    plan = plan_branch(source, AT, arms, lambda study: select(study, only=["bertrand"]))
+    assert {one.scenario for one in plan.study.conditions} == {"bertrand"}

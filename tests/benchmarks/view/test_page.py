@@ -306,6 +306,7 @@ def test_a_large_episode_is_shown_while_it_is_read(browser, tmp_path, monkeypatc
             go.release()
         browser.until("!document.body.innerText.includes('Reading, 0 %')")
         browser.shows("Reading, ")
+        browser.shows("round 1 of 1")
         browser.open(f"{address.split('?')[0]}#/run/million/episode/contest/0/agents")
         browser.shows("Reading for the first time: contest/0, ")
         usable(browser)

@@ -21,10 +21,14 @@ function changes({ run, condition, seed }: Place): string {
   return told.some((one) => one !== undefined) ? told.join() : "done";
 }
 
+function grows(episode: Episode): boolean {
+  return episode.live || episode.reading !== null;
+}
+
 export function useEpisode(place: Place) {
   const [growing, note] = useState(false);
   const asked = useData<Episode>("episode", { ...place }, growing ? changes(place) : "");
-  const unfinished = asked.data !== undefined && (asked.data.live || typeof asked.data.reading === "number");
+  const unfinished = asked.data !== undefined && grows(asked.data);
   useEffect(() => {
     if (unfinished) note(true);
   }, [unfinished]);
@@ -42,7 +46,7 @@ export function useFrames(place: Place, episode: Episode, at: number): { frames:
   const known = useRef<{ name: string; episode?: Episode }>({ name: "" });
   if (known.current.name !== name) held.current = [];
   // The last frame of an episode that is being played was taken in the middle of a round.
-  else if (known.current.episode !== episode && (known.current.episode?.live || known.current.episode?.reading)) held.current = held.current.slice(0, Math.max(0, known.current.episode.rounds.length - 1));
+  else if (known.current.episode !== episode && known.current.episode && grows(known.current.episode)) held.current = held.current.slice(0, Math.max(0, known.current.episode.rounds.length - 1));
   known.current = { name, episode };
   useEffect(() => {
     let over = false;
@@ -88,7 +92,7 @@ function Loaded({ place, episode }: { place: Place; episode: Episode }) {
       <div class="heading">
         <h1>{place.condition} <span class="quiet">seed {place.seed}</span></h1>
         {episode.live && <Chip state={held?.state.startsWith("paus") ? held.state : "playing"} />}
-        {typeof episode.reading === "number" && <span class="quiet" role="status">Reading, {episode.reading} %: rounds and messages come as they are read</span>}
+        {episode.reading !== null && <span class="quiet" role="status">Reading, {episode.reading} %: rounds and messages come as they are read</span>}
         <span class="quiet">{episode.scenario} · {episode.players.toLocaleString("en")} players{episode.end ? ` · ${episode.end}` : ""}</span>
         <span class="links">
           <a href={link(["run", place.run, "episode", place.condition, place.seed, "agents"])}>Agents</a>
