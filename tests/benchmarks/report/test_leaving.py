@@ -1,10 +1,13 @@
 """A study in which some leave from a round on, in all three scenarios: played, checked, read and reported."""
 
+import contextlib
+
 import pyarrow.parquet as pq
 import pytest
 
 from llm_coop_envs.benchmarks.report.build import write_report
 from llm_coop_envs.benchmarks.report.reading import read_run
+from llm_coop_envs.benchmarks.report.section import NotDrawn
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import write_tables
@@ -63,19 +66,30 @@ def test_it_is_measured_by_who_was_there(folder):
     assert [row["players"] for row in contest] == [12, 9, 9] * 2
 
 
-def test_reports_and_pages_do_not_choke(folder):
-    page = write_report(folder).read_text(encoding="utf-8")
-    assert ">nan" not in page
-    assert "cartel, 2 left" in (folder / "report").joinpath("bertrand_prices_prices.csv").read_text(encoding="utf-8")
+def test_tables_figures_and_pages_do_not_choke(folder):
     for section in read_run(open_run(folder))[0]:
+        assert not [
+            cell for table in section.tables() for row in table.rows for cell in row.cells if "nan" in cell.text
+        ]
         for one in section.conditions:
             assert section.episode_panel(one, 0)
+        if section.scenario.name != "evacuation":  # the room is drawn as ever, and drawing it takes seconds
+            for kind in section.figures():
+                with contextlib.suppress(NotDrawn):
+                    assert kind.draw()
     for condition in open_run(folder).conditions:
         header, events = open_run(folder).read_events(condition.name, 0)
         reader = EpisodeReader(condition.spec, header, large=False)
         list(reader.messages(events))
         reader.moving()
         assert len(reader.about()["rounds"]) >= 3
+
+
+@pytest.mark.rare
+def test_the_page_shows_who_is_left(folder):
+    page = write_report(folder).read_text(encoding="utf-8")
+    assert ">nan" not in page
+    assert "cartel, 2 left" in (folder / "report" / "bertrand_prices_prices.csv").read_text(encoding="utf-8")
 
 
 def test_too_few_are_refused_with_the_line():
