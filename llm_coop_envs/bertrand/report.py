@@ -86,7 +86,8 @@ class PriceHistory:
         """The reference prices as lines."""
         found = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
         for left, nash, joint in self.later:
-            found += [Level(value=nash, label=f"Nash, {left} left"), Level(value=joint, label=f"cartel, {left} left")]
+            names = (f"Nash, {left} left", f"cartel, {left} left") if left > 1 else ("monopoly",)
+            found += [Level(value=value, label=name) for name, value in zip(names, (nash, joint), strict=False)]
         return found
 
 

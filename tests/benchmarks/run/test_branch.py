@@ -21,12 +21,12 @@ seed: 2
 conditions:
   - name: kbc
     scenario: kbc
-    settings: {players: 2, exchanges: 3}
+    settings: {players: 3, exchanges: 3}
     policies: poisson
     seeds: [0, 1]
   - name: bertrand
     scenario: bertrand
-    settings: {rounds: 4, exchanges: 1, collusion_window: 0, planning_period: 1}
+    settings: {firms: 3, rounds: 4, exchanges: 1, collusion_window: 0, planning_period: 1}
     policies: price_matching
     seeds: [0]
   - name: evacuation
@@ -41,6 +41,7 @@ arms:
   - name: selfish
     title: uncooperative from then on
     policy: {options: {personas: [uncooperative], parameters: {default: {temperature: 1.3}}}}
+  - {name: fewer, players: "*_1", settings: {present: false}}
 """
 AT = 2
 
@@ -76,12 +77,17 @@ def told(folder, name):
     return found
 
 
+def of_fewer(key, line, name):
+    """Whether a question was asked after some had left."""
+    return key.episode == f"{name}-fewer/0" and line.get("from") != "branch"
+
+
 def test_nothing_of_the_prefix_is_asked_twice(tmp_path, source, arms):
     with answering() as server:
         plan, outcome = branched(source, arms, tmp_path / "run", server)
         asked = sum(server.asked.values())
     assert outcome.complete
-    assert len(plan.study.conditions) == 9
+    assert len(plan.study.conditions) == 12
     run, original = outcome.run, open_run(source)
     newly = 0
     for arm in run.conditions:
@@ -111,6 +117,13 @@ def test_nothing_of_the_prefix_is_asked_twice(tmp_path, source, arms):
     assert {one.get("temperature") for one in last} == {0.7, 1.3}
     # Plans of before are still shown to whoever goes on as somebody else.
     assert any("Your plan, made in round" in str(one) for one in last if one.get("temperature") == 1.3)
+    for name in ("kbc", "bertrand", "evacuation"):  # who has left is asked nothing, and the others are told
+        asked_later = [key.agent for key, line in read_questions(tmp_path / "run") if of_fewer(key, line, name)]
+        assert asked_later
+        assert not any(agent.endswith("_1") for agent in asked_later)
+    texts = {key.episode: str(line["request"]) for key, line in read_questions(tmp_path / "run")}
+    assert "firm_1 has left for good" in texts["bertrand-fewer/0"]
+    assert "player_1 has left for good" in texts["kbc-fewer/0"]
     assert verify_run(tmp_path / "run").faults == []
 
 
@@ -159,7 +172,7 @@ WRONG = {
     "the same arm twice": (
         ["--at", 2],
         ARMS + "  - {name: mute, settings: {talk: false}}\n",
-        ["line 6", "arm 'mute' changes the same as arm 'silent'"],
+        ["line 7", "arm 'mute' changes the same as arm 'silent'"],
     ),
     "what a scenario cannot change": (
         ["--at", 2],
