@@ -187,7 +187,10 @@ def test_pages_and_pictures_show_it_as_gone():
     assert scene.left == {1}
     assert len(scene.nash) == 2
     assert np.isnan(scene.prices[-1]).tolist() == [False, True, False]
-    assert PAGE.moving(scene)["values"][1] is None
+    moving = PAGE.moving(scene)
+    assert moving["values"][1] is None
+    assert [level["value"] for level in moving["levels"]] == [scene.nash[0], scene.joint[0]]
+    assert "levels" not in PAGE.moving(played(rounds=2)[0].scene())
     assert (3, "firm_1 left the market") in PAGE.moments(env.events)
     quiet, _ = played(rounds=5, changes=gone((3, "firm_1")), record=False)
     assert quiet.scene().left == {1}

@@ -83,8 +83,9 @@ function Chart({ episode, frames, place, who }: Drawing) {
   const box = useRef<HTMLDivElement>(null);
   const [themed, again] = useState(0);
   const [width, setWidth] = useState(0);
-  const { levels, band, unit, rounds } = episode.still;
+  const { unit, rounds } = episode.still;
   const shown = frames.slice(0, place + 1).filter((one): one is Frame => !!one && one.values.length > 0);
+  const { levels, band } = shown.at(-1)?.levels ? shown.at(-1)! : episode.still;
   const last = shown[shown.length - 1];
   useEffect(() => {
     const change = () => again((one) => one + 1);
