@@ -4,7 +4,7 @@ A study is YAML. `policies` says who sits where: a policy's name for everyone, o
 pattern such as `firm_*`, or `all`) to policies. A seat named exactly goes before patterns, patterns in their order,
 `all` last. In place of a name there may be `{name: ..., options: {...}}`, or `{mix: [...]}` of such entries with a
 `share` each. Where it says `given` or `given_model`, the condition is played only with a policy, or a language model,
-that is given on the command line.
+that is given on the command line; with `given_model_1` and `given_model_2`, with each two models that are given.
 
 A condition may have `variants`: a list of mappings with a name each, whose fields are put over the condition's. Each
 makes a condition of its own, `<condition>-<variant>`, so that players x markets need not be written out. A `grid` lists
@@ -33,6 +33,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.study.conditions import (
     GIVEN,
     GIVEN_MODEL,
+    GIVEN_MODELS,
     Condition,
     Player,
     PolicyChange,
@@ -61,6 +62,7 @@ __all__ = [
     "EVERY_EPISODE",
     "GIVEN",
     "GIVEN_MODEL",
+    "GIVEN_MODELS",
     "MAX_EPISODES",
     "MAX_SEED",
     "Condition",
