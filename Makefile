@@ -6,9 +6,9 @@ RUN := runs/team_up-demo
 RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
+SHIPPED := $(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
-STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,\
-	$(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))))
+STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
 .PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-rl test-ray lines lint pictures docked published clean
 
@@ -29,12 +29,12 @@ demo-llm: $(VENV)/.local
 	@echo "Open $(CURDIR)/$(RUN_LLM)/report/index.html in a browser."
 
 # All shipped studies, reduced, played by that model, or by MODEL: what they have to do with a model, in about 2,000 answers.
-# Run again, it goes on. What a model cannot play or change is left out.
+# Run again, it goes on. What a model cannot play or change is left out. Some of them: make studies-llm SHIPPED="fish klein".
 MODEL ?= local:smollm2-135m
 PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 48}}}
 studies-llm: $(VENV)/.local
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
-	@for study in $(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml))); do \
+	@for study in $(SHIPPED); do \
 		only=; \
 		case $$study in collusion_comparison) only='model*';; spurious_collusion) only=best_reply;; esac; \
 		$(BIN)/llm-coop run $$study --reduced $${only:+--only "$$only"} --policy "$(PLAYER)" -o runs/reduced/$$study || exit 1; \

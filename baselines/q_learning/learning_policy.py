@@ -27,8 +27,10 @@ class LearningPolicy(QTablePolicy):
     """Learns in the market that will be played, until it converges; then as `QTablePolicy`.
 
     Args:
-        options: fields of `QLearningSettings`, all but the market; and `goes_on`: whether it goes on learning and
-            exploring while it plays, from where it was when it converged, with the same rates.
+        options: fields of `QLearningSettings`, all but the market; `goes_on`: whether it goes on learning and
+            exploring while it plays, from where it was when it converged, with the same rates; and `window_round`:
+            whether `learned_window_round` is measured (the default), for which learning is played a second time with a
+            record of every period, and takes several times as long.
 
     Raises:
         SettingsError: an impossible option.
@@ -36,18 +38,22 @@ class LearningPolicy(QTablePolicy):
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        # Nothing of it is used here: without the compiler it raises, before anything is played.
-        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401
+        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401  # raises without the compiler
 
         if "market" in options:
             raise SettingsError("market", options["market"], "is the one that the condition plays; leave it out")
         self._options = dict(options)
-        self._goes_on = self._options.pop("goes_on", False)
-        if not isinstance(self._goes_on, bool):
-            raise SettingsError("goes_on", self._goes_on, "must be true or false")
+        self._goes_on = self._flag("goes_on", default=False)
+        self._window_round = self._flag("window_round", default=True)
         plan = QLearningSettings.from_json(self._options)
         if self._goes_on and (plan.exploration != "epsilon" or plan.updates != "asynchronous" or not plan.memory):
             raise SettingsError("goes_on", True, "is there for epsilon-greedy, asynchronous learners with a memory")
+
+    def _flag(self, name: str, *, default: bool) -> bool:
+        value = self._options.pop(name, default)
+        if not isinstance(value, bool):
+            raise SettingsError(name, value, "must be true or false")
+        return value
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
@@ -96,7 +102,7 @@ class LearningPolicy(QTablePolicy):
             `learned_periods` (the window of convergence included); `learned_lasting_from`, the period in which
             strategies stopped to change if prices are held together in the cycle they end in, else `None`; and
             `learned_window_round`, the period that completes the first 200 in a row with prices held together,
-            exploration included, `None` if none does.
+            exploration included, `None` if none does or it is not measured.
 
         Raises:
             SettingsError: the settings are no market in which can be learned.
@@ -105,15 +111,18 @@ class LearningPolicy(QTablePolicy):
             raise SettingsError("policy", "q_learning", "plays price competition only")
         plan = QLearningSettings.from_json({**self._options, "market": settings})
         game = plan.game()
-        # The fast loop finds how many periods there are, the general one then plays the same ones with a record.
-        periods = run_session(plan, seed, number, game=game).periods
-        session = run_session(plan, seed, number, game=game, trace=periods, loop="general")
+        session = run_session(plan, seed, number, game=game)
         super().__init__(QTable.of(plan, seed, session))
         prices = game.price_of(game.choices(np.arange(game.actions)))
-        held = together(prices, game.marks, settings.band)[game.action(session.trace)]
+        held = together(prices, game.marks, settings.band)
+        window_round = None
+        if self._window_round:
+            # The fast loop keeps no record; the general one plays the same periods again.
+            again = run_session(plan, seed, number, game=game, trace=session.periods, loop="general")
+            window_round = window_reached(held[game.action(again.trace)], WINDOW)
         last = together(self.table.cycle.prices, game.marks, settings.band).all()
         return {
-            "learned_periods": periods,
-            "learned_lasting_from": periods - plan.window if last else None,
-            "learned_window_round": window_reached(held, WINDOW),
+            "learned_periods": session.periods,
+            "learned_lasting_from": session.periods - plan.window if last else None,
+            "learned_window_round": window_round,
         }

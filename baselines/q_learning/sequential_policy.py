@@ -34,8 +34,7 @@ class SequentialPolicy(ScriptedPolicy):
     _learned: SequentialRun
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        # Nothing of it is used here: without the compiler it raises, before anything is played.
-        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401
+        import llm_coop_envs.baselines.q_learning.learn.compiled  # noqa: F401  # raises without the compiler
 
         if "intervals" in options:
             raise SettingsError("intervals", options["intervals"], "is said by the condition's grid; leave it out")

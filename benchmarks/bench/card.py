@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +178,7 @@ def _line(
 def _interval(values: Sequence[float]) -> Interval | None:
     """The mean with its interval, inside 0 and 1; that of a rate where every episode came to 0 or 1."""
     found = mean_interval([bool(value) for value in values] if set(values) <= {0.0, 1.0} else values)
-    if found is None or found.low is None or found.high is None:
-        return found
-    return replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
+    return None if found is None else found.within(0.0, 1.0)
 
 
 def reliability(values: Sequence[float]) -> float | None:

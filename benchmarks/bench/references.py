@@ -2,8 +2,8 @@
 
     python -m llm_coop_envs.benchmarks.bench.references random=runs/random rules=runs/rules
 
-replaces the recorded rows by those of run folders, each with its date, versions and command. Rows of another version of
-the suite are never shown.
+replaces the recorded rows by those of run folders, each with its date, versions, prompts and command. Rows of another
+version of the suite are never shown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def record(name: str, folder: Path) -> dict[str, Any]:
     Raises:
         RunError: it has no scorecard.
     """
-    card, session = read_card(folder), open_run(folder).manifest["sessions"][-1]
+    card, manifest = read_card(folder), open_run(folder).manifest
+    session = manifest["sessions"][-1]
     kept = ("tendency", "scenario", "score", "low", "high", "scored", "episodes", "reliability", "competency")
     return {
         "name": name,
@@ -41,6 +42,7 @@ def record(name: str, folder: Path) -> dict[str, Any]:
         "date": session["ended"][:10],
         "command": session["command"].rpartition(" -o ")[0],
         "versions": session["versions"],
+        "packs": [{key: one["pack"][key] for key in ("name", "version", "digest")} for one in manifest["models"]],
         "lines": [{key: line[key] for key in kept} for line in card["lines"]],
     }
 

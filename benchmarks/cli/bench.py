@@ -30,7 +30,7 @@ def bench_command(
         Path | None,
         option("The run folder; one that holds a scorecard is continued. (default: runs/scorecard-N)", "-o", "--out"),
     ] = None,
-    quick: Annotated[bool, option("Play a tenth of it: enough to see that all works, too little to compare.")] = False,
+    quick: Annotated[bool, option("Play a fifth of it: enough to see that all works, too little to compare.")] = False,
     held_out: Annotated[
         int | None,
         option("The seed of the held-out half, to play what somebody else did. (default: drawn)", min=0, max=2**31),

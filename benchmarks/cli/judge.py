@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from llm_coop_envs.benchmarks.cli.messages import note, sentences
+from llm_coop_envs.benchmarks.cli.messages import EXIT_INTERRUPTED, fail, note, sentences
 from llm_coop_envs.benchmarks.cli.run_options import RunOptions, option, with_options
 from llm_coop_envs.errors import StudyError
 
@@ -42,8 +42,10 @@ def judge_command(
     from llm_coop_envs.benchmarks.judge.folder import estimated, folder_name, judged, of_run, of_worlds
     from llm_coop_envs.benchmarks.judge.rubric import NAME, VERSION, digest
     from llm_coop_envs.benchmarks.run.folder import open_run
+    from llm_coop_envs.core.keys import scrub
     from llm_coop_envs.core.registry import find_scenario, scenarios
     from llm_coop_envs.policies.llm.asking.live import known_prices
+    from llm_coop_envs.policies.llm.chat import RunStopped
     from llm_coop_envs.policies.llm.playing.player import endpoint_of, settle
     from llm_coop_envs.policies.llm.playing.settings import LLMSettings
     from llm_coop_envs.storage.folder import chosen_folder
@@ -82,18 +84,26 @@ def judge_command(
     if out is None and run is not None:
         out = run / folder_name(model)
     with chosen_folder(out, f"judge-{planted}") as folder:
-        words = ["llm-coop", "judge", *([] if run is None else [str(run)]), *options.again(), "-o", str(folder)]
-        words += [] if planted is None else ["--planted", planted]
-        result = judged(
-            material,
-            folder,
-            settings,
-            endpoint,
-            access,
-            command=shlex.join(words),
-            notify=note,
-            done=_Progress(len(material.said)).one,
+        words = ["llm-coop", "judge", *([str(run)] if planted is None else ["--planted", planted])]
+        again, with_more = (
+            scrub(shlex.join([*words, *one.again(), "-o", str(folder)])) for one in (options, options.with_more())
         )
+        try:
+            result = judged(
+                material,
+                folder,
+                settings,
+                endpoint,
+                access,
+                command=again,
+                notify=note,
+                done=_Progress(len(material.said)).one,
+            )
+        except KeyboardInterrupt:
+            note(f"Stopped. The answers so far are in {folder}; continue with: {again}")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except RunStopped as stopped:
+            fail(f"{str(stopped).rstrip('.')}. The answers so far are in {folder}; for example: {with_more}")
     for line in _told(result):
         typer.echo(line)
     typer.echo(f"Verdicts: {folder}")

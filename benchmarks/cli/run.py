@@ -49,7 +49,7 @@ def run_command(
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
     from llm_coop_envs.benchmarks.run.folder import open_run, study_of
-    from llm_coop_envs.benchmarks.study.study import load_study
+    from llm_coop_envs.benchmarks.study.study import load_study, shipped_studies
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
@@ -59,6 +59,14 @@ def run_command(
                 fail(f"{flag} {value}: is not for --ray, which parts the run itself; leave one of them out")
     given = Path(study).expanduser()
     continued = (given / MANIFEST).is_file()
+    if continued and study in shipped_studies():
+        # The same words play the same study wherever they are typed; but a run that was paid for is not begun anew.
+        if out is None and options.replay is None and not dry:
+            fail(
+                f"{study}: is the name of a shipped study, and of a run folder here; give ./{study} to continue the "
+                "run, or -o FOLDER to play the study"
+            )
+        continued = False
     if continued and options.seed is not None:
         fail(
             f"--seed {options.seed}: {given} is a run, whose seed is fixed; give the study instead to play it with "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.scenario import load
+from llm_coop_envs.core.references import load
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.files import TEMPORARY, cannot_write
 

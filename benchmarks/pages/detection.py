@@ -187,7 +187,8 @@ def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
             f"{one['alarms']:,} of {one['honest']:,}",
             " to ".join(f"{end:.5f}" for end in one["interval"]),
             f"{one['area']:.3f}",
-            *(f"{100 * one['curve'][str(rate)]:.0f} %" for rate in _POINTS),
+            # So few honest episodes cannot tell a smaller rate than one among them.
+            *(f"{100 * one['curve'][str(rate)]:.0f} %" if rate * one["honest"] >= 1 else "-" for rate in _POINTS),
             f"{one['kappa']:.2f}",
         ]
         for detector, one in detectors.items()

@@ -1,7 +1,7 @@
 """The documentation's page on shipped studies that were played, reduced, by a real model.
 
     make studies-llm                                                              # plays them, into runs/reduced
-    python -m llm_coop_envs.benchmarks.pages.local_studies record runs/reduced/*  # writes local_studies.json
+    python -m llm_coop_envs.benchmarks.pages.local_studies record runs/reduced/*  # into local_studies.json
     python -m llm_coop_envs.benchmarks.pages.local_studies > docs/local_studies.md
 
 A test compares the page with what this prints.
@@ -53,6 +53,7 @@ def record(folders: Sequence[Path]) -> dict[str, Any]:
         rows = pq.read_table(folder / "answers.parquet", columns=list(COUNTS)).to_pylist()
         one = {
             "models": {model["settings"]["model"] for model in run.manifest["models"]},
+            "packs": {f"{model['pack']['name']} {model['pack']['version']}" for model in run.manifest["models"]},
             "conditions": {condition.name for condition in run.conditions},
             "episodes": run.manifest["episodes"],
             "calls": sum(
@@ -80,6 +81,7 @@ def page() -> str:
     studies = found["studies"]
     total = {name: sum(one[name] for one in studies.values()) for name in ("episodes", "calls", "seconds", *COUNTS)}
     rows = [_row(name, f"{len(one['conditions'])} of {_seats(name)}", one) for name, one in studies.items()]
+    total["packs"] = sorted({pack for one in studies.values() for pack in one["packs"]})
     rows.append(_row("all", str(sum(len(one["conditions"]) for one in studies.values())), total))
     heads = [
         "study",
@@ -91,6 +93,7 @@ def page() -> str:
         "repaired",
         "when asked again",
         "fallback",
+        "prompts",
     ]
     parts = {
         "MODELS": ", ".join(sorted({name_with_size(model) for one in studies.values() for model in one["models"]})),
@@ -114,11 +117,14 @@ def _row(name: str, conditions: str, one: Mapping[str, Any]) -> list[str]:
     became = [f"{100 * one[what] / one['asked']:.0f} %" for what in ("answered", "repaired", "retried", "fallbacks")]
     sizes = [f"{one[what]:,}" for what in ("prompt_tokens", "completion_tokens")]
     counts = [f"{one[what]:,}" for what in ("episodes", "calls", "asked")]
-    return [name, conditions, *counts, *became, *sizes, f"{one['seconds'] / 60:.0f}"]
+    return [name, conditions, *counts, *became, ", ".join(one["packs"]), *sizes, f"{one['seconds'] / 60:.0f}"]
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
-        RECORD.write_text(json.dumps(record(list(map(Path, sys.argv[2:]))), indent=1) + "\n", encoding="utf-8")
+        found = record(list(map(Path, sys.argv[2:])))
+        before = json.loads(RECORD.read_text(encoding="utf-8"))["studies"]
+        found["studies"] = dict(sorted({**before, **found["studies"]}.items()))
+        RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     else:
         print(page(), end="")

@@ -13,7 +13,8 @@ from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSec
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import read_episodes
 from llm_coop_envs.benchmarks.study.study import Condition
-from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.references import load
+from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.render.charts.style import BLUE, MORE, PALETTE, VERMILION
 
 LANGUAGE_MODEL = "language model"

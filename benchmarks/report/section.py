@@ -27,7 +27,8 @@ from llm_coop_envs.benchmarks.report.page_parts import (
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables, without_flagged
 from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE, Condition
-from llm_coop_envs.core.scenario import Row, Scenario, load
+from llm_coop_envs.core.references import load
+from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import mean_interval, mean_intervals
 from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel

@@ -129,9 +129,7 @@ async def _describe(
         backgrounds = await writer.write(name, mine)
         answers = [writer.record()]
     else:
-        from llm_coop_envs.policies.population.population import Backgrounds
-
-        backgrounds = Backgrounds(people, mine)
+        backgrounds = people.backgrounds(mine)
     for policy in told:
         policy.backgrounds = backgrounds
     return answers

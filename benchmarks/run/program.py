@@ -14,8 +14,8 @@ from llm_coop_envs.policies import kinds
 
 READERS = "readers"
 _HOME = Path(llm_coop_envs.__file__).parent
-# Files of a scenario's room that only show what was played.
-_SHOWING = ("drawing", "figures", "report", "scene")
+# Files of a scenario's room that only show what was played, or say what else is played: they decide no episode.
+_OTHERS = ("bench", "comparison", "drawing", "figures", "picture", "planted", "report", "scene")
 
 
 def program_of(condition: Condition) -> dict[str, str]:
@@ -63,7 +63,7 @@ def _rules(environment: type) -> list[Path]:
     core = [*(_HOME / "core").glob("*.py")]
     own = Path(inspect.getfile(environment))
     room = own.parent.glob("*.py") if (own.parent / "__init__.py").is_file() else [own]
-    return core + [path for path in room if not path.stem.startswith(_SHOWING)]
+    return core + [path for path in room if not path.stem.startswith(_OTHERS)]
 
 
 def hash_of_files(*files: Path) -> str:

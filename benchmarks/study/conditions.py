@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, settle
 from llm_coop_envs.core.changes import Change, fits_any
 from llm_coop_envs.core.delivery import DELIVER
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.shares import divide
 from llm_coop_envs.core.yaml_source import spot_of
@@ -247,7 +248,7 @@ class Condition:
             return None
         from llm_coop_envs.policies.population import read_population
 
-        return read_population(spot_of(self.population, f"condition {self.name}", "population"))
+        return read_population(spot_of(self.population, f"condition {self.name}", "population"), recorded=True)
 
     @property
     def players(self) -> tuple[Player, ...]:

@@ -25,9 +25,9 @@ from llm_coop_envs.benchmarks.study.crowd import read_crowd, with_writer
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, full_name, learns, settle
 from llm_coop_envs.core.changes import EVERYONE, Change, check_patterns
 from llm_coop_envs.core.checks import suggestion
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.regulation_measures import REGULATION_MEASURES
-from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.yaml_source import Spot
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import LLM

@@ -68,12 +68,11 @@ def longest_run(held: ArrayLike) -> int:
 
 def window_reached(held: ArrayLike, window: int) -> int | None:
     """The round that completes the first `window` (1 or more) consecutive rounds held together; `None` if none does."""
-    run = 0
-    for number, flag in enumerate(np.asarray(held, dtype=bool).tolist(), 1):
-        run = run + 1 if flag else 0
-        if run >= window:
-            return number
-    return None
+    flags = np.asarray(held, dtype=bool)
+    ends = np.append(np.flatnonzero(~flags), len(flags))
+    starts = np.append(0, ends[:-1] + 1)
+    reached = starts[ends - starts >= window]
+    return int(reached[0]) + window if len(reached) else None
 
 
 def mean_prices(prices: ArrayLike, first: int, last: int) -> Floats:

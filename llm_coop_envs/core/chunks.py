@@ -1,4 +1,4 @@
-"""Many players asked in one step: chunks of those on turn, and arrays of what they submit.
+"""Many players asked in one step, in chunks of those on turn.
 
 A policy that has `answer` is given all its players on turn at once, and answers with arrays. Every other policy is
 asked by requests, a block of players at a time; no step holds the observations of everybody in a crowd.
@@ -7,77 +7,22 @@ asked by requests, a block of players at a time; no step holds the observations 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import PolicyLike, Request, Seating, answers_of
+from llm_coop_envs.core.submissions import SubmissionReader, Submissions
 
 if TYPE_CHECKING:
     from llm_coop_envs.core.env import ScenarioEnv
 
 #: For how many players observations are made at a time.
 BLOCK = 1024
-
-
-@dataclass(eq=False, slots=True)
-class Submissions:
-    """What some players submit in one step, by their places among those who are asked.
-
-    Attributes:
-        choices: a number for each place, as `ArrayEnv.advance` takes them; unused in talk phases.
-        missing: the places of those who submitted nothing usable.
-        messages: what is said, by place, in talk phases.
-    """
-
-    choices: NDArray[Any]
-    missing: list[int] = field(default_factory=list)
-    messages: dict[int, object] = field(default_factory=dict)
-
-    def put(self, who: Indices, given: Submissions) -> None:
-        """Add what players submit, at their own places.
-
-        Raises:
-            RuntimeError: there are not as many answers as players.
-        """
-        if len(given.choices) != len(who):
-            raise RuntimeError(f"{len(given.choices)} answers for {len(who)} players; each must be answered, in order")
-        self.choices[who] = given.choices
-        self.missing += who[given.missing].tolist()
-        if given.messages:
-            names = who.tolist()
-            self.messages.update((names[place], text) for place, text in given.messages.items())
-
-
-class SubmissionReader:
-    """Reads players' actions, as `step` takes them, into arrays.
-
-    Args:
-        env: the environment.
-        blank: takes them, and holds nothing yet.
-    """
-
-    def __init__(self, env: ScenarioEnv, blank: Submissions) -> None:
-        self._number = env.read_choice
-        self._talking = env.phase == TALK
-        self.submissions = blank
-        self._missing, self._messages = self.submissions.missing, self.submissions.messages
-
-    def take(self, place: int, agent: str, action: object) -> None:
-        """Read a player's action; anything but a mapping is none."""
-        if not isinstance(action, Mapping):
-            self._missing.append(place)
-        elif self._talking:
-            self._messages[place] = action.get("message")
-        elif "choice" in action:
-            self.submissions.choices[place] = self._number(action["choice"], agent)
-        else:
-            self._missing.append(place)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from llm_coop_envs.core.draws import MESSAGES, Key, side_generator
 from llm_coop_envs.core.paraphrase import paraphrase
-from llm_coop_envs.core.scenario import load
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.settings import TREATMENTS, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 

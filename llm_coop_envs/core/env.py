@@ -23,7 +23,6 @@ from pettingzoo import ParallelEnv
 
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
-from llm_coop_envs.core.chunks import SubmissionReader, Submissions
 from llm_coop_envs.core.listeners import NEWS, load_news
 from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
@@ -32,6 +31,7 @@ from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.spaces import UnicodeText
+from llm_coop_envs.core.submissions import SubmissionReader, Submissions
 from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 

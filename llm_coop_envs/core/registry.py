@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.references import load
+from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.errors import StudyError
 
 GROUP = "llm_coop_envs.scenarios"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from llm_coop_envs.core.scenario import load
+from llm_coop_envs.core.references import load
 from llm_coop_envs.errors import MissingExtra
 
 #: The render modes that need pygame.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.question import Number, Options
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.wording import wording_names
 
@@ -172,14 +172,6 @@ class Scenario:
     def round_rows(self, events: Sequence[Event]) -> list[Row]:
         """What is measured of each round, as flat rows."""
         return self.measured.rounds(events)
-
-
-def load(reference: Any) -> Any:
-    """What a reference stands for: itself, or what `"module:attribute"` names."""
-    if not isinstance(reference, str):
-        return reference
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 @functools.cache

@@ -7,13 +7,14 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.on_demand import OnDemand
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.population.columns import Codes, Column, marginal
 from llm_coop_envs.policies.population.grammar import Grammar
@@ -209,6 +210,14 @@ class People:
         chosen = {name: int(codes[person]) for name, codes in self._grammar_words.items()}
         return background.grammar.text(self.profile(person), chosen)
 
+    def backgrounds(self, seats: Mapping[str, int]) -> Mapping[str, str]:
+        """The `sentences` on those who sit in some seats, by seat.
+
+        Args:
+            seats: who sits there.
+        """
+        return OnDemand(seats, lambda seat: self.sentences(seats[seat]))
+
     def to_json(self, play: Collection[str] = ()) -> dict[str, Any]:
         """What is recorded: each column's values and everybody's code, and the integers in ranges.
 
@@ -253,27 +262,3 @@ class Person:
     def background(self) -> str:
         """Sentences about it by the grammar; empty if the population has none."""
         return self.people.sentences(self.number)
-
-
-class Backgrounds(Mapping[str, str]):
-    """The grammar's sentences on those who sit in some seats; each text is made when it is looked up.
-
-    Args:
-        people: the people.
-        seats: who sits there, by seat.
-    """
-
-    def __init__(self, people: People, seats: Mapping[str, int]) -> None:
-        self._people, self._seats = people, seats
-
-    def __getitem__(self, seat: str) -> str:
-        """A text."""
-        return self._people.sentences(self._seats[seat])
-
-    def __iter__(self) -> Iterator[str]:
-        """The seats."""
-        return iter(self._seats)
-
-    def __len__(self) -> int:
-        """How many seats there are."""
-        return len(self._seats)

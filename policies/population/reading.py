@@ -36,14 +36,22 @@ def load_population(path: str | Path) -> Population:
     return read_population(read_yaml_file(Path(path).expanduser())[1])
 
 
-def read_population(spot: Spot) -> Population:
+def read_population(spot: Spot, *, recorded: bool = False) -> Population:
     """Read a population: a mapping in a study, or a file's content.
+
+    Args:
+        spot: where it stands.
+        recorded: whether it is `Population.data`, where shipped attributes stand with sentences that may be unused.
 
     Raises:
         StudyError: it is wrong; the sentence names file, line and field.
     """
     fields = spot.mapping(_FIELDS)
-    attributes = _with_shipped(fields["attributes"]) if "attributes" in fields else {}
+    given = fields["attributes"].mapping() if "attributes" in fields else {}
+    for item in given.values() if "backgrounds" not in fields and not recorded else ():
+        if isinstance(item.value, dict) and "sentences" in item.value:
+            item.value["sentences"].fail("is told to nobody; add 'backgrounds: {}', or leave it out")
+    attributes = _with_shipped(given)
     columns: list[Column] = []
     for item in fields["joint"].items() if "joint" in fields else []:
         columns += _joint(item, attributes)
@@ -91,10 +99,10 @@ def _one_of(fields: Mapping[str, Spot], name: str, known: Sequence[str]) -> str:
     return value
 
 
-def _with_shipped(spot: Spot) -> dict[str, Spot]:
+def _with_shipped(given: Mapping[str, Spot]) -> dict[str, Spot]:
     """The attributes, those that are named `shipped` as they come with the package."""
-    found = spot.mapping()
-    for name, item in found.items():
+    found = dict(given)
+    for name, item in given.items():
         if isinstance(item.value, str):
             if item.text() != "shipped" or name not in shipped_attributes():
                 item.fail(f"must be a mapping, or 'shipped' for one of {', '.join(shipped_attributes())}")

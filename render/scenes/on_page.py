@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.scenario import Event, load
+from llm_coop_envs.core.references import load
+from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.table import TableScene
 

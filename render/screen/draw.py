@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import scenario_of
-from llm_coop_envs.core.scenario import load
 from llm_coop_envs.errors import SceneError, StudyError
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.table import TableScene

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.learn.compiled import compiled
 from llm_coop_envs.baselines.q_learning.learn.layout import record_size, renew, rescan
-from llm_coop_envs.baselines.q_learning.learn.streams import (
-    BLOCK,
-    Floats,
-    Halves,
-    Longs,
-    Words,
-    explore,
-    fill,
-    split_mix,
-)
+from llm_coop_envs.baselines.q_learning.learn.streams import BLOCK, explore, fill, split_mix
 from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, get, get_half, half_address, put, put_half
+
+if TYPE_CHECKING:
+    from llm_coop_envs.baselines.q_learning.learn.streams import Floats, Halves, Longs, Words
 
 
 @compiled

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.chunks import Submissions
 from llm_coop_envs.core.question import ILLEGAL, Number, Question, Words
+from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal

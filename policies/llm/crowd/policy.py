@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 import llm_coop_envs
 from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.chunks import Chunk, Submissions
+from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.question import Question
 from llm_coop_envs.core.ray_cluster import connected, same_version
+from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
@@ -87,10 +88,10 @@ class TextCrowd(Policy):
         self._people = people
         if people is not None:
             source = functools.partial(_ask_people if many else _ask_person, source, people)
+        self._pools: list[Executor] = []
         with contextlib.ExitStack() as opened:
             if processes == 1 and ray is None:
                 self._here = _Part(source, many, folder, "main")
-                self._pools: list[Executor] = []
             else:
                 try:
                     pickle.dumps(source)
@@ -108,7 +109,7 @@ class TextCrowd(Policy):
                     opened.enter_context(pool)
                     pool.submit(_start)  # starts it; what goes wrong is raised when it is asked for answers
                     opened.callback(_end, pool)
-                    self._pools = [*getattr(self, "_pools", ()), pool]
+                    self._pools.append(pool)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> TextCrowd:

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import scenarios
-from llm_coop_envs.core.scenario import Scenario, load
+from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import Settings
 
 #: Names that every template of a call gets besides its slots: the form of the answer, for about how many words there is

@@ -22,8 +22,8 @@ from typing import Any
 import yaml
 
 from llm_coop_envs.core.checks import suggestion
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.scenario import load
 from llm_coop_envs.core.wording import PROMPTS, Templates
 from llm_coop_envs.errors import SettingsError, WordingError
 from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,30 +41,6 @@ def with_background(background: str, persona: Persona | None) -> Persona | None:
         return Persona(BACKGROUND, {ANY: background})
     texts = {ANY: background, **{call: f"{background} {text}" for call, text in persona.texts.items()}}
     return Persona(persona.name, texts, persona.instruction)
-
-
-class Dealt(Mapping[str, Persona | None]):
-    """Who sits in each seat: a persona with a background, put together when it is looked up.
-
-    Args:
-        personas: the persona of each seat.
-        backgrounds: words about who sits there, by seat.
-    """
-
-    def __init__(self, personas: Mapping[str, Persona | None], backgrounds: Mapping[str, str]) -> None:
-        self._personas, self._backgrounds = personas, backgrounds
-
-    def __getitem__(self, seat: str) -> Persona | None:
-        """A seat's."""
-        return with_background(self._backgrounds.get(seat, ""), self._personas[seat])
-
-    def __iter__(self) -> Iterator[str]:
-        """The seats."""
-        return iter(self._personas)
-
-    def __len__(self) -> int:
-        """How many seats there are."""
-        return len(self._personas)
 
 
 def read_personas(data: object, calls: Collection[str], where: str) -> dict[str, Persona]:

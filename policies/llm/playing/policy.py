@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.chunks import Chunk, Submissions
+from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.delivery import PARAPHRASE, SPEAKER, InOtherWords
+from llm_coop_envs.core.on_demand import OnDemand
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.regulator import PHASES, SEAT
+from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
@@ -20,7 +22,7 @@ from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_classes
 from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
-from llm_coop_envs.policies.llm.playing.personas import Dealt, Persona
+from llm_coop_envs.policies.llm.playing.personas import Persona, with_background
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
@@ -202,4 +204,7 @@ class LLMPolicy(Policy):
                 order = episode.rng.permutation(len(seats)).tolist()
             block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
             dealt = {name: found[block[seat]] for seat, name in enumerate(seats)}
-        return Dealt(dealt, self.backgrounds) if self.backgrounds else dealt
+        told = self.backgrounds
+        if not told:
+            return dealt
+        return OnDemand(dealt, lambda seat: with_background(told.get(seat, ""), dealt[seat]))

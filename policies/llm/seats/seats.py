@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.core.policy import PolicyLike, Request, Seating
+from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.scenario import Event, load
+from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.waiting import run_coroutine, run_through
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.policies import scripted

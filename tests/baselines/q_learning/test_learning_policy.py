@@ -72,9 +72,20 @@ def test_branches_do_not_teach_the_main_line():
     assert asyncio.run(game.branch(20, "one", {0: 3})) == one
 
 
+def test_the_window_is_left_out_where_it_is_not_wanted():
+    market = bertrand_v0.parallel_env(preset="calvano", initial_prices=None).settings
+    patient = {**SHORT, "max_periods": 20_000, "window": 1000}
+    found = [LearningPolicy({**patient, "window_round": wanted}) for wanted in (True, False)]
+    rows = [policy.learn(market, 0, 0) for policy in found]
+    assert isinstance(rows[0]["learned_window_round"], int)
+    assert rows[1] == {**rows[0], "learned_window_round": None}
+    assert found[0].table.q.tobytes() == found[1].table.q.tobytes()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"window_round": "no"}, "window_round='no': must be true or false"),
         ({"goes_on": 1}, "goes_on=1: must be true or false"),
         ({"goes_on": True, "exploration": "boltzmann"}, "epsilon-greedy"),
         ({"goes_on": True, "memory": 0}, "with a memory"),

@@ -32,15 +32,18 @@ def tasks_table():
 def reference_table():
     rows = references({"version": VERSION, "sha256": suite_hash()})
     names = [one["name"] for one in rows]
-    scores = [{(line["tendency"], line["scenario"]): line["score"] for line in one["lines"]} for one in rows]
+    scores = [{(line["tendency"], line["scenario"]): line for line in one["lines"]} for one in rows]
     keys = sorted({key for one in scores for key in one}, key=lambda key: (list(TENDENCIES).index(key[0]), key[1]))
 
-    def shown(value):
-        return "-" if value is None else f"{value:.2f}"
+    def shown(line):
+        if line is None or line["score"] is None:
+            return "-"
+        return f"{line['score']:.2f} ({line['low']:.2f} to {line['high']:.2f})"
 
     body = [f"| {a} | {b} | {' | '.join(shown(one.get((a, b))) for one in scores)} |" for a, b in keys]
     told = [
         f"- **{one['name']}**: `{one['command']}`, {one['date']}, {one['size']}, held-out seed {one['held_out']}"
+        + "".join(f", prompts of pack `{pack['name']}`, version {pack['version']}" for pack in one["packs"])
         for one in rows
     ]
     head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
@@ -68,6 +71,7 @@ def test_rows_were_played_in_this_version_and_say_how():
         assert one["command"].startswith("llm-coop bench --")
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", one["date"])
         assert "numpy" in one["versions"]
+        assert bool(one["packs"]) == any(player["name"].startswith("llm:") for player in one["players"].values())
         assert all(line["score"] is None or 0.0 <= line["score"] <= 1.0 for line in one["lines"])
 
 

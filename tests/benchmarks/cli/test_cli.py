@@ -5,17 +5,19 @@ import stat
 import subprocess
 import sys
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import typer
 from invoking import assert_sentence, invoke
-from small import KBC, command, llm_coop
+from small import KBC, command, contents, llm_coop
 from typer.main import get_command
 
 import llm_coop_envs
 from llm_coop_envs.benchmarks.cli import main as cli
 from llm_coop_envs.benchmarks.cli.messages import fail, note
 from llm_coop_envs.benchmarks.pages.describe import describe, entries
+from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.policies import scripted
 
@@ -68,6 +70,25 @@ def test_wrong_studies(tmp_path, study_file, text, words):
     result = invoke("run", study_file(text), "-o", tmp_path / "run")
     assert_sentence(result, *words)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_that_is_named_like_a_shipped_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "kbc_one_shot"
+    begun = ("run", name, "--only", "two", "--episodes", 1, "--workers", 1)
+    assert invoke(*begun, "-o", name).exit_code == 0
+    held = contents(tmp_path / name)
+    for more in ((), ("--seed", 3)):
+        assert_sentence(invoke(*begun, *more), name, "is the name of a shipped study", f"./{name}", "-o FOLDER")
+    assert not (tmp_path / "runs").exists()
+    # With a folder it is the study, whatever lies there; the run's own command goes on with the run.
+    assert invoke(*begun, "--seed", 3, "-o", "other").exit_code == 0
+    assert open_run(Path("other")).manifest["seed"] == 3
+    for words in ((*begun, "-o", name), ("run", f"./{name}")):
+        told = invoke(*words)
+        assert told.exit_code == 0, told.stderr
+        assert "1 of them already there" in told.stderr
+    assert contents(tmp_path / name) == held
 
 
 def test_files_that_are_not_there(tmp_path):

@@ -1,12 +1,17 @@
 """`llm-coop judge` over a loopback server: cost first, stopped and continued, answered from the journal."""
 
 import json
+import os
+import shlex
+import signal
 
 import pytest
 from invoking import assert_sentence, invoke
 from model_studies import answering
 
 from llm_coop_envs.benchmarks.judge.rubric import KINDS, digest
+from llm_coop_envs.policies.llm.journal import read_run
+from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.storage.files import read_lines
 
 STUDY = """\
@@ -55,6 +60,9 @@ def test_a_judgement_is_stopped_continued_and_paid_once(run, server):
     assert stopped.exit_code == 2
     assert "5 of 5 calls are used" in stopped.stderr
     folder = run / "judges" / "scripted-talk-1"
+    words = f"--max-calls 10 -o {folder}"
+    assert f"The answers so far are in {folder}; for example: llm-coop judge {run} --model scripted" in stopped.stderr
+    assert words in stopped.stderr
     assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
     done = judged(run, server)
     assert done.exit_code == 0, done.stderr
@@ -72,6 +80,35 @@ def test_a_judgement_is_stopped_continued_and_paid_once(run, server):
     assert again.stdout == done.stdout
     assert sum(server.asked.values()) - before == MESSAGES
     assert invoke("verify", run).exit_code == 0
+
+
+def test_ctrl_c_waits_for_answers_and_says_how_to_go_on(run):
+    asked = 0
+
+    def answer(prompt, metadata):
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return scripted_answer(prompt, metadata)
+
+    with answering(answer, latency=0.05) as server:
+        stopped = judged(run, server, "--in-flight", 2)
+        assert stopped.exit_code == 130
+        folder = run / "judges" / "scripted-talk-1"
+        *_, told = stopped.stderr.splitlines()
+        before, _, again = told.partition("; continue with: ")
+        assert before == f"Stopped. The answers so far are in {folder}"
+        # What was under way was waited for and kept.
+        (report,) = read_run(folder)
+        assert (report.answers, report.lost) == (sum(server.asked.values()), 0)
+        assert 3 <= report.answers < MESSAGES
+        program, *words = shlex.split(again)
+        assert program == "llm-coop"
+        done = invoke(*words)
+        assert done.exit_code == 0, done.stderr
+        assert len(server.asked) == MESSAGES
+        assert set(server.asked.values()) == {1}
 
 
 def test_another_model_or_form_is_another_judgement(run, server, tmp_path):

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from llm_tools import ENVIRONMENT
 from small import command, contents, learning_cells
 
+from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.slurm import check_options, submit, write_script
@@ -86,6 +88,16 @@ def test_thirty_cells_of_learners_are_shared_by_an_array(sbatch, study_file, tmp
     session = run_session(QLearningSettings(**options), 3, 1)
     header, _ = run.read_events("cell-7", run.conditions[7].seeds[1])
     assert header["measures"]["learned_periods"] == session.periods < 400
+
+
+def test_the_grid_of_thirty_cells_is_a_study():
+    study = load_study(str(Path(__file__).parents[3] / "examples" / "calvano_grid.yaml"))
+    found = [one.players[0].options for one in study.conditions]
+    cells = [one.settings for one in STUDIES["alpha_beta"].variants]
+    assert [(one["alpha"], one["beta"]) for one in found] == [(one.alpha, one.beta) for one in cells]
+    assert {len(one.seeds) for one in study.conditions} == {1000}
+    market = study.conditions[0].spec.environment(**study.conditions[0].settings).settings
+    assert (market.market, market.grids) == (cells[0].market.market, cells[0].market.grids)
 
 
 def test_without_slurm_the_script_is_shown(study_file, tmp_path):

@@ -16,7 +16,7 @@ from llm_coop_envs.benchmarks.export.export import FORMS, export_run
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episodes
-from llm_coop_envs.core.scenario import load
+from llm_coop_envs.core.references import load
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.parquet import read_rows
 

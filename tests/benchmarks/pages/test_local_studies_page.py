@@ -10,6 +10,7 @@ from small import events_in
 from llm_coop_envs.benchmarks.pages.local_studies import COUNTS, RECORD, page, record
 from llm_coop_envs.benchmarks.study.study import load_study, shipped_studies
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.policies.llm.playing.packs import load_pack
 
 DOCS = Path(__file__).parents[3] / "docs" / "local_studies.md"
 STUDIES = json.loads(RECORD.read_text(encoding="utf-8"))["studies"]
@@ -35,7 +36,7 @@ def test_a_run_is_checked_before_it_is_recorded(tmp_path):
     with answering() as server:
         run = play(server, tmp_path / "run", TINY).run
     one = record([run.folder])["studies"]["tiny"]
-    assert one["models"] == ["scripted"]
+    assert (one["models"], one["packs"]) == (["scripted"], [f"en-a {load_pack('en-a').version}"])
     assert (one["conditions"], one["episodes"]) == (["bertrand", "kbc"], 2)
     assert one["asked"] == one["answered"] == one["calls"] == sum(server.asked.values())
     assert min(one[name] for name in COUNTS if name not in ("repaired", "retried", "fallbacks")) > 0

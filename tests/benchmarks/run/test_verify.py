@@ -17,6 +17,7 @@ from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.verify import verify_run
 from llm_coop_envs.benchmarks.run.watcher import Watcher
+from llm_coop_envs.core.registry import find_scenario, shipped_names
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.storage.files import pack_lines, read_lines, write_whole
@@ -175,9 +176,16 @@ def test_programs_are_told_apart_by_their_source(tmp_path):
     assert program.hash_of_files(other) != first
     condition = small_study().conditions[0]
     assert list(program.program_of(condition)) == ["kbc"]
-    names = {path.name for path in program._rules(condition.spec.env_class)}
-    assert {"rules.py", "env.py", "scripted.py", "array_env.py"} <= names
-    assert not names & {"report.py", "drawing.py", "scene.py"}
+
+
+@pytest.mark.parametrize("scenario", shipped_names())
+def test_what_decides_no_episode_is_none_of_the_rules(scenario):
+    found = find_scenario(scenario)
+    files = {f"{path.parent.name}/{path.name}" for path in program._rules(found.env_class)}
+    assert {f"{scenario}/{name}.py" for name in ("env", "scripted", "workflow")} | {"core/array_env.py"} <= files
+    others = (found.scene, found.picture, found.page, found.report, found.bench, found.planted)
+    assert not {f"{scenario}/{one.partition(':')[0].rpartition('.')[2]}.py" for one in others} & files
+    assert not {"bertrand/comparison_report.py", "evacuation/drawing_room.py", "kbc/report_crowd.py"} & files
 
 
 def test_events_that_do_not_follow_from_the_journal(asked):

@@ -102,6 +102,12 @@ def test_plain_data_make_the_same_population():
     assert before.data["attributes"]["age"] == shipped_attributes()["age"].plain()
 
 
+def test_recorded_sentences_that_nobody_is_told_are_no_fault():
+    before = population("attributes: {age: shipped}")
+    assert "sentences" in before.data["attributes"]["age"]
+    assert read_population(spot_of(before.data, "run"), recorded=True).data == before.data
+
+
 def test_names_of_options_are_numbers_where_they_look_like_some():
     text = 'play: {x: {shares: {0.2: 0.25, 3: 0.25, "[1": 0.25, no: 0.25}}, y: {shares: {true: 1}}}'
     x, y = population(text).play
@@ -131,6 +137,7 @@ def test_a_million_people_are_drawn_as_columns():
         ("{shares: {school: 1/3, college: 2/3}}", "shiped", ("line 2", "'shipped' for one of education")),
         ("joint:", "backgrounds: {sentences: [['You are {aeg}.']]}\njoint:", ("line 9", "no attribute 'aeg'", "'age'")),
         ("joint:", "backgrounds: {}\njoint:", ("line 9", "needs 'sentences'")),
+        ("0.9}\n", "0.9}\n    sentences: [x]\n", ("line 8", "attributes.job.sentences", "add 'backgrounds: {}'")),
         ("joint:", "backgrounds: {model: m, temperature: hot}\njoint:", ("line 9", "temperature", "finite number")),
         ("joint:", "backgrounds: {model: m, key_env: sk-abcdefghijklmnopqrstuvwx}\njoint:", ("line 9", "key")),
         ("joint:", "play: {age: 3}\njoint:", ("line 9", "play.age", "is an attribute, too")),

@@ -17,7 +17,7 @@ from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.crowd import TextCrowd
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.population.population import Backgrounds, People
+from llm_coop_envs.policies.population.population import People
 
 STUDY = """\
 name: crowd
@@ -100,7 +100,7 @@ class InSeats(Policy):
 def step_by_step(study):
     """The same game through PettingZoo's `step`."""
     env, people, players = drawn(study)
-    backgrounds = Backgrounds(people, {agent: k for k, agent in enumerate(env.possible_agents)})
+    backgrounds = people.backgrounds({agent: k for k, agent in enumerate(env.possible_agents)})
     table = Seating(seats_of(players, InSeats(players, backgrounds)), env.possible_agents)
     table.begin(env.metadata["name"], env.settings, env.possible_agents, np.random.SeedSequence([5, 1]))
     observations, infos = env.reset(seed=5)
@@ -152,7 +152,7 @@ def test_nothing_is_written_of_somebody_who_is_not_asked(monkeypatch):
     assert set(written) == {0}
     written.clear()
     model = LLMPolicy(None, LLMSettings.build(None, model="scripted-a", personas=("rational",)))
-    model.backgrounds = Backgrounds(people, {agent: k for k, agent in enumerate(env.possible_agents)})
+    model.backgrounds = people.backgrounds({agent: k for k, agent in enumerate(env.possible_agents)})
     table = Seating(dict.fromkeys(env.possible_agents, model), env.possible_agents)
     table.begin(env.metadata["name"], env.settings, env.possible_agents, np.random.SeedSequence(0))
     assert written == []

@@ -1,0 +1,67 @@
+"""What players submit in one step, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.array_env import TALK, ArrayEnv
+
+
+@dataclass(eq=False, slots=True)
+class Submissions:
+    """What some players submit in one step, by their places among those who are asked.
+
+    Attributes:
+        choices: a number for each place, as `ArrayEnv.advance` takes them; unused in talk phases.
+        missing: the places of those who submitted nothing usable.
+        messages: what is said, by place, in talk phases.
+    """
+
+    choices: NDArray[Any]
+    missing: list[int] = field(default_factory=list)
+    messages: dict[int, object] = field(default_factory=dict)
+
+    def put(self, who: Indices, given: Submissions) -> None:
+        """Add what players submit, at their own places.
+
+        Raises:
+            RuntimeError: there are not as many answers as players.
+        """
+        if len(given.choices) != len(who):
+            raise RuntimeError(f"{len(given.choices)} answers for {len(who)} players; each must be answered, in order")
+        self.choices[who] = given.choices
+        self.missing += who[given.missing].tolist()
+        if given.messages:
+            names = who.tolist()
+            self.messages.update((names[place], text) for place, text in given.messages.items())
+
+
+class SubmissionReader:
+    """Reads players' actions, as `step` takes them, into arrays.
+
+    Args:
+        env: the environment.
+        blank: takes them, and holds nothing yet.
+    """
+
+    def __init__(self, env: ArrayEnv, blank: Submissions) -> None:
+        self._number = env.read_choice
+        self._talking = env.phase == TALK
+        self.submissions = blank
+        self._missing, self._messages = self.submissions.missing, self.submissions.messages
+
+    def take(self, place: int, agent: str, action: object) -> None:
+        """Read a player's action; anything but a mapping is none."""
+        if not isinstance(action, Mapping):
+            self._missing.append(place)
+        elif self._talking:
+            self._messages[place] = action.get("message")
+        elif "choice" in action:
+            self.submissions.choices[place] = self._number(action["choice"], agent)
+        else:
+            self._missing.append(place)
