@@ -11,6 +11,7 @@ from llm_coop_envs.benchmarks.report.answers import AnswersSection
 from llm_coop_envs.benchmarks.report.page_parts import episodes_text
 from llm_coop_envs.benchmarks.report.section import ScenarioSection
 from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.study.families import Primary
 from llm_coop_envs.benchmarks.study.study import Condition, Player
 from llm_coop_envs.core.settings import Settings, plain
 from llm_coop_envs.policies.kinds import LLM
@@ -106,7 +107,7 @@ def methods(run: Run, sections: Sequence[ScenarioSection[Any]], answers: Answers
         *map(_scenario, sections),
         _players(run, answers),
         _seeds(run, sections),
-        _statistics(sections),
+        _statistics(run, sections),
         _exclusions(run, sections),
     ]
 
@@ -178,7 +179,7 @@ def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     return told + "".join(f" With the same seeds and random numbers were played: {text}." for text in arms if text)
 
 
-def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
+def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     played = [one for section in sections for one in section.conditions]
     sizes = [len(one.seeds) for one in played]
     told = ["The unit is the episode."]
@@ -192,11 +193,13 @@ def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
     pairs = [one.condition.pair for one in played if one.condition.pair]
     if len(set(pairs)) < len(pairs) and max(sizes) > 1:
         families = sorted({f"'{one.condition.family}'" for one in played if one.condition.family})
+        primary = Primary.of(run.manifest)
         told.append(
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
             "tests that turn pairs round, adjusted (Holm 1979) within "
-            + (f"the families {', '.join(families)}." if families else "each scenario.")
+            + ("the study's " + primary.in_words() if primary else "")
+            + ("" if primary else f"the families {', '.join(families)}." if families else "each scenario.")
         )
     return " ".join(told)
 
