@@ -29,13 +29,14 @@ demo-llm: $(VENV)/.local
 	@echo "Open $(CURDIR)/$(RUN_LLM)/report/index.html in a browser."
 
 # All shipped studies, reduced, played by that model, or by MODEL: what they have to do with a model, in about 2,000 answers.
-# Run again, it goes on. What a model cannot play or change is left out. Some of them: make studies-llm SHIPPED="fish klein".
+# Run again, it goes on. What a model cannot play or change is left out. Less of it:
+# make studies-llm SHIPPED=klein ONLY='*-7'
 MODEL ?= local:smollm2-135m
 PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 48}}}
 studies-llm: $(VENV)/.local
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
 	@for study in $(SHIPPED); do \
-		only=; \
+		only='$(ONLY)'; \
 		case $$study in collusion_comparison) only='model*';; spurious_collusion) only=best_reply;; esac; \
 		$(BIN)/llm-coop run $$study --reduced $${only:+--only "$$only"} --policy "$(PLAYER)" -o runs/reduced/$$study || exit 1; \
 		$(BIN)/llm-coop verify runs/reduced/$$study && $(BIN)/llm-coop report runs/reduced/$$study || exit 1; \

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.checks import check_choice, check_int, check_number
-from llm_coop_envs.errors import MissingExtra, SceneError, SettingsError
+from llm_coop_envs.core.extras import need
+from llm_coop_envs.errors import SceneError, SettingsError
 
 Pixels = NDArray[np.uint8]
 
@@ -71,11 +72,7 @@ def need_ffmpeg() -> Any:
     Raises:
         MissingExtra: it is not installed.
     """
-    try:
-        import imageio_ffmpeg
-    except ImportError as error:
-        raise MissingExtra("making films", "film") from error
-    return imageio_ffmpeg
+    return need("imageio_ffmpeg", "making films", "film")
 
 
 def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.mixed import MixedPlay
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
-from llm_coop_envs.baselines.q_learning.table_policy import state_of
+from llm_coop_envs.baselines.q_learning.table_policy import check_all_stay, state_of
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.metrics import WINDOW, together, window_reached
 from llm_coop_envs.bertrand.scenario import SCENARIO
@@ -115,6 +115,7 @@ class PricingLearner(ScriptedPolicy):
             raise SettingsError("policy", type(self).__name__, f"plays {SCENARIO.name} only")
         if settings.prices != "grid":
             raise SettingsError("prices", settings.prices, "learners need a grid of prices; set prices='grid'")
+        check_all_stay(settings)
         delta = (self.delta,) * settings.firms
         self._game = game = Game.of(settings.market, settings.marks, settings.grids, self.memory, delta)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))

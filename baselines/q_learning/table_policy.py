@@ -15,6 +15,7 @@ from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
@@ -46,6 +47,7 @@ class QTablePolicy(ScriptedPolicy):
         settings, game = episode.settings, self._game
         if not isinstance(settings, BertrandSettings):
             raise SettingsError("policy", "q_learning", f"plays {SCENARIO.name}, not {episode.scenario}")
+        check_all_stay(settings)
         if settings.firms != game.firms:
             why = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
             raise SettingsError("firms", settings.firms, why)
@@ -86,6 +88,18 @@ class QTablePolicy(ScriptedPolicy):
     def state(self, slots: BertrandSlots, me: int) -> int:
         """The state a firm is in, by what it knows."""
         return state_of(self._game, slots, me, self.table.last_state)
+
+
+def check_all_stay(settings: ScenarioSettings) -> None:
+    """Require that no firm leaves the market.
+
+    Raises:
+        SettingsError: one does.
+    """
+    if False in settings.reach("present"):
+        raise SettingsError(
+            "changes", "present", "what was learned goes by the prices of all firms; let all of them stay"
+        )
 
 
 def state_of(game: Game, slots: BertrandSlots, me: int, first: int) -> int:

@@ -8,7 +8,6 @@ episode's number, so an interruption changes nothing.
 from __future__ import annotations
 
 import json
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from llm_coop_envs.baselines.tabular.learner import TabularLearner, learner_of
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.baselines.tabular.store import TABLE, StoredTable, load, save
 from llm_coop_envs.core.checks import require_int
+from llm_coop_envs.core.interrupts import on_interrupt
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib
 from llm_coop_envs.storage.arrays import Arrays
@@ -121,20 +121,14 @@ def _learn(
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a wish to stop; gives what tells whether it was expressed. The second one stops."""
     asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
-        return
 
     def note(number: int, frame: FrameType | None) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
 
-    before = signal.signal(signal.SIGINT, note)
-    try:
+    with on_interrupt(note):
         yield asked.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _write_checkpoint(learner: TabularLearner, progress: _Reached, folder: Path) -> None:

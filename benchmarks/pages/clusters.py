@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.pages.q_learning import table
+from llm_coop_envs.benchmarks.pages.markdown import filled, table
 from llm_coop_envs.benchmarks.speed.harness import machine, spread
 from llm_coop_envs.benchmarks.speed.llm_studies import through_clients
 from llm_coop_envs.storage.lease import Lease
@@ -242,10 +242,7 @@ def page() -> str:
         f"episode, {LATENCY:g} s until an answer is there, {STEPS_OF_A_CLAIM} operations on files for an episode and "
         f"{STEPS_OF_A_SYNC} for each time a journal is written; a slow folder takes {SLOW_FOLDER * 1e3:g} ms for each",
     }
-    text = PROSE.read_text(encoding="utf-8")
-    for name, value in told.items():
-        text = text.replace("{{" + name + "}}", value)
-    return text
+    return filled(PROSE, told)
 
 
 def main(arguments: Sequence[str]) -> None:

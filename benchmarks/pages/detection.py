@@ -22,7 +22,7 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.judge.folder import PLANTED, Judgement
 from llm_coop_envs.benchmarks.measures.planted import RULE, Floats, Planted, kappa, planted_of, roc, score_worlds
-from llm_coop_envs.benchmarks.pages.q_learning import table
+from llm_coop_envs.benchmarks.pages.markdown import filled, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.statistics import exact_interval
@@ -144,9 +144,7 @@ def keep(found: Mapping[str, Mapping[str, Any]]) -> None:
 def page() -> str:
     """The whole page as Markdown: the prose, with what was recorded of each scenario where it says so."""
     found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    return PROSE.read_text(encoding="utf-8").replace(
-        "{{SCENARIOS}}", "\n\n".join(_scenario(name, one) for name, one in found.items())
-    )
+    return filled(PROSE, {"SCENARIOS": "\n\n".join(_scenario(name, one) for name, one in found.items())})
 
 
 def _scenario(name: str, found: Mapping[str, Any]) -> str:
@@ -162,7 +160,6 @@ def _scenario(name: str, found: Mapping[str, Any]) -> str:
         for world in planted.worlds
     ]
     seconds = found["seconds"]
-    versions = ", ".join(f"{what} {version}" for what, version in found["versions"].items())
     judges = [_judge(planted, one) for one in found.get("judges", {}).values()]
     return "\n\n".join(
         [
@@ -173,7 +170,7 @@ def _scenario(name: str, found: Mapping[str, Any]) -> str:
             _rates(detectors, {name: one.about for name, one in planted.detectors.items()}),
             f"The honest episodes took {seconds['honest']:.0f} seconds of CPU, all {seconds['all']:.0f}; in "
             f"{seconds['workers']} processes {seconds['elapsed']:.0f} seconds, on a machine with a load of "
-            f"{seconds['load']:.1f} before. Versions: {versions}.",
+            f"{seconds['load']:.1f} before. Versions: {versions_of(found)}.",
             *judges,
         ]
     )

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.pages.q_learning import table
+from llm_coop_envs.benchmarks.pages.markdown import filled, table, versions_of
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.verify import verify_run
 from llm_coop_envs.benchmarks.speed.harness import machine
@@ -97,15 +97,12 @@ def page() -> str:
     ]
     parts = {
         "MODELS": ", ".join(sorted({name_with_size(model) for one in studies.values() for model in one["models"]})),
-        "VERSIONS": ", ".join(f"{what} {version}" for what, version in found["versions"].items()),
+        "VERSIONS": versions_of(found),
         "MISSING": ", ".join(sorted(set(shipped_studies()) - set(studies))) or "none",
         "STUDIES": table([*heads, "tokens of questions", "of answers", "minutes"], rows),
         "CONDITIONS": "\n".join(f"- {name}: {', '.join(one['conditions'])}" for name, one in studies.items()),
     }
-    text = PROSE.read_text(encoding="utf-8")
-    for name, part in parts.items():
-        text = text.replace("{{" + name + "}}", part)
-    return text
+    return filled(PROSE, parts)
 
 
 def _seats(name: str) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.pages.q_learning import table
+from llm_coop_envs.benchmarks.pages.markdown import filled, table, versions_of
 from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, MARKED, exponent
 
 SPEED = Path(__file__).parents[1] / "speed"
@@ -23,7 +23,6 @@ PROSE = Path(__file__).with_name("populations_at_scale.md")
 def page() -> str:
     """The whole page as Markdown: the prose, with tables where it names them."""
     crowds, curves = (json.loads((SPEED / name).read_text("utf-8")) for name in ("crowd.json", "crowd_curves.json"))
-    text = PROSE.read_text(encoding="utf-8")
     largest = curves["models"][-1]
     parts = {
         "CROWDS": _crowds(crowds),
@@ -37,9 +36,7 @@ def page() -> str:
         "CROWDS_MACHINE": _machine(crowds["machine"]),
         "CURVES_MACHINE": _machine(curves["machine"]),
     }
-    for name, found in parts.items():
-        text = text.replace("{{ " + name + " }}", found)
-    return text
+    return filled(PROSE, parts)
 
 
 def _crowds(record: Mapping[str, Any]) -> str:
@@ -78,9 +75,9 @@ def _curve(points: list[dict[str, Any]]) -> str:
 
 
 def _machine(found: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     load = f"{found['load']:.1f}" if found["load"] is not None else "unknown"
-    return f"{found['cpu']}, {found['cores']} cores, load {load} at the end; Python {found['python']}, {versions}"
+    versions = f"Python {found['python']}, {versions_of(found)}"
+    return f"{found['cpu']}, {found['cores']} cores, load {load} at the end; {versions}"
 
 
 if __name__ == "__main__":

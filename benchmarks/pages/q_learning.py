@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
+from llm_coop_envs.benchmarks.pages.markdown import filled, table, versions_of
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.bertrand.comparison_report import WHY, plain_table
@@ -69,18 +69,9 @@ def page() -> str:
         "TABLES": _tables(),
         "WHY": WHY,
         "COMPARISON": _comparison(json.loads(COMPARISON.read_text(encoding="utf-8"))),
-        "VERSIONS": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
+        "VERSIONS": versions_of(record),
     }
-    text = PROSE.read_text(encoding="utf-8")
-    for name, content in parts.items():
-        text = text.replace("{{" + name + "}}", content)
-    return text
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return filled(PROSE, parts)
 
 
 def _docked(record: dict[str, Any]) -> str:
@@ -224,13 +215,12 @@ def _speed(speed: dict[str, Any]) -> str:
         figures = one["million_periods_per_second"]
         rows.append([name, *(f"{figures[key]:.1f}" for key in ("min", "median", "max"))])
     rows += [[f"{name} (measured earlier, elsewhere)", "", f"{value:g}", ""] for name, value in speed["others"].items()]
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     repeats = next(iter(speed["speeds"].values()))["repeats"]
     text = table(["millions of periods per second and core", "least", "median", "best"], rows)
     text += (
         f"\n\nMachine: {machine['cpu']}, {machine['cores']} cores, {machine['vectors']}, load {machine['load']:.1f} "
-        f"when it began; {machine['system']}; Python {machine['python']}, {versions}; {repeats} sessions of each case, "
-        "cases taking turns."
+        f"when it began; {machine['system']}; Python {machine['python']}, {versions_of(machine)}; {repeats} "
+        "sessions of each case, cases taking turns."
     )
     run = speed.get("run")
     if run:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.pages.q_learning import table
+from llm_coop_envs.benchmarks.pages.markdown import filled, table, versions_of
 from llm_coop_envs.benchmarks.report.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.core.statistics import LEVEL, exact_interval, hall_reach, mean_intervals, student_quantile
@@ -252,12 +252,9 @@ def page() -> str:
         "EFFECT": ", ".join(f"{_percent(found['paired']['normal'][str(n)]['effect'])} with {n} pairs" for n in SIZES),
         "REPEATS": f"{found['repeats']:,}",
         "FEWER": f"{found['repeats'] // 4:,}",
-        "VERSIONS": ", ".join(f"{name} {version}" for name, version in found["versions"].items()),
+        "VERSIONS": versions_of(found),
     }
-    text = PROSE.read_text(encoding="utf-8")
-    for name, content in parts.items():
-        text = text.replace("{{" + name + "}}", content)
-    return text
+    return filled(PROSE, parts)
 
 
 def _table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:

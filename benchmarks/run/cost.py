@@ -18,11 +18,12 @@ from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
-from llm_coop_envs.policies.llm.asking.prices import MILLION, Price
+from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.policies.llm.playing.tokens import counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 
 MINUTE = 60.0
+_FIGURES = ("calls", "prompt_tokens", "completion_tokens", "most_completion_tokens", "usd", "most_usd")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,16 +127,7 @@ class Cost:
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data."""
         models = {
-            model: {
-                "price": None
-                if price is None
-                else {
-                    "input": price.question * MILLION,
-                    "output": price.answer * MILLION,
-                    "source": price.source,
-                },
-                "tokens_counted_by": self.counters[model],
-            }
+            model: {"price": price and price.to_json(), "tokens_counted_by": self.counters[model]}
             for model, price in self.prices.items()
         }
         return {
@@ -204,22 +196,9 @@ def _row(condition: Condition, played: int, asked: Sequence[Estimate], pace: Pac
         values = [getattr(one, name) for one in asked]
         return None if None in values else sum(values) * scale
 
-    calls, prompt, completion = (scaled(name) or 0.0 for name in ("calls", "prompt_tokens", "completion_tokens"))
+    found: dict[str, Any] = {name: scaled(name) for name in _FIGURES}
     rounds = (scaled("rounds") or 0.0) / total
-    row = Row(
-        name=condition.name,
-        episodes=total,
-        played=played,
-        calls=calls,
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        most_completion_tokens=scaled("most_completion_tokens"),
-        usd=scaled("usd"),
-        most_usd=scaled("most_usd"),
-        rounds=rounds,
-        seconds=0.0,
-        held_up_by="",
-    )
+    row = Row(name=condition.name, episodes=total, played=played, rounds=rounds, seconds=0.0, held_up_by="", **found)
     return _timed(row, [row], pace)
 
 
@@ -228,9 +207,9 @@ def _total(rows: Sequence[Row], pace: Pace) -> Row:
         values = [getattr(row, name) for row in rows]
         return None if None in values else sum(values)
 
-    names = [one.name for one in dataclasses.fields(Row) if one.name not in ("name", "rounds", "seconds", "held_up_by")]
+    sums = {name: summed(name) for name in ("episodes", "played", *_FIGURES)}
     longest = max((row.rounds for row in rows), default=0.0)
-    row = Row(name="all", rounds=longest, seconds=0.0, held_up_by="", **{name: summed(name) for name in names})
+    row = Row(name="all", rounds=longest, seconds=0.0, held_up_by="", **sums)
     return _timed(row, rows, pace)
 
 

@@ -51,6 +51,7 @@ async def play_episode(
     chat: Chat | None = None,
     policy_seed: np.random.SeedSequence | None = None,
     on_step: Callable[[ScenarioEnv], None] | None = None,
+    on_begin: Callable[[Sequence[Policy]], None] | None = None,
 ) -> Played:
     """Play one episode.
 
@@ -61,6 +62,7 @@ async def play_episode(
         chat: answers the questions of policies that ask a model.
         policy_seed: where the policies' generators come from; by default from the other three.
         on_step: called after the episode's start and after every step.
+        on_begin: given all policies before the episode's start.
     """
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(study_seed, condition.streams, seed).spawn(2)
@@ -84,6 +86,8 @@ async def play_episode(
     for _, policy in made:
         if isinstance(policy, Learns):
             measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
+    if on_begin is not None:
+        on_begin([policy for _, policy in made])
     follow = _told(condition.changes, on_step) if condition.changes else on_step
     returns = await play_async(env, seats, seed=seed, policy_seed=deciding, on_step=follow, name=name)
     played = Played(

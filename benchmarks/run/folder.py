@@ -67,6 +67,11 @@ class Run(RunFolder):
         _ = held["study"], self.total, dict(held["program"]), int(held["finished"]), list(held["models"])
 
     @property
+    def episodes(self) -> list[tuple[Condition, int]]:
+        """All episodes, conditions in the study's order, seeds in the condition's."""
+        return [(condition, seed) for condition in self.conditions for seed in condition.seeds]
+
+    @property
     def total(self) -> int:
         """How many episodes the study has."""
         return sum(len(c.seeds) for c in self.conditions)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from llm_coop_envs.benchmarks.study.players import Recorded, full_name, make_pol
 from llm_coop_envs.benchmarks.study.seating import read_player
 from llm_coop_envs.benchmarks.study.study import MAX_SEED, Condition, Study, assign_seats, make_player, parse_study
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.interrupts import on_interrupt
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, PlayerLeft, RunError, SettingsError, StudyError
 from llm_coop_envs.policies import Policy, play_async
@@ -148,7 +147,8 @@ async def play_game(
     if endpoints:
         access.check(endpoints)
     run = make_run(game.study, folder)
-    with run.locked(), _plain_interrupts():
+    # The event loop's own handler would only make a note of Ctrl-C: this one breaks off what waits for a line.
+    with run.locked(), on_interrupt(signal.default_int_handler):
         if run.finished():
             raise RunError(f"{folder}: holds this game already; choose another folder with -o, or another --seed")
         number = run.begin(command=command, workers=1)
@@ -230,20 +230,3 @@ async def _play(
         rewards={agent: float(totals[env.possible_agents.index(agent)]) for agent in game.seats},
         failure=failure,
     )
-
-
-@contextlib.contextmanager
-def _plain_interrupts() -> Iterator[None]:
-    """Let Ctrl-C break off what waits for a line: the event loop's own handler would only make a note of it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 from llm_coop_envs.benchmarks.run.watcher import Watcher
+from llm_coop_envs.core.interrupts import on_interrupt
 
 
 class Interrupts:
@@ -18,20 +17,16 @@ class Interrupts:
         self._watcher = watcher
         self._count = 0
         self._listener: Callable[[int], None] | None = None
-        self._before: Any = None  # what Python calls a handler: a function, a number, or nothing
-        self._installed = False
+        self._heard = on_interrupt(self._hear)
 
     def __enter__(self) -> Interrupts:
         """Listen from now on; only the main thread can."""
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._hear)
-            self._installed = True
+        self._heard.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Listen no more."""
-        if self._installed:
-            signal.signal(signal.SIGINT, self._before)
+        self._heard.__exit__(None, None, None)
 
     def asked(self) -> bool:
         """Whether there was one."""

@@ -141,23 +141,13 @@ class ModelAccess:
     def describe(self, endpoints: list[Endpoint]) -> dict[str, Any]:
         """What a session's record says; no key."""
         from llm_coop_envs.policies.llm.asking.live import known_prices
-        from llm_coop_envs.policies.llm.asking.prices import MILLION
 
-        prices = {
-            model: None
-            if price is None
-            else {
-                "input": round(price.question * MILLION, 9),
-                "output": round(price.answer * MILLION, 9),
-                "source": price.source,
-            }
-            for model, price in known_prices(endpoints, self.prices).items()
-        }
+        known = known_prices(endpoints, self.prices)
         budget = {} if self.budget is None else self.budget.to_json()
         return {
             "endpoints": [one.to_json() for one in endpoints],
             "budget": {name: value for name, value in budget.items() if value is not None},
-            "prices": prices,
+            "prices": {model: price and price.to_json() for model, price in known.items()},
             "part": self.part,
             "replay": None if self.replay is None else str(self.replay),
             "cache": None if self.cache is None else str(self.cache),

@@ -170,7 +170,7 @@ class _Runner:
         with contextlib.ExitStack() as held:
             held.enter_context(run.locked(shared=part is not None))
             interrupts = held.enter_context(Interrupts(self._watcher))
-            self._steering.stop = interrupts.stop
+            self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.asked
             unheard = held.enter_context(listening(folder, part or "main", self._steering))
             if unheard:
                 self._watcher.say(unheard)

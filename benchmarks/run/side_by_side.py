@@ -21,7 +21,9 @@ from llm_coop_envs.benchmarks.run.watcher import Watcher
 from llm_coop_envs.benchmarks.run.workers import Finished, Task, failure
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.policies import Policy
 from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.live import OpenChat
@@ -88,6 +90,7 @@ class SideBySide:
         self._stop = asyncio.Event()
         self._leaving = False
         self._time = TimeLeft(len(tasks))
+        self._deciding: dict[Task, Sequence[Policy]] = {}
 
     def record(self) -> dict[str, Any]:
         """What a session's record says of the questions so far: counters, notes on the journal, why it stopped."""
@@ -192,7 +195,11 @@ class SideBySide:
                     self._time.follow(task, env)
                     tell(env)
 
-                played = await play_episode(run.manifest["seed"], condition, seed, chat, on_step=follow)
+                played = await play_episode(
+                    *(run.manifest["seed"], condition, seed, chat),
+                    on_step=follow,
+                    on_begin=lambda made: self._deciding.update({task: made}),
+                )
             if self._claims is not None:
                 self._claims.check(task)
             files = run.write_events(condition.name, seed, played)
@@ -201,6 +208,7 @@ class SideBySide:
         except Exception as error:
             raise failure(run, condition, seed, error) from error
         self._time.shares[task] = 1.0
+        del self._deciding[task]
         self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
 
     async def _tick(self, chat: OpenChat) -> None:
@@ -216,8 +224,15 @@ class SideBySide:
                 for (at, seed), one in self._time.shares.items()
                 if one < 1
             }
-            steering.told = {**steering.told, "counters": chat.counters.plain(), "left": left, "shares": shares}
+            more = {"counters": chat.counters.plain(), "left": left, "shares": shares, "rates": self._rates()}
+            steering.told = {**steering.told, **more}
             await asyncio.sleep(TICK_SECONDS)
+
+    def _rates(self) -> dict[str, int]:
+        """What became of what was asked in the episodes that are being played."""
+        policies = [policy for made in self._deciding.values() for policy in made]
+        counts = [policy.counters.total() for policy in policies if isinstance(policy, LLMPolicy)]
+        return {name: sum(getattr(one, name) for one in counts) for name in ("asked", "repaired", "fallbacks")}
 
     def _break_off(self) -> None:
         """End at once, when the episodes are left: only then does a cancellation reach the questions under way."""

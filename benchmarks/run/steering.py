@@ -21,6 +21,7 @@ class Steering:
 
     Attributes:
         stop: asks the run to stop as the first Ctrl-C does; nothing paid is lost.
+        stopping: whether it was asked to.
         paused: whether nothing new is to be begun or asked; what is under way is finished.
         most: how many requests, or episodes without a model, may be under way; `None` for the run's own limit.
         told: what else is told of the run, as plain data; replaced, never changed.
@@ -29,6 +30,7 @@ class Steering:
     """
 
     stop: Callable[[], None] = lambda: None
+    stopping: Callable[[], bool] = lambda: False
     paused: bool = False
     most: int | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
@@ -67,8 +69,8 @@ class Steering:
     def status(self) -> dict[str, Any]:
         """What is told of the run."""
         playing = {name: {"events": len(events)} for name, events in self.events.copy().items()}
-        own = {"paused": self.paused, "most": self.most, "since": self.since, "playing": playing}
-        return {**own, "workers": self.workers, "devices": devices(), **self.told}
+        own = {"paused": self.paused, "stopping": self.stopping(), "most": self.most, "since": self.since}
+        return {**own, "playing": playing, "workers": self.workers, "devices": devices(), **self.told}
 
     @contextlib.contextmanager
     def following(self, episode: str) -> Iterator[Callable[[ScenarioEnv], None]]:

@@ -97,10 +97,9 @@ def read_episodes(run: Run) -> Iterator[EpisodeTables]:
         RunError: an episode's file is damaged, or not this run's.
     """
     there = run.finished()
-    for condition in run.conditions:
-        for seed in condition.seeds:
-            if (condition.name, seed) in there:
-                yield read_episode(run, condition, seed)
+    for condition, seed in run.episodes:
+        if (condition.name, seed) in there:
+            yield read_episode(run, condition, seed)
 
 
 def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:

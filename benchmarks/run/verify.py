@@ -81,14 +81,18 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
 
 def _manifest(run: Run) -> Iterator[str]:
     """Whether the manifest describes the study that its digest stands for."""
-    study = Study(name="", description="", seed=run.manifest["seed"], conditions=run.conditions, measures=(), text="")
-    if study.digest != run.manifest["digest"]:
+    if _played(run).digest != run.manifest["digest"]:
         yield f"{run.folder}: the conditions in run.json are not those of its digest"
+
+
+def _played(run: Run) -> Study:
+    """What its digest is of; what else a study says is left out."""
+    return Study(name="", description="", seed=run.manifest["seed"], conditions=run.conditions, measures=(), text="")
 
 
 def _strangers(run: Run) -> Iterator[str]:
     """Files that lie where episodes and tables do, and are none of this run's."""
-    own = {run.events_path(condition.name, seed) for condition in run.conditions for seed in condition.seeds}
+    own = {run.events_path(condition.name, seed) for condition, seed in run.episodes}
     for path in sorted((run.folder / EVENTS).rglob("*.gz")):
         if path not in own:
             yield f"{path}: is no episode of this study"
@@ -103,7 +107,7 @@ def _presence(found: Verified) -> None:
     unrecorded = [run.folder / name for name in run.unrecorded()]
     if run.complete:
         there = run.finished()
-        every = [(condition.name, seed) for condition in run.conditions for seed in condition.seeds]
+        every = [(condition.name, seed) for condition, seed in run.episodes]
         found.faults += [
             f"{run.events_path(*one)}: is not there, although the run is complete" for one in every if one not in there
         ]
@@ -157,13 +161,9 @@ async def _play_again(
     if asking:
         from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 
-        study = Study(
-            name="", description="", seed=run.manifest["seed"], conditions=run.conditions, measures=(), text=""
-        )
         try:
-            check_words(run, described_models(study))
-            replay = _journal_of(run)
-            chat = ReplayChat(replay)
+            check_words(run, described_models(_played(run)))
+            chat = ReplayChat(_journal_of(run))
             found.notes += chat.notes
         except LlmCoopError as error:
             found.faults.append(f"the episodes of models cannot be compared with the journal: {error}")

@@ -24,6 +24,7 @@ from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.program import program_of
 from llm_coop_envs.benchmarks.run.steering import Steering
 from llm_coop_envs.benchmarks.study.study import Condition
+from llm_coop_envs.core.interrupts import on_interrupt
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
@@ -135,7 +136,8 @@ def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connecti
     connections = []
     steering.workers = [secrets.token_hex(8) for _ in range(count)]
     try:
-        with _sigint_ignored():
+        # Children inherit an ignored SIGINT from their very first instruction: Ctrl-C is the parent's to handle.
+        with on_interrupt(signal.SIG_IGN):
             for name in steering.workers:
                 ours, theirs = context.Pipe()
                 process = context.Process(target=_work, args=(run, scenarios, theirs, name), daemon=True)
@@ -158,20 +160,6 @@ def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connecti
             with contextlib.suppress(OSError, RunError):  # one that was ended left its socket
                 socket_path(name).unlink(missing_ok=True)
         steering.workers = ()
-
-
-@contextlib.contextmanager
-def _sigint_ignored() -> Iterator[None]:
-    """Children inherit an ignored SIGINT from their very first instruction: Ctrl-C is the parent's to handle."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not in the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:

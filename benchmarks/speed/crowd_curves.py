@@ -109,9 +109,9 @@ def _held() -> float:
     return pages * resource.getpagesize() / 1024 / 1e3
 
 
-def exponent(points: list[dict[str, Any]], least: int = 1000) -> float:
-    """The slope of log cost against log agent-rounds, by least squares, from a size on: 1 is linear."""
-    found = [one for one in points if one["agents"] >= least]
+def exponent(points: list[dict[str, Any]]) -> float:
+    """The slope of log cost against log agent-rounds, by least squares, from 1,000 agents on: 1 is linear."""
+    found = [one for one in points if one["agents"] >= 1000]
     pairs = [(math.log(one["agent_rounds"]), math.log(one["processor_seconds"])) for one in found]
     mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     slope: float = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)

@@ -8,6 +8,7 @@ of a run that was never read, while it is read, and then.
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import json
 import os
@@ -150,7 +151,7 @@ def main() -> None:
         if given.talk:
             questions = {what: f"agents?{_PLACE}&said={text.replace(' ', '+')}" for what, text in SEARCHES.items()}
         for what, question in questions.items():
-            times = [_timed(lambda: get(question)) for _ in range(6)]  # noqa: B023
+            times = [_timed(functools.partial(get, question)) for _ in range(6)]
             middle = sorted(times[1:])[2]
             print(f"{what}: first {times[0] * 1000:.0f} ms, then {middle * 1000:.0f} ms", flush=True)
         status = Path(f"/proc/{server.pid}/status")

@@ -36,6 +36,8 @@ _SAID = 400
 """Messages of a round that are sent at once."""
 _MOST_FOUND = 2_000
 """From how many messages with a text on it is not counted who said it."""
+_MOST_INTEGER = (1 << 63) - 1
+"""The largest one that SQLite takes."""
 _MODEL = "EXISTS (SELECT 1 FROM calls WHERE calls.episode = ? AND agent = name AND model = ?)"
 _SORTED = {"number": "number", "name": "name", "last": "last", "said": "said", "flags": "flags"}
 
@@ -116,14 +118,14 @@ class Episodes:
         sort = query.get("sort", "number")
         column = _SORTED.get(sort.lstrip("-"), "number")
         down = " DESC" if sort.startswith("-") else ""
-        first, most = _integer(query, "first", 0), min(_integer(query, "most", PAGE), _MOST_PAGE)
+        first, most = integer(query, "first", 0), min(integer(query, "most", PAGE), _MOST_PAGE)
         with index.opened() as table:
             about, mark = _one(table, "SELECT about, mark FROM episodes WHERE name = ?", episode)
             players = json.loads(about)["players"]
             where, values, total = _filter(table, episode, query, large=players > _LARGE)
             counted = total is None
             if total is None:
-                total = players if len(values) == 1 else self._count(table, (name, mark), where, values)
+                total = players if len(values) == 1 else self._count(table, (name, mark, reading), where, values)
             skipped = first
             if len(values) == 1 and column == "number":  # a page far behind is found by its number
                 where += f" AND number <= {players - 1 - first}" if down else f" AND number >= {first}"
@@ -142,7 +144,7 @@ class Episodes:
                 found.append({**row, "flags": flags, "choices": json.loads(choices)[-24:], **used})
         return {"total": total, "counted": counted, "first": first, "rows": found, "reading": reading}
 
-    def _count(self, table: sqlite3.Connection, of: tuple[str, str], where: str, values: list[Any]) -> int:
+    def _count(self, table: sqlite3.Connection, of: tuple[str, str, str], where: str, values: list[Any]) -> int:
         """How many agents fulfil a condition; kept, as counting a million takes long and more pages are looked at."""
         if where == f"episode = ? AND {_MODEL}":
             found = table.execute("SELECT agents FROM models WHERE (episode, model) = (?, ?)", values[1:]).fetchone()
@@ -471,8 +473,13 @@ def _one(table: sqlite3.Connection, statement: str, *values: Any) -> tuple[Any, 
     return found
 
 
-def _integer(query: Mapping[str, str], name: str, default: int) -> int:
+def integer(query: Mapping[str, str], name: str, default: int | None = None) -> int:
+    """An integer of a question, 0 or more.
+
+    Raises:
+        RunError: it is none, or missing without a default.
+    """
     try:
-        return max(0, int(query.get(name, default)))
-    except ValueError as error:
-        raise RunError(f"{name}={query[name]!r}: must be an integer") from error
+        return min(max(0, int(query[name] if default is None else query.get(name, default))), _MOST_INTEGER)
+    except (KeyError, ValueError) as error:
+        raise RunError(f"{name}={query.get(name)!r}: must be an integer") from error

@@ -222,10 +222,10 @@ class Taking:
             agents: keep the agents, too.
         """
         reader, name = self.reader, self._name
-        frames = [*reader.frames[self._frames :], *reader.moving()]
-        about = reader.about()
-        if agents or len(about["rounds"]) >= len(self._about["rounds"]):
-            self._about = about
+        frames: list[dict[str, Any]] = []
+        if agents or len(reader.frames) >= len(self._about["rounds"]):
+            frames = [*reader.frames[self._frames :], *reader.moving()]
+            self._about = reader.about()
         with self._index.opened() as table:
             table.execute("BEGIN IMMEDIATE")
             if self._anew:

@@ -131,7 +131,7 @@ class KnownRuns:
             "used": {one: sum(part.get(one) or 0 for part in counted) for one in (*_COUNTED, "maybe_cost")},
             "errors": sum(sum((part.get("errors") or {}).values()) for part in counted),
             "calls": sum(part.get("calls") or 0 for part in counted),
-            "rates": self._rates(run),
+            "rates": self._rates(run, live),
             "budget": next((one["asking"]["budget"] for one in reversed(held) if "asking" in one), {}),
             "live": {part: _shown(one) for part, one in live.items()},
         }
@@ -222,8 +222,8 @@ class KnownRuns:
             raise RunError(f"{path}: cannot be read ({why}); 'llm-coop run' makes it anew") from error
         return {(row["condition"], row["seed"]): row for row in rows}
 
-    def _rates(self, run: Run) -> dict[str, int]:
-        """How many questions were asked, and how many of them were repaired or fell back, in finished episodes."""
+    def _rates(self, run: Run, live: Mapping[str, dict[str, Any]]) -> dict[str, int]:
+        """How many questions were asked, and how many of them were repaired or fell back so far."""
         sums = {"asked": 0, "repaired": 0, "fallbacks": 0}
         path = run.folder / "answers.parquet"
         if not run.manifest["models"]:
@@ -239,6 +239,7 @@ class KnownRuns:
             counts = self._headers.get(path, [])
         else:
             counts = [one for name in sorted(run.finished())[-_HEADERS_READ:] for one in self._asked(run, *name)]
+            counts += [one["rates"] for one in live.values() if "rates" in one]
         for one in counts:
             for name in sums:
                 sums[name] += one.get(name) or 0
@@ -257,7 +258,13 @@ class KnownRuns:
 
 def _state(run: Run, live: Mapping[str, Mapping[str, Any]]) -> str:
     if live:
-        return "paused" if all(one["paused"] for one in live.values()) else RUNNING
+        if all(one.get("stopping") for one in live.values()):
+            return "stopping"
+        if all(one["paused"] for one in live.values()):
+            # Episodes of models wait in the middle, those of rules are finished first.
+            under_way = any(one.get("counters", {}).get("in_flight", one["playing"]) for one in live.values())
+            return "pausing" if under_way else "paused"
+        return RUNNING
     if run.manifest["status"] != RUNNING:
         return str(run.manifest["status"])
     here = socket.gethostname()
@@ -279,12 +286,12 @@ def _shown(one: Mapping[str, Any]) -> dict[str, Any]:
     """What goes to the page of what a session says."""
     counters = one.get("counters") or {}
     return {
-        **{name: one.get(name) for name in ("paused", "most", "since", "devices")},
+        **{name: one.get(name) for name in ("most", "devices")},
         "playing": {
             name: {"events": told["events"], "share": one.get("shares", {}).get(name)}
             for name, told in one["playing"].items()
         },
-        **{name: counters.get(name) for name in ("in_flight", "waiting", "limit", "paused")},
+        **{name: counters.get(name) for name in ("in_flight", "waiting", "limit")},
         "held": one["paused"],
         "why": scrub(str(counters.get("paused") or "")),
     }

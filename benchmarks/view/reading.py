@@ -150,7 +150,7 @@ class EpisodeReader:
         following = self._following = tracker(event, table=self._scenario.page is None)
         self._start = event
         self._keep(event)
-        # A regulator speaks and chooses, and is none of the players.
+        # A regulator is none of the players, and has a story all the same.
         policies = self._header.get("policies", {})
         self._extra = [name for name in policies if name not in following.index]
         self._index = following.index
@@ -171,13 +171,8 @@ class EpisodeReader:
         assert following is not None
         self._fresh = True
         if kind == "choice":
-            who = self._index.get(event["agent"])
-            if who is not None:
-                self._choose(who, event)
+            self._choose(self._index[event["agent"]], event)
             if self._large and self.blind:
-                return
-            if event["agent"] not in following.index:
-                self._keep(event)
                 return
         self._keep(event)
         following.add(event)

@@ -21,7 +21,7 @@ from typing import Any
 from aiohttp import web
 
 from llm_coop_envs.benchmarks.run.control import order
-from llm_coop_envs.benchmarks.view.episodes import Episodes, Indexing
+from llm_coop_envs.benchmarks.view.episodes import Episodes, Indexing, integer
 from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.core.keys import scrub
 from llm_coop_envs.errors import LlmCoopError, RunError
@@ -65,21 +65,21 @@ class Questions:
         if name == "run":
             return known.detail(run)
         if name == "episodes":
-            some = _integer(query, "first", 0), _integer(query, "most", 200)
+            some = integer(query, "first", 0), integer(query, "most", 200)
             return known.episodes(run, query.get("condition", ""), *some)
         if name == "call":
-            return episodes.call(run, _integer(query, "number"))
-        place = run, query.get("condition", ""), _integer(query, "seed")
+            return episodes.call(run, integer(query, "number"))
+        place = run, query.get("condition", ""), integer(query, "seed")
         if name == "episode":
             return episodes.about(*place)
         if name == "frames":
-            return episodes.frames(*place, _integer(query, "first", 0), min(_integer(query, "most", 100), 2000))
+            return episodes.frames(*place, integer(query, "first", 0), min(integer(query, "most", 100), 2000))
         if name == "agents":
             return episodes.agents(*place, query)
         if name == "story":
-            return episodes.story(*place, _integer(query, "number"))
+            return episodes.story(*place, integer(query, "number"))
         if name == "sight":
-            return episodes.sight(*place, _integer(query, "place"), _integer(query, "number"))
+            return episodes.sight(*place, integer(query, "place"), integer(query, "number"))
         raise RunError(f"{name!r}: the page cannot be asked that")
 
     def runs(self) -> list[dict[str, Any]]:
@@ -162,7 +162,10 @@ class PageServer:
             self._check(request)
             response = await handler(request)
         except _Refused as refused:
-            response = web.json_response({"error": str(refused)}, status=403)
+            if request.path == "/":  # who opened a kept address is told in words
+                response = web.Response(text=str(refused), status=403)
+            else:
+                response = web.json_response({"error": str(refused)}, status=403)
         except web.HTTPException as error:
             response = web.json_response({"error": error.reason}, status=error.status)
         except Indexing as reading:
@@ -288,10 +291,3 @@ class _Refused(Exception):
 
 def _same(given: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
-
-
-def _integer(query: Mapping[str, str], name: str, default: int | None = None) -> int:
-    try:
-        return max(0, int(query[name] if default is None else query.get(name, default)))
-    except (KeyError, ValueError) as error:
-        raise RunError(f"{name}={query.get(name)!r}: must be an integer") from error

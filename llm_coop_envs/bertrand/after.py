@@ -125,9 +125,11 @@ class Deviations(Settings):
             tolerance=self.tolerance,
             everywhere=self.everywhere,
         )
-        lasting = lasting_from(together(played.prices, env.marks, env.settings.band))
+        lasting = lasting_from(together(played.prices, env.marks, env.settings.among(env.firms).band))
         if lasting is not None and len(played.prices) - lasting + 1 < WINDOW:
             lasting = None  # too short to say that they stay
+        if lasting is not None:
+            lasting += played.earlier
         return {"lasting_from": lasting, **_end(env, played, self.tolerance), **_answers(env, found), **controls}
 
 
@@ -188,7 +190,7 @@ async def deviations(
         to: `"best_reply"` (static, to what the rivals are about to ask; Calvano et al. 2020), `"nash"`, `"joint"`,
             `"lowest"`, `"highest"`, or a price; on a grid the nearest point is taken. Cuts and rises are both of
             interest (Epivent and Lambin 2024).
-        firms: who deviates, one after the other; `None`: everyone.
+        firms: who deviates, one after the other, by the place among the firms in the market; `None`: everyone.
         periods: for how many rounds.
         horizon: how many rounds of each branch are played. It must hold the way back and the cycle twice for
             everything to be known; players that cost money may take less.
@@ -218,9 +220,9 @@ async def deviations(
         cycle = path_cycle(usual.prices, usual.profits, env.marks, tolerance=tolerance)
         if place == 0 and everywhere and cycle is not None:
             places = min(cycle.length, LONGEST_CYCLE)
-        for firm in range(env.n_players) if firms is None else firms:
-            choice = deviation_choice(env, usual.prices[0], firm, to)
-            after = PricePath.of(await game.branch(horizon, f"deviation-{place}-{firm}", {firm: choice}, periods))
+        for firm in range(env.market.firms) if firms is None else firms:
+            choice, seat = deviation_choice(env, usual.prices[0], firm, to), env.firms[firm]
+            after = PricePath.of(await game.branch(horizon, f"deviation-{place}-{seat}", {seat: choice}, periods))
             found.append(_response(env, firm, usual, cycle, after, periods, kept, delta, tolerance))
         place += 1
         if place < places:

@@ -84,7 +84,7 @@ def from_rounds(env: BertrandEnv, played: PricePath) -> Row:
 
 def _best(env: BertrandEnv, prices: list[float], firm: int) -> float:
     """What a firm's static best reply to the others' prices earns."""
-    reply = min(max(best_reply(env.market, firm, prices), env.settings.floors[firm]), env.settings.cap)
+    reply = min(max(best_reply(env.market, firm, prices), env.settings.floors[env.firms[firm]]), env.settings.cap)
     return env.market.profits([*prices[:firm], reply, *prices[firm + 1 :]])[firm]
 
 
@@ -101,9 +101,9 @@ def parallel(prices: Floats) -> float | None:
 async def _answers(game: Branching, env: BertrandEnv, horizon: int) -> Row:
     usual = PricePath.of(await game.branch(horizon, "usual"))
     cuts, unprofitable, rises = [], [], []
-    for firm in range(env.n_players):
+    for firm, seat in enumerate(env.firms):
         lower = deviation_choice(env, usual.prices[0], firm, "best_reply")
-        after = PricePath.of(await game.branch(horizon, f"cut-{firm}", {firm: lower}))
+        after = PricePath.of(await game.branch(horizon, f"cut-{seat}", {seat: lower}))
         cuts.append(_lowered(env, usual, after, firm, -1))
         unprofitable.append(
             cuts[-1] is not None
@@ -111,7 +111,7 @@ async def _answers(game: Branching, env: BertrandEnv, horizon: int) -> Row:
         )
         high = "joint" if positions(usual.prices[0], env.marks)[firm] < 1 - LEAST else "highest"
         upper = deviation_choice(env, usual.prices[0], firm, high)
-        after = PricePath.of(await game.branch(min(ANSWERED + 1, horizon), f"rise-{firm}", {firm: upper}))
+        after = PricePath.of(await game.branch(min(ANSWERED + 1, horizon), f"rise-{seat}", {seat: upper}))
         rises.append(_lowered(env, usual, after, firm, 1))
     return {
         "panel_cut": _mean(cuts),
@@ -133,7 +133,7 @@ def _lowered(env: BertrandEnv, usual: PricePath, after: PricePath, firm: int, wa
     moved = way * float(now[0, firm] - before[0, firm])
     if moved < LEAST:
         return None
-    rivals = np.arange(env.n_players) != firm
+    rivals = np.arange(env.market.firms) != firm
     return float((before[: len(now)] - now)[1:, rivals].mean(axis=1).max()) / moved
 
 

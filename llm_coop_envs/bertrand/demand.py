@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from typing_extensions import Self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,10 @@ class Market:
     def firms(self) -> int:
         """How many firms sell here."""
         return len(self.cost)
+
+    def only(self, firms: Sequence[int]) -> Self:
+        """The same market without the goods of all other firms."""
+        return replace(self, cost=tuple(self.cost[i] for i in firms), quality=tuple(self.quality[i] for i in firms))
 
     def demand(self, prices: Sequence[float]) -> list[float]:
         """Units sold by each firm when firm i asks `prices[i]`."""

@@ -80,6 +80,7 @@ def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
     ends = [
         Mark(price, f"{price:.4g}", series(firm))
         for firm, price in enumerate(scene.prices[-1, :_FIRMS_NAMED].tolist() if len(scene.prices) else ())
+        if firm not in scene.left and not np.isnan(price)
     ]
     chart.names([*levels, *ends])
     if canvas.view.marks:
@@ -95,7 +96,7 @@ def _quantities(
 ) -> None:
     known = [level.value for level in marks]
     if len(values):
-        known += [float(values.min()), float(values.max())]
+        known += [float(np.nanmin(values)), float(np.nanmax(values))]
     low, high = min(0.0, *known) if known else 0.0, max(known, default=1.0)
     chart = Chart(
         canvas,
@@ -126,7 +127,9 @@ def _table(scene: BertrandScene, canvas: Canvas, rect: Rect) -> int:
     for firm, name in enumerate(scene.agents[:_FIRMS_NAMED]):
         canvas.dot((rect.left + px(6), y + step // 2 - px(2)), series(firm), px(10), sign_of(firm))
         canvas.text((rect.left + px(17), y), name, size=12, width=rect.width * 30 // 100 - px(17))
-        if len(scene.prices):
+        if firm in scene.left:
+            canvas.text((columns[0], y), "left", size=12, colour=FAINT, anchor="topright")
+        elif len(scene.prices):
             numbers = scene.prices[-1, firm], scene.demand[-1, firm], scene.profits[-1, firm]
             for x, number in zip(columns, numbers, strict=True):
                 canvas.text((x, y), short(number), size=12, anchor="topright")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +16,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.history import History, others
-from llm_coop_envs.bertrand.rules import RoundOutcome, nearest, normalised_profits, outcome, positions
+from llm_coop_envs.bertrand.rules import (
+    Band,
+    Rivalry,
+    RoundOutcome,
+    nearest,
+    normalised_profits,
+    outcome,
+    positions,
+)
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
 from llm_coop_envs.core.actions import Indices
@@ -22,12 +32,16 @@ from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
+from llm_coop_envs.core.presence import STAYS
 from llm_coop_envs.core.question import Number
+from llm_coop_envs.errors import SettingsError
 
 AnyRow = TypeVar("AnyRow", PastRow, Bin)
 ACT = "act"
 ROUND_LIMIT = "round limit reached"
 HELD_TOGETHER = "prices held together"
+MARKS = ("nash", "joint", "nash_profit", "joint_profit")
+BY_FIRM = ("prices", "demand", "profits", "places", "gains")
 
 # Settled grid rounds are kept, because a grid's few price combinations come back all the time; this bounds the memory.
 _REMEMBERED = 100_000
@@ -61,7 +75,8 @@ class BertrandEnv(ScenarioEnv):
     **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1, or -1 before
     there are any prices), `own_price`, one `rival_price_k` per rival in index order, and `own_profit`, all of the last
     settled round; before the first round those of the initial prices, if there are any. The round number is left out,
-    as it is in the texts: firms do not know when play ends.
+    as it is in the texts: firms do not know when play ends. Where firms may leave (`present` in `changes`),
+    `rival_present_k` (1 or 0) follows for each rival; of who has left the price is 0.
 
     **State.** Share of rounds played, share of the collusion window filled, whether prices are known, then every firm's
     last price and profit on the same scales.
@@ -70,6 +85,11 @@ class BertrandEnv(ScenarioEnv):
     the joint-profit price, for `collusion_window` rounds in a row (termination).
 
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `BertrandSettings`.
+
+    Attributes:
+        firms: those in the market, by index.
+        market: their market, its values in their order.
+        marks: its benchmarks, likewise.
     """
 
     metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "bertrand_v0"}
@@ -85,8 +105,9 @@ class BertrandEnv(ScenarioEnv):
         self._in_turn = settings.moves == IN_TURN
         self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.firms
-        self.market = settings.market
-        self.marks = settings.marks
+        self._full = settings.among(range(settings.firms))
+        self._costs = self._full.market.cost
+        self._open_market(self._full)
         if self.marks.losers:
             firm = self.marks.losers[0]
             warnings.warn(
@@ -96,7 +117,6 @@ class BertrandEnv(ScenarioEnv):
                 "closer if that is not wanted",
                 stacklevel=2,
             )
-        self._band = settings.band
         self._grids = settings.grids if settings.prices == "grid" else ()
         self._floors, self._caps = settings.floors, (settings.cap,) * settings.firms
         if self._grids:
@@ -108,26 +128,54 @@ class BertrandEnv(ScenarioEnv):
         self._known: dict[tuple[int, ...], _Settled] = {}
         rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
         self.feature_names = ("prices_known", "own_price", *rivals, "own_profit")
+        self._rivalries = {self._full.firms: self._full}
+        if self._without is not None:
+            self.feature_names += tuple(f"rival_present_{k}" for k in range(1, settings.firms))
+            rounds = np.unique(self._without[self._without < STAYS]).tolist()
+            self._rivalries |= {one.firms: one for one in map(self._left_by, rounds)}
         self._set_bounds()
+
+    def _left_by(self, round_: int) -> Rivalry:
+        """The firms that are left in a round, beside each other.
+
+        Raises:
+            SettingsError: they have no Nash or joint-profit prices.
+        """
+        firms = tuple(self.present_in(round_).tolist())
+        try:
+            return self.settings.among(firms)
+        except SettingsError as error:
+            who = ", ".join(self._player_names[i] for i in firms)
+            raise SettingsError("changes", error.value, f"with {who} alone from round {round_} on: {error}") from error
+
+    def _open_market(self, rivalry: Rivalry) -> None:
+        """Let these firms sell from now on."""
+        self.firms, self._band = rivalry.firms, rivalry.band
+        self.market, self.marks = rivalry.market, rivalry.marks
 
     def _set_bounds(self) -> None:
         """Price and profit scales at the extreme prices: demand falls in the own price and rises in the others'."""
         n = self.n_players
         # Before there are prices, 0 stands in for them.
-        low = np.minimum(positions(self._floors, self.marks), 0.0)
-        high = np.maximum(positions(self._caps, self.marks), 0.0)
-        most = np.empty(n)
-        for i in range(n):
-            best, worst = list(self._caps), list(self._floors)
-            best[i], worst[i] = self._floors[i], self._caps[i]
-            sold = max(abs(self.market.demand(best)[i]), abs(self.market.demand(worst)[i]))
-            # One unit more than the product: truncation and rounding stay inside.
-            most[i] = 1.0 + sold * max(abs(p - self.market.cost[i]) for p in (self._floors[i], self._caps[i]))
-        gain = np.maximum(np.abs(normalised_profits(most, self.marks)), np.abs(normalised_profits(-most, self.marks)))
-        ones = np.ones(1)
+        low, high, gain = np.zeros(n), np.zeros(n), np.zeros(n)
+        for one in self._rivalries.values():
+            firms = list(one.firms)
+            floors, caps = ([ends[i] for i in firms] for ends in (self._floors, self._caps))
+            low[firms] = np.minimum(positions(floors, one.marks), low[firms])
+            high[firms] = np.maximum(positions(caps, one.marks), high[firms])
+            most = np.empty(len(firms))
+            for i in range(len(firms)):
+                best, worst = list(caps), list(floors)
+                best[i], worst[i] = floors[i], caps[i]
+                sold = max(abs(one.market.demand(best)[i]), abs(one.market.demand(worst)[i]))
+                # One unit more than the product: truncation and rounding stay inside.
+                most[i] = 1.0 + sold * max(abs(p - one.market.cost[i]) for p in (floors[i], caps[i]))
+            for ends in (most, -most):
+                gain[firms] = np.maximum(gain[firms], np.abs(normalised_profits(ends, one.marks)))
+        ones, there = np.ones(1), np.ones(len(self.feature_names) - n - 2)
         self._feature_bounds = (
-            np.concatenate([-ones, np.full(n, low.min()), -gain.max(keepdims=True)]),
-            np.concatenate([ones, np.full(n, high.max()), gain.max(keepdims=True)]),
+            np.concatenate([-ones, np.full(n, low.min()), -gain.max(keepdims=True), 0 * there]),
+            np.concatenate([ones, np.full(n, high.max()), gain.max(keepdims=True), there]),
         )
         self._state_bounds = (
             np.concatenate([np.zeros(2), -ones, low, -gain]),
@@ -153,14 +201,16 @@ class BertrandEnv(ScenarioEnv):
 
     def _instead(self, index: int, choice: Any) -> Any:
         """In place of a price that was stopped the firm asks its Nash price, or the cap if that is lower."""
-        price = max(min(self.marks.nash[index], self._caps_now[index]), self._floors[index])
+        nash = self.marks.nash[self.firms.index(index)]
+        price = max(min(nash, self._caps_now[index]), self._floors[index])
         return nearest([offer for _, offer in self._offers_now[index]], price) if self._grids else price
 
     def _welfare(self) -> float:
         """The customers' surplus of the round just settled."""
         assert self._latest is not None, "a round has been settled"
         result = self._latest.outcome
-        return self.market.consumer_surplus(result.prices, result.demand)
+        sold = [[values[i] for i in self.firms] for values in (result.prices, result.demand)]
+        return self.market.consumer_surplus(*sold)
 
     def _legal(self) -> NDArray[np.int8] | None:
         if not self._capped or not self._grids:
@@ -183,17 +233,30 @@ class BertrandEnv(ScenarioEnv):
     # One episode.
 
     @functools.cached_property
-    def _act_stages(self) -> list[Stage]:
-        """The choice of prices: by all, or in turn."""
-        turns = range(self.n_players) if self._in_turn else ()
-        return [Stage(ACT, [[i]]) for i in turns] or [Stage(ACT, [self._everyone])]
+    def _movers(self) -> list[int]:
+        """Whose turn it is in each round, from the first on: the next one's of those in the market."""
+        found, last = [], -1
+        for number in range(1, self.settings.rounds + 1):
+            there = self.present_in(number).tolist()
+            last = next((i for i in there if i > last), there[0])
+            found.append(last)
+        return found
 
     @property
     def _act_stage(self) -> Stage:
-        return self._act_stages[(self.round - 1) % len(self._act_stages)]
+        """The choice of prices: by all, or in turn."""
+        if self._in_turn:
+            turn = (self.round - 1) % self.n_players
+            return Stage(ACT, [[turn if self._without is None else self._movers[self.round - 1]]])
+        return Stage(ACT, [self._everyone if self._complete else np.array(self.firms, dtype=np.intp)])
+
+    @property
+    def _complete(self) -> bool:
+        return len(self.firms) == self.n_players
 
     def _begin(self, options: Mapping[str, Any]) -> None:
         settings = self.settings
+        self._open_market(self._full)
         self._history = self._no_history()
         self._streak = 0
         self._pricing = False
@@ -226,12 +289,43 @@ class BertrandEnv(ScenarioEnv):
         self.round += 1
         self._pricing = True
         self.conversation.forget()
-        if not settings.talks_in(self.round):
+        self._let_go()
+        if not self._talks:
             return self._act_stage
         order: Sequence[int] = range(self.n_players)
         if settings.opener == "shuffled":
             order = self.np_random.permutation(self.n_players).tolist()
+        if not self._complete:
+            order = [i for i in order if self._alive[i]]
         return self._talk_stage([order] * self.settings_of().exchanges, everyone())
+
+    @property
+    def _talks(self) -> bool:
+        """Whether there is talk in this round; a last firm has nobody to talk to."""
+        return self.settings.talks_in(self.round) and (self._complete or len(self.firms) > 1)
+
+    def _let_go(self) -> None:
+        """Close the market to firms that are no longer present."""
+        gone = self.depart()
+        if len(gone):
+            self._open_market(self._rivalries[tuple(self.present_in(self.round).tolist())])
+            if self.record:
+                self.emit("left", **self._departure(gone.tolist()))
+
+    def _departure(self, gone: Sequence[int]) -> Event:
+        """Who has left, and what holds for the others."""
+        values = {name: self._spread(getattr(self.marks, name)) for name in MARKS}
+        told = {name: _plain(numbers) for name, numbers in values.items()}
+        return {"agents": [self.possible_agents[i] for i in gone], **told, "band": _band_told(self._band)}
+
+    def _spread(self, values: Sequence[float]) -> tuple[float, ...]:
+        """Values of the firms in the market as those of all firms, NaN for the others."""
+        if self._complete:
+            return tuple(values)
+        found = [math.nan] * self.n_players
+        for i, value in zip(self.firms, values, strict=True):
+            found[i] = value
+        return tuple(found)
 
     def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
         key, forced = tuple(choices.tolist()), self._forced is not None
@@ -243,7 +337,7 @@ class BertrandEnv(ScenarioEnv):
             prices = list(self._latest.outcome.prices)
             for i, choice in zip(who.tolist(), key, strict=True):
                 prices[i] = self._grids[i][choice] if self._grids else choice
-            settled = self._settle(tuple(prices))
+            settled = self._settle(tuple(prices) if self._complete else tuple(prices[i] for i in self.firms))
         else:
             settled = self._settle_grid(key) if self._grids else self._settle(key)
         result = settled.outcome
@@ -256,26 +350,45 @@ class BertrandEnv(ScenarioEnv):
             self.emit("round", **_round_data(result), forced=forced)
 
     def _settle_grid(self, key: tuple[int, ...]) -> _Settled:
-        """Settle a round of grid indices, from memory if this combination was played before."""
+        """Settle a round of grid indices, from memory if this combination was played before.
+
+        Firms leave in one order only: as many indices are always those of the same firms.
+        """
         settled = self._known.get(key)
         if settled is None:
-            settled = self._settle(tuple(grid[k] for grid, k in zip(self._grids, key, strict=True)))
+            settled = self._settle(tuple(self._grids[i][k] for i, k in zip(self.firms, key, strict=True)))
             if len(self._known) < _REMEMBERED:
                 self._known[key] = settled
         return settled
 
     def _settle(self, prices: tuple[float, ...]) -> _Settled:
+        """Settle a round in which the firms in the market ask these prices."""
         result = outcome(self.market, self.marks, self._band, prices)
+        if not self._complete:
+            result = RoundOutcome(
+                **{name: self._spread(getattr(result, name)) for name in BY_FIRM}, together=result.together
+            )
         places, gains = result.places, result.gains
         rows = [(1.0, places[i], *others(places, i), gains[i]) for i in range(self.n_players)]
         rewards = np.array(gains if self.settings.reward == "normalised" else result.profits)
-        return _Settled(result, rewards, np.array(rows, dtype=np.float32))
+        features = np.array(rows, dtype=np.float32)
+        if not self._complete:
+            rewards, features = np.nan_to_num(rewards), np.nan_to_num(features)
+        return _Settled(result, rewards, features)
+
+    def _settle_again(self, prices: Sequence[float | None]) -> _Settled:
+        """Settle a remembered round anew, in the market of the firms that asked a price in it."""
+        now = self._rivalries[self.firms]
+        self._open_market(self._rivalries[tuple(i for i, price in enumerate(prices) if price is not None)])
+        settled = self._settle(tuple(price for price in prices if price is not None))
+        self._open_market(now)
+        return settled
 
     # Choices.
 
     def _fallback(self, who: Indices) -> NDArray[Any]:
         offered = [[price for _, price in self._offers_now[i]] for i in who.tolist()]
-        costs = [self.market.cost[i] for i in who.tolist()]
+        costs = [self._costs[i] for i in who.tolist()]
         return np.array([nearest(prices, cost) for prices, cost in zip(offered, costs, strict=True)], dtype=np.int64)
 
     def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -283,7 +396,7 @@ class BertrandEnv(ScenarioEnv):
         for k, i in enumerate(who.tolist()):
             value, floor, cap = usable[k], self._floors[i], self._caps_now[i]
             if not floor <= value <= cap:
-                wanted = value if abs(value) < np.inf else self.market.cost[i]
+                wanted = value if abs(value) < np.inf else self._costs[i]
                 usable[k], replaced[k] = min(max(wanted, floor), cap), True
         return np.array(usable), np.array(replaced)
 
@@ -293,11 +406,21 @@ class BertrandEnv(ScenarioEnv):
         return self._asked_now[index]
 
     def _features(self) -> NDArray[np.float32]:
+        n = self.n_players
         if self._latest is None:
-            blank = np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32)
-            blank[:, 0] = -1.0
-            return blank
-        return np.array(self._latest.features)
+            rows = np.zeros((n, n + 2), dtype=np.float32)
+            rows[:, 0] = -1.0
+        else:
+            rows = np.array(self._latest.features)
+        return rows if self._without is None else self._with_presence(rows)
+
+    def _with_presence(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The features with who is in the market, and without the prices of who has left it."""
+        here = self._alive.astype(np.float32)
+        there = np.array([np.delete(here, i) for i in range(self.n_players)])
+        rows[:, 2:-1] *= there
+        rows[~self._alive] = [-1.0, *[0.0] * (self.n_players + 1)]
+        return np.hstack([rows, there])
 
     def _state_vector(self) -> NDArray[np.float64]:
         settings, latest = self.settings, self._latest
@@ -306,7 +429,7 @@ class BertrandEnv(ScenarioEnv):
         head = [self._history.played / settings.rounds, filled]
         if latest is None:
             return np.array([*head, -1.0] + [0.0] * (2 * self.n_players))
-        return np.array([*head, 1.0, *latest.outcome.places, *latest.outcome.gains])
+        return np.nan_to_num([*head, 1.0, *latest.outcome.places, *latest.outcome.gains])
 
     def _slots(self, index: int, common: dict[str, Any]) -> BertrandSlots:
         settings, number = self.settings_of(index), self.round
@@ -315,13 +438,17 @@ class BertrandEnv(ScenarioEnv):
         binned = planning or settings.statistics == "every_round"
         prior = self._prior if self._history.played == 0 else None
         talking = self.phase == TALK and not self.over
-        rivals = tuple(self.possible_agents[:index] + self.possible_agents[index + 1 : self.n_players])
+        names = self.possible_agents
+        rivals = tuple(names[:index] + names[index + 1 : self.n_players])
+        if not self._complete:
+            rivals = tuple(names[i] for i in self.firms if i != index)
+            common = {**common, "may_talk": common["may_talk"] and len(self.firms) > 1}
         told = settings.information == "all"
         return BertrandSlots(
             round=number,
             rivals=rivals,
             seen=rivals if told else (),
-            cost=self.market.cost[index],
+            cost=self._costs[index],
             whole_profits=settings.truncate_profit,
             floor=self._floors[index],
             cap=self._caps_now[index],
@@ -333,7 +460,7 @@ class BertrandEnv(ScenarioEnv):
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if talking else 0,
-            exchanges=settings.exchanges if self.settings.talks_in(number) else 0,
+            exchanges=settings.exchanges if self._talks else 0,
             may_replan=planning,
             in_turn=self._in_turn,
             **common,
@@ -343,8 +470,9 @@ class BertrandEnv(ScenarioEnv):
         """Past rounds or blocks of them with the rivals' prices as a firm sees them; none unless it is told any."""
         if not told:
             return tuple(row._replace(rival_prices=()) for row in rows)
+        there = None if self._complete else np.delete(self._alive, index).tolist()
         if not self._noisy:
-            return rows
+            return rows if there is None else tuple(_of_those(row, there) for row in rows)
         found = []
         for row in rows:
             block = isinstance(row, Bin)
@@ -355,7 +483,7 @@ class BertrandEnv(ScenarioEnv):
             off = off / np.sqrt(self.settings.bin_size if block else 1)
             seen = np.maximum(0.0, np.array(row.rival_prices) * (1.0 + off))
             found.append(row._replace(rival_prices=tuple(seen.tolist())) if noise else row)
-        return tuple(found)
+        return tuple(found) if there is None else tuple(_of_those(row, there) for row in found)
 
     def _picture(self) -> str:
         if self._latest is None:
@@ -366,16 +494,17 @@ class BertrandEnv(ScenarioEnv):
             return "prices before round 1: " + ", ".join(f"{name} {price:.4g}" for name, price in known)
         rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
         for name, *values in zip(self.possible_agents, result.prices, result.demand, result.profits, strict=False):
-            rows.append("{:8}{:10.4g}{:10.4g}{:12.6g}".format(name, *values))
+            missing = math.isnan(values[0])
+            rows.append(f"{name:8}{'gone':>10}" if missing else "{:8}{:10.4g}{:10.4g}{:12.6g}".format(name, *values))
         return "\n".join(rows)
 
     # Records and snapshots.
 
     def _start_event(self) -> Event:
         return {
-            **{name: list(getattr(self.marks, name)) for name in ("nash", "joint", "nash_profit", "joint_profit")},
-            "cost": list(self.market.cost),
-            "band": [self._band.low, self._band.high, self._band.tolerance],
+            **{name: list(getattr(self._full.marks, name)) for name in MARKS},
+            "cost": list(self._costs),
+            "band": _band_told(self._full.band),
             "initial_prices": None if self._prior is None else list(self._prior),
         }
 
@@ -383,23 +512,43 @@ class BertrandEnv(ScenarioEnv):
         """The rounds that the history remembers."""
         kept = self._history.outcomes
         first = self._history.played - len(kept) + 1
-        return [
+        told: list[Event] = [
             {"type": "round", "step": self.cycles, "round": number, **_round_data(result)}
             for number, result in enumerate(kept, first)
         ]
+        if not self._complete:
+            gone = self._departure(np.flatnonzero(~self._alive).tolist())
+            told.append({"type": "left", "step": self.cycles, "round": self.round, **gone})
+        return told
 
     def _snapshot(self) -> dict[str, Any]:
-        return {**super()._snapshot(), "played": self._history.played, "prices": self._history.prices()}
+        prices = [_plain(row) for row in self._history.prices()]
+        return {**super()._snapshot(), "played": self._history.played, "prices": prices}
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         super()._restore(data)
         prices = [tuple(p) for p in data["prices"]]
+        self._open_market(self._rivalries[tuple(self.present_in(self.round).tolist())])
         self._history = self._no_history()
-        self._history.restore(data["played"], prices, lambda p: self._settle(p).outcome)
+        self._history.restore(data["played"], prices, lambda p: self._settle_again(p).outcome)
         last = prices[-1] if prices else self._prior
-        self._latest = None if last is None else self._settle(last)
+        self._latest = None if last is None else self._settle_again(last)
 
 
 def _round_data(result: RoundOutcome) -> dict[str, Any]:
-    numbers = {name: list(getattr(result, name)) for name in ("prices", "demand", "profits")}
+    numbers = {name: _plain(getattr(result, name)) for name in ("prices", "demand", "profits")}
     return {**numbers, "together": result.together}
+
+
+def _plain(values: Sequence[float]) -> list[float | None]:
+    """Values of firms as JSON data: nothing for a firm that is not there."""
+    return [None if value != value else value for value in values]
+
+
+def _band_told(band: Band) -> list[float]:
+    return [band.low, band.high, band.tolerance]
+
+
+def _of_those(row: AnyRow, there: Sequence[bool]) -> AnyRow:
+    """A row with the prices of those rivals alone."""
+    return row._replace(rival_prices=tuple(itertools.compress(row.rival_prices, there)))

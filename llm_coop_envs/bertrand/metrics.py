@@ -6,7 +6,8 @@ rules, learners. Rounds are counted from 1, windows include both ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -100,11 +101,31 @@ def collusiveness_index(
     Returns:
         The index, or `None` if the window was not played to its end, or there is but one firm.
     """
-    if len(np.asarray(prices)) < last or len(marks.nash) == 1:
+    if len(np.asarray(prices)) < last:
+        return None
+    return _cut(price_place(np.asarray(prices)[first - 1 : last], marks))
+
+
+def price_place(prices: ArrayLike, marks: Benchmarks) -> float | None:
+    """Where the mean of (rounds, firms) prices lies between Nash (0) and joint profit (1), all averaged over the firms.
+
+    `None` if there is but one firm.
+    """
+    if len(marks.nash) == 1:
         return None
     nash, joint = float(np.mean(marks.nash)), float(np.mean(marks.joint))
-    mean = float(mean_prices(prices, first, last).mean())
-    return min(max((mean - nash) / (joint - nash), 0.0), 1.0)
+    return (float(np.asarray(prices, dtype=np.float64).mean(axis=0).mean()) - nash) / (joint - nash)
+
+
+def _cut(place: float | None) -> float | None:
+    return None if place is None else min(max(place, 0.0), 1.0)
+
+
+def _mean_of(values: Floats) -> float | None:
+    """The mean of those that are there; `None` if none is."""
+    missing = np.isnan(values)
+    there = values[~missing] if missing.any() else values
+    return float(there.mean()) if there.size else None
 
 
 def monopoly_found(prices: ArrayLike, marks: Benchmarks) -> bool | None:
@@ -130,7 +151,33 @@ def optimal_rounds(profits: ArrayLike, marks: Benchmarks) -> float | None:
 
 def price_spread(prices: ArrayLike) -> Floats:
     """The difference between the highest and the lowest of (rounds, firms) prices: (rounds,) in money."""
-    return np.asarray(np.ptp(np.asarray(prices, dtype=np.float64), axis=1))
+    known = np.asarray(prices, dtype=np.float64)
+    return np.asarray(np.nanmax(known, axis=1) - np.nanmin(known, axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Rounds in which the same firms sell.
+
+    Attributes:
+        rows: the rounds.
+        firms: the firms' numbers, ascending.
+        marks: the benchmarks of their market.
+        band: when their prices count as held together.
+    """
+
+    rows: slice
+    firms: list[int]
+    marks: Benchmarks
+    band: Band
+
+    def only(self, values: Floats) -> Floats:
+        """(rounds, firms) values without the columns of firms that have left."""
+        return values if len(self.firms) == values.shape[1] else np.ascontiguousarray(values[:, self.firms])
+
+    def within(self, window: slice) -> slice:
+        """Those of the rounds that are in a window too."""
+        return slice(max(self.rows.start, window.start), min(self.rows.stop, window.stop))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,23 +186,48 @@ class RecordedMarket:
 
     Attributes:
         settings: the `start` event's settings.
-        marks: the market's benchmarks.
-        band: when prices count as held together.
-        prices: (rounds, firms).
-        profits: (rounds, firms).
+        stretches: what the rounds are measured against, first to last; one unless firms have left.
+        prices: (rounds, firms), NaN for firms that have left.
+        profits: (rounds, firms), likewise.
         rounds: the round events.
         messages: how many messages were sent.
         reason: why the episode ended, or `None` if it has not.
     """
 
     settings: dict[str, Any]
-    marks: Benchmarks
-    band: Band
+    stretches: list[Stretch]
     prices: Floats
     profits: Floats
     rounds: list[Mapping[str, Any]]
     messages: int
     reason: str | None
+
+    @property
+    def marks(self) -> Benchmarks:
+        """The benchmarks of the firms that are left."""
+        return self.stretches[-1].marks
+
+    def over(self, window: slice, measure: Callable[[Stretch, slice], float | None]) -> float | None:
+        """A measure of some rounds, the mean over its values by stretch; `None` without rounds, or if it has none."""
+        parts = [(one, one.within(window)) for one in self.stretches]
+        found = [(measure(one, rows), rows.stop - rows.start) for one, rows in parts if rows.start < rows.stop]
+        values = [value for value, _ in found if value is not None]
+        if not found or len(values) < len(found):
+            return None
+        return values[0] if len(values) == 1 else float(np.average(values, weights=[count for _, count in found]))
+
+    def gain(self, one: Stretch, rows: slice) -> float:
+        """The profit gain of some rounds of a stretch."""
+        return float(profit_gain(one.only(self.profits[rows]).mean(axis=0), one.marks))
+
+    def place(self, one: Stretch, rows: slice) -> float | None:
+        """The place of the mean price of some rounds of a stretch; `None` of a single firm."""
+        return price_place(one.only(self.prices[rows]), one.marks)
+
+    def held(self) -> NDArray[np.bool_]:
+        """In which rounds prices were held together."""
+        found = [together(one.only(self.prices[one.rows]), one.marks, one.band) for one in self.stretches]
+        return np.concatenate(found)
 
 
 def read(events: Sequence[dict[str, Any]]) -> RecordedMarket:
@@ -166,19 +238,33 @@ def read(events: Sequence[dict[str, Any]]) -> RecordedMarket:
     """
     start, rounds = start_of(events), of_type(events, "round")
     shape = (len(rounds), len(start["nash"]))
+    markets = [(0, start), *((bisect_left(rounds, one["round"], key=_number), one) for one in of_type(events, "left"))]
+    ends = [*(first for first, _ in markets[1:]), len(rounds)]
     prices, profits = (
         np.array([event[name] for event in rounds], dtype=np.float64).reshape(shape) for name in ("prices", "profits")
     )
     return RecordedMarket(
         settings=start["settings"],
-        marks=Benchmarks(**{one.name: tuple(start[one.name]) for one in fields(Benchmarks)}),
-        band=Band(**dict(zip(("low", "high", "tolerance"), start["band"], strict=True))),
+        stretches=[_stretch(slice(first, end), event) for (first, event), end in zip(markets, ends, strict=True)],
         prices=prices,
         profits=profits,
         rounds=rounds,
         messages=len(of_type(events, "message")),
         reason=next((event["reason"] for event in of_type(events, "end")), None),
     )
+
+
+def _number(event: Mapping[str, Any]) -> int:
+    number: int = event["round"]
+    return number
+
+
+def _stretch(rows: slice, event: Mapping[str, Any]) -> Stretch:
+    """What rounds are measured against, from the event with which they begin."""
+    firms = [i for i, price in enumerate(event["nash"]) if price is not None]
+    marks = {one.name: tuple(event[one.name][i] for i in firms) for one in fields(Benchmarks)}
+    band = Band(**dict(zip(("low", "high", "tolerance"), event["band"], strict=True)))
+    return Stretch(rows=rows, firms=firms, marks=Benchmarks(**marks), band=band)
 
 
 def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS) -> dict[str, Any]:
@@ -195,7 +281,7 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
     record = read(events)
     marks, count = record.marks, len(record.rounds)
     tail = slice(max(0, count - last), count)
-    held = together(record.prices, marks, record.band)
+    held = record.held()
     window = record.settings["collusion_window"] or WINDOW
     row: dict[str, Any] = {
         "rounds": count,
@@ -205,17 +291,20 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
         "nash_price": float(np.mean(marks.nash)),
         "joint_price": float(np.mean(marks.joint)),
     }
-    for name, rows in (("", slice(None)), ("_last", tail)):
-        prices, profits = record.prices[rows], record.profits[rows]
-        row["profit_gain" + name] = float(profit_gain(profits.mean(axis=0), marks)) if count else None
-        row["mean_price" + name] = float(prices.mean()) if count else None
+    for name, rows in (("", slice(0, count)), ("_last", tail)):
+        prices = record.prices[rows]
+        row["profit_gain" + name] = record.over(rows, record.gain)
+        row["mean_price" + name] = _mean_of(prices)
         row["price_spread" + name] = float(price_spread(prices).mean()) if count else None
-    for firm in range(len(marks.nash)):
-        row[f"mean_price_last_{firm}"] = float(record.prices[tail, firm].mean()) if count else None
-    row["collusiveness_index"] = collusiveness_index(record.prices, marks)
-    row["price_index_last"] = collusiveness_index(record.prices, marks, tail.start + 1, count) if count else None
-    row["monopoly_found"] = monopoly_found(record.prices, marks)
-    row["optimal_rounds"] = optimal_rounds(record.profits, marks)
+    for firm in range(record.prices.shape[1]):
+        row[f"mean_price_last_{firm}"] = _mean_of(record.prices[tail, firm])
+    index = slice(INDEX_FIRST - 1, INDEX_LAST)
+    row["collusiveness_index"] = _cut(record.over(index, record.place)) if count >= INDEX_LAST else None
+    row["price_index_last"] = _cut(record.over(tail, record.place))
+    row["monopoly_found"] = row["optimal_rounds"] = None
+    if record.prices.shape[1] == 1:
+        row["monopoly_found"] = monopoly_found(record.prices, marks)
+        row["optimal_rounds"] = optimal_rounds(record.profits, marks)
     row["together_share"] = float(held.mean()) if count else None
     row["together_longest"] = longest_run(held)
     row["together_from"] = lasting_from(held)
@@ -226,7 +315,8 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
 def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Flat rows: `round`, `price_i`, `demand_i`, `profit_i` of firm i, `profit_gain`, `together`, `forced`."""
     record = read(events)
-    gains = profit_gain(record.profits, record.marks).tolist()
+    found = [profit_gain(one.only(record.profits[one.rows]), one.marks) for one in record.stretches]
+    gains = np.concatenate(found).tolist()
     rows = []
     for event, gain in zip(record.rounds, gains, strict=True):
         row: dict[str, Any] = {"round": event["round"]}
@@ -250,7 +340,9 @@ def asked(start: Mapping[str, Any]) -> dict[str, Number]:
 
 def consumer_surplus(settings: BertrandSettings, event: Event) -> float:
     """The customers' surplus of a settled round, in money."""
-    return settings.market.consumer_surplus(event["prices"], event["demand"])
+    firms = [i for i, price in enumerate(event["prices"]) if price is not None]
+    asked, sold = ([event[name][i] for i in firms] for name in ("prices", "demand"))
+    return settings.market.only(firms).consumer_surplus(asked, sold)
 
 
 REWARDS = {"consumer_surplus": consumer_surplus}
@@ -262,11 +354,12 @@ MEASURES = Measures(
         "rounds": "Rounds that were settled, a count from 0.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "end": "Why the episode ended, in words.",
-        "firms": "Firms in the market, a count from 1.",
-        "nash_price": "Price of the one-shot equilibrium, mean over the firms, in units of price.",
-        "joint_price": "Price that is best for all firms together, mean over the firms, in units of price.",
+        "firms": "Firms in the market, at the end if some left; a count from 1.",
+        "nash_price": "Price of the one-shot equilibrium of these firms, mean over them, in units of price.",
+        "joint_price": "Price that is best for these firms together, mean over them, in units of price.",
         "profit_gain": "Mean profit over all rounds: 0 at the Nash, 1 at the joint-profit price, below and above "
-        "possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit.",
+        "possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit. Where firms left, "
+        "each round is measured by the market of those that were in it.",
         "profit_gain_last": f"As profit_gain, over the last {LAST_ROUNDS} rounds.",
         "mean_price": "Mean price of all firms over all rounds, in units of price, from 0.",
         "mean_price_last": f"As mean_price, over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",

@@ -49,7 +49,7 @@ class PathCycle:
 
 
 def path_cycle(
-    prices: ArrayLike, profits: ArrayLike, marks: Benchmarks, *, tolerance: float = EXACT, repeats: int = 2
+    prices: ArrayLike, profits: ArrayLike, marks: Benchmarks, *, tolerance: float = EXACT
 ) -> PathCycle | None:
     """The cycle a path ends in.
 
@@ -60,19 +60,18 @@ def path_cycle(
         tolerance: how far two prices may lie apart and still count as equal, as a share of the distance from Nash to
             joint profit; for players that are not exact. All rounds are compared with the last time the cycle was
             played, over the last `SETTLED` rounds or half of the path at least: a slow drift is no cycle.
-        repeats: how often a cycle must have been played at the end of the path to be believed, 2 or more.
 
     Returns:
-        The shortest one, or `None` if the end of the path does not repeat itself.
+        The shortest one that was played twice at the end, or `None` if the end of the path does not repeat itself.
     """
     where = positions(prices, marks)
     rounds = len(where)
     least = 0 if tolerance <= EXACT else min(SETTLED, rounds // 2)
-    for length in range(1, rounds // max(repeats, 2) + 1):
+    for length in range(1, rounds // 2 + 1):
         last = where[rounds - length + (np.arange(rounds) - rounds) % length]
         unequal = np.flatnonzero(np.any(np.abs(where - last) > tolerance, axis=1))
         begins = int(unequal[-1]) + 1 if len(unequal) else 0
-        if rounds - begins >= max(repeats * length, least):
+        if rounds - begins >= max(2 * length, least):
             chosen = slice(begins, begins + length)
             return PathCycle(
                 begins,

@@ -55,10 +55,11 @@ class PriceHistory:
     """An episode of price competition.
 
     Attributes:
-        prices: (rounds, firms); NaN in rounds that are left out.
+        prices: (rounds, firms); NaN in rounds that are left out, and of firms that have left.
         together: (rounds,) whether prices were close to each other between Nash and cartel price.
         nash: the Nash price, mean of the firms.
         joint: the cartel price, mean of the firms.
+        later: how many firms were left, and these two prices of theirs, each time that some had left.
         truncated: whether a clock ended it.
     """
 
@@ -66,18 +67,24 @@ class PriceHistory:
     together: NDArray[np.bool_]
     nash: float
     joint: float
+    later: tuple[tuple[int, float, float], ...]
     truncated: bool
 
     @property
     def means(self) -> Floats:
         """(rounds,) the mean price of the firms."""
-        means: Floats = self.prices.mean(axis=1)
+        known = (~np.isnan(self.prices)).sum(axis=1)
+        means: Floats = np.full(len(known), np.nan)
+        np.divide(np.nansum(self.prices, axis=1), known, out=means, where=known > 0)
         return means
 
     @property
     def levels(self) -> list[Level]:
         """The reference prices as lines."""
-        return [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
+        found = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
+        for left, nash, joint in self.later:
+            found += [Level(value=nash, label=f"Nash, {left} left"), Level(value=joint, label=f"cartel, {left} left")]
+        return found
 
 
 class BertrandSection(ScenarioSection[PriceHistory]):
@@ -104,6 +111,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             together=together,
             nash=float(np.mean(start["nash"])),
             joint=float(np.mean(start["joint"])),
+            later=tuple(_left(event) for event in episode.by_type.get("left", ())),
             truncated=bool(end["truncated"]),
         )
 
@@ -241,8 +249,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             if (one.episodes[0].nash, one.episodes[0].joint) != market:
                 continue
             for episode in one.episodes:
-                shown += [episode.nash, episode.joint]
-                shown += [episode.prices.min(), episode.prices.max()] if len(episode.prices) else []
+                shown += [level.value for level in episode.levels]
+                known = episode.prices[~np.isnan(episode.prices)]
+                shown += [known.min(), known.max()] if len(known) else []
             shown += [price for path in self._published_for(one) for series in path["prices"] for price in series]
         low, high = float(min(shown)), float(max(shown))
         margin = 0.05 * (high - low) or 1.0
@@ -303,6 +312,12 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
             published=bool(paths),
         )
+
+
+def _left(event: Mapping[str, Any]) -> tuple[int, float, float]:
+    """How many firms were left, and their mean Nash and cartel price."""
+    nash, joint = ([price for price in event[name] if price is not None] for name in ("nash", "joint"))
+    return len(nash), float(np.mean(nash)), float(np.mean(joint))
 
 
 def collusion(episodes: Sequence[PriceHistory]) -> list[Shade]:

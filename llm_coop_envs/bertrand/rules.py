@@ -113,6 +113,23 @@ class RoundOutcome:
     together: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rivalry:
+    """Firms that sell beside each other.
+
+    Attributes:
+        firms: which they are, ascending.
+        market: their market; its values are in their order.
+        marks: its benchmarks, likewise.
+        band: when their prices count as held together.
+    """
+
+    firms: tuple[int, ...]
+    market: Market
+    marks: Benchmarks
+    band: Band
+
+
 @functools.lru_cache(maxsize=256)
 def benchmarks(market: Market, decimals: int | None = None) -> Benchmarks:
     """Nash and joint-profit prices and profits of a market.

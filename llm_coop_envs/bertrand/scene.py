@@ -21,9 +21,10 @@ class BertrandScene(Scene):
         first_round: the round of the first row of the histories.
         prices: (rounds so far, firms), as demand and profits.
         together: (rounds so far,) whether the prices were close to each other between Nash and joint-profit price.
-        nash: each firm's Nash price, and `nash_profit` what it earns there.
-        joint: likewise where the firms' joint profit is largest.
+        nash: the Nash price of each firm in the market, and `nash_profit` what it earns there.
+        joint: likewise where their joint profit is largest.
         cost: each firm's unit cost.
+        left: the firms that have left the market, by index; their prices, sales and profits are NaN from then on.
         band: lowest and highest price of the collusion band.
         initial_prices: the prices before round 1, if there were any.
     """
@@ -39,6 +40,7 @@ class BertrandScene(Scene):
     nash_profit: tuple[float, ...]
     joint_profit: tuple[float, ...]
     cost: tuple[float, ...]
+    left: frozenset[int]
     band: tuple[float, float]
     initial_prices: tuple[float, ...] | None
 
@@ -52,12 +54,11 @@ class BertrandTracker(Tracker[BertrandScene]):
         self._first_round = 1
         self._histories = {name: Growing((firms,), np.float64) for name in ("prices", "demand", "profits")}
         self._histories["together"] = Growing((), np.bool_)
-        low, high, _ = start["band"]
-        nash, joint = np.array(start["nash"]), np.array(start["joint"])
         initial = start["initial_prices"]
         self._market: dict[str, Any] = {
-            **{name: tuple(start[name]) for name in ("nash", "joint", "nash_profit", "joint_profit", "cost")},
-            "band": (float((nash + low * (joint - nash)).min()), float((nash + high * (joint - nash)).max())),
+            **_market(start),
+            "cost": tuple(start["cost"]),
+            "left": frozenset(),
             "initial_prices": None if initial is None else tuple(initial),
             "rounds": self.settings["rounds"],
         }
@@ -72,3 +73,18 @@ class BertrandTracker(Tracker[BertrandScene]):
             self._first_round = event["round"]
         for name, rows in self._histories.items():
             rows.append(event[name])
+
+    def _other(self, event: Event) -> None:
+        if event["type"] == "left":
+            gone = {self.index[name] for name in event["agents"]}
+            self._market |= {**_market(event), "left": self._market["left"] | gone}
+
+
+def _market(event: Event) -> dict[str, Any]:
+    """The benchmarks and the band of the firms in the market, from the event that tells them."""
+    names = ("nash", "joint", "nash_profit", "joint_profit")
+    found = {name: tuple(value for value in event[name] if value is not None) for name in names}
+    low, high, _ = event["band"]
+    nash, joint = np.array(found["nash"]), np.array(found["joint"])
+    band = float((nash + low * (joint - nash)).min()), float((nash + high * (joint - nash)).max())
+    return {**found, "band": band}

@@ -10,6 +10,7 @@ import numpy as np
 from llm_coop_envs.bertrand.scene import BertrandScene
 from llm_coop_envs.core.records import of_type
 from llm_coop_envs.core.scenario import Event
+from llm_coop_envs.core.wording import listed
 from llm_coop_envs.render.scenes.on_page import PageFace, Plain, plain
 
 DEVIATION = 0.1
@@ -40,10 +41,11 @@ def _moments(events: Sequence[Event]) -> list[tuple[int, str]]:
         (event["round"], "first collusive round: prices close, above Nash") for event in rounds if event["together"]
     ]
     found = found[:1]
+    found += [(event["round"], f"{listed(event['agents'])} left the market") for event in of_type(events, "left")]
     for before, event in pairwise(rounds):
         if before["together"]:
             for firm, was, now in zip(agents, before["prices"], event["prices"], strict=True):
-                if now < (1 - DEVIATION) * was:
+                if None not in (was, now) and now < (1 - DEVIATION) * was:
                     found.append((event["round"], f"{firm} deviates: {was:g} to {now:g}"))
     return found
 

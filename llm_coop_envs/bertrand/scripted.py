@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from llm_coop_envs.bertrand.equilibrium import best_reply
-from llm_coop_envs.bertrand.rules import nearest
+from llm_coop_envs.bertrand.rules import Rivalry, nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.policy import Episode
@@ -56,10 +56,14 @@ class PricingPolicy(SlotsPolicy):
             SettingsError: it plays by prices that are not told.
         """
         super().begin(episode)
+        self._sellers = episode.agents
         if self.watches and "own" in self.settings.reach("information"):
             raise SettingsError("information", "own", f"{type(self).__name__} plays by the others' prices; tell them")
-        self.market = self.settings.market
-        self.marks = self.settings.marks
+        self._know(self.settings.among(range(self.settings.firms)))
+
+    def _know(self, rivalry: Rivalry) -> None:
+        """Take over who sells, and what follows from it."""
+        self.market, self.marks = rivalry.market, rivalry.marks
 
     def choose(self, slots: BertrandSlots) -> float:
         """The legal choice that is closest to the price wanted."""
@@ -70,8 +74,13 @@ class PricingPolicy(SlotsPolicy):
         """The price wanted."""
 
     def firm(self, slots: BertrandSlots) -> int:
-        """The index of the firm whose slots these are."""
-        return self.episode.agents.index(slots.me)
+        """The place of the firm whose slots these are among those in the market, as `market` and `marks` have it."""
+        if len(slots.rivals) + 1 != len(self._sellers):
+            names = self.episode.agents
+            firms = [i for i, name in enumerate(names) if name == slots.me or name in slots.rivals]
+            self._sellers = tuple(names[i] for i in firms)
+            self._know(self.settings.among(firms))
+        return self._sellers.index(slots.me)
 
 
 class BestReply(PricingPolicy):
@@ -174,9 +183,13 @@ class GrimTrigger(PricingPolicy):
         super().begin(episode)
         self._angry: set[str] = set()
         self._excused: set[int] = set()
+
+    def _know(self, rivalry: Rivalry) -> None:
+        super()._know(rivalry)
+        grids, of_grid = self.settings.grids, self.settings.prices == "grid"
         self._least = [
-            (grid[nearest(grid, joint)] if self.settings.prices == "grid" else joint) - self.tolerance * (joint - nash)
-            for grid, nash, joint in zip(self.settings.grids, self.marks.nash, self.marks.joint, strict=True)
+            (grids[i][nearest(grids[i], joint)] if of_grid else joint) - self.tolerance * (joint - nash)
+            for i, nash, joint in zip(rivalry.firms, self.marks.nash, self.marks.joint, strict=True)
         ]
 
     def price(self, slots: BertrandSlots) -> float:

@@ -9,12 +9,12 @@ published with it, which differs from its text in places that are named.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
-from llm_coop_envs.bertrand.rules import Band, Benchmarks, benchmarks, nearest, price_grid
+from llm_coop_envs.bertrand.rules import Band, Benchmarks, Rivalry, benchmarks, nearest, price_grid
 from llm_coop_envs.core.checks import check_choice, check_int, check_number
 from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import ScenarioSettings, added
@@ -71,6 +71,9 @@ class BertrandSettings(ScenarioSettings):
     The defaults are the market of Calvano et al. (2020) with continuous prices and the talk, information and stopping
     rule of Wu et al. (2024). Money in `cost`, `quality`, `outside` and `mu` is in units of `price_unit`;
     `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
+
+    A firm that is no longer `present` sells nothing, and customers choose among the goods of the others: demand, Nash
+    and joint-profit prices, profit gain and collusion are theirs from then on, a last firm's those of a monopoly.
 
     Attributes:
         firms: how many firms. One is a monopoly (Fish et al., preliminary test): it needs `talk=False`, its Nash price
@@ -213,7 +216,9 @@ class BertrandSettings(ScenarioSettings):
         "exchanges": False,
         "information": True,
         "observation_noise": True,
+        "present": True,
     }
+    fewest: ClassVar[int] = 1
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "demand": ("logit", "linear"),
         "prices": ("grid", "continuous"),
@@ -382,9 +387,24 @@ class BertrandSettings(ScenarioSettings):
 
         On a grid half a step is added above, so that the grid price nearest to joint profit is inside.
         """
-        half, margin = 0.0, self.collusion_margin
-        if self.prices == "grid":
-            half = self.grid_step / 2.0
+        return self._band(self.grid_step)
+
+    def among(self, firms: Sequence[int]) -> Rivalry:
+        """What holds when only these firms sell: their demand, Nash and joint-profit prices, and band.
+
+        The choices stay those of all firms. One firm is measured as a monopoly.
+
+        Raises:
+            SettingsError: they have no Nash or joint-profit prices.
+        """
+        market = self.market.only(firms)
+        marks = benchmarks(market, self.benchmark_decimals)
+        step = self.grid_step if len(firms) == self.firms else self._grid_step(firms, marks)
+        return Rivalry(firms=tuple(firms), market=market, marks=marks, band=self._band(step))
+
+    def _band(self, grid_step: float) -> Band:
+        margin = self.collusion_margin
+        half = grid_step / 2.0 if self.prices == "grid" else 0.0
         named = {ABOVE_NASH: NASH_PLAY + half, FROM_NASH: -half}
         low = named[margin] if isinstance(margin, str) else margin - half
         return Band(low=low, high=1.0 + half, tolerance=self.collusion_tolerance)
@@ -394,9 +414,13 @@ class BertrandSettings(ScenarioSettings):
         """A step of the price grid, as a share of the distance from Nash to joint-profit price; the largest firm's."""
         if self.grid_span == AROUND_MARKS:
             return (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1)
+        return self._grid_step(range(self.firms), self.marks)
+
+    def _grid_step(self, firms: Sequence[int], marks: Benchmarks) -> float:
+        grids = self.grids
         return max(
-            (grid[1] - grid[0]) / (joint - zero)
-            for grid, zero, joint in zip(self.grids, self.marks.zero, self.marks.joint, strict=True)
+            (grids[i][1] - grids[i][0]) / (joint - zero)
+            for i, zero, joint in zip(firms, marks.zero, marks.joint, strict=True)
         )
 
     @property

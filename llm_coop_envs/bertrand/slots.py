@@ -52,8 +52,8 @@ class BertrandSlots(Slots):
 
     Attributes:
         round: the current round, from 1; how many there will be is not told.
-        rivals: the other firms' names, in their order.
-        seen: those of them whose past prices it knows: all, or none.
+        rivals: the names of the other firms in the market, in their order; not of those that have left it.
+        seen: those of the rivals whose past prices it knows: all, or none.
         cost: what one unit costs this firm.
         whole_profits: whether profits are cut to integers.
         floor: the lowest price this firm may ask (continuous prices).

@@ -6,6 +6,7 @@ Players are indices 0..n-1. Nothing here knows observation dictionaries or texts
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from llm_coop_envs.core.delivery import DELIVER, check_delivery
 from llm_coop_envs.core.draws import NOISE, Key, key_of, side_generator
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.core.listeners import MENTION, News, Notices
+from llm_coop_envs.core.presence import leaving_rounds
 from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
 from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
 from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
@@ -58,6 +60,7 @@ class ArrayEnv(Hooks):
     ) -> None:
         self.name = name
         self.settings = settings
+        self._role = role
         self.record = record
         # parallel_api_test assigns env.max_cycles, which must not lengthen the episode: hence a private name.
         self._horizon = max_cycles
@@ -70,7 +73,7 @@ class ArrayEnv(Hooks):
         if type(self)._state_vector is Hooks._state_vector:
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
-        self.possible_agents = [f"{role}_{i}" for i in range(self.n_players)]
+        self.possible_agents = self._player_names
         powers = settings.regulator
         self.regulator = None if powers is None else Regulator(self, powers)
         if self.regulator is not None:
@@ -81,6 +84,7 @@ class ArrayEnv(Hooks):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
             check_patterns(f"listeners[{k}].players", listener.players, self.possible_agents)
+        _ = self._without  # who cannot leave as wanted is said now
         self._notices = Notices(settings.listeners, self.possible_agents) if settings.listeners else None
         if self.regulator is not None:
             self.possible_agents.append(SEAT)
@@ -324,6 +328,9 @@ class ArrayEnv(Hooks):
         """
         if self._notices is None:
             return
+        if self._without is not None:
+            meant = range(self.n_players) if concerned is None else concerned
+            concerned = [i for i in meant if self._without[i] > self.round]
         told = self._notices.happened(News(what, number, name, self._open_talk_number()), concerned)
         if self.record and told:
             self.emit("news", what=what, number=number, name=name, agents=[self.possible_agents[i] for i in told])
@@ -333,6 +340,28 @@ class ArrayEnv(Hooks):
         self._alive[who] = False
         self._all_alive = False
         self._departed = True
+
+    @functools.cached_property
+    def _without(self) -> NDArray[np.int64] | None:
+        """The first round without each player; `None` if nobody ever leaves by a change."""
+        return leaving_rounds(self.settings, self._player_names)
+
+    @property
+    def _player_names(self) -> list[str]:
+        return [f"{self._role}_{i}" for i in range(self.n_players)]
+
+    def present_in(self, round_: int) -> Indices:
+        """The players whom no change has taken out of the game by a round."""
+        return self._everyone if self._without is None else np.flatnonzero(self._without > round_)
+
+    def depart(self) -> Indices:
+        """Take out of the game who is not present from this round on; who that is, of those still playing."""
+        if self._without is None:
+            return self._everyone[:0]
+        gone = np.flatnonzero(self._alive & (self._without <= self.round))
+        if len(gone):
+            self.leave(gone)
+        return gone
 
     def settings_of(self, index: int | None = None) -> Any:
         """The settings that hold in this round, for everybody or for one player."""

@@ -169,18 +169,19 @@ def grouped(groups: Iterable[Sequence[int]], announcers: Collection[int] = ()) -
     return Audience(heard)
 
 
-def neighbours(players: int, hearers: int, announcers: Collection[int] = ()) -> Audience:
+def neighbours(players: Sequence[int], hearers: int, announcers: Collection[int] = ()) -> Audience:
     """Neighbourhoods on a ring: a speaker is heard by the next ones on both sides, half of them on each.
 
     Args:
-        players: how many there are, in the ring's order.
+        players: who stands in the ring, ascending.
         hearers: how many hear a speaker; where it is odd, one more of those that follow.
         announcers: those whom everyone hears.
     """
-    hearers = min(hearers, players - 1)
+    size = len(players)
+    hearers = min(hearers, size - 1)
     before = hearers // 2
     steps = [step for step in range(-before, hearers - before + 1) if step]
-    heard = {speaker: sorted((speaker + step) % players for step in steps) for speaker in range(players)}
+    heard = {speaker: sorted(players[(place + step) % size] for step in steps) for place, speaker in enumerate(players)}
     return Audience({**heard, **dict.fromkeys(announcers)})
 
 

@@ -24,6 +24,7 @@ from pettingzoo import ParallelEnv
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.listeners import NEWS, load_news
+from llm_coop_envs.core.presence import LEFT, MOST_NAMED, load_left
 from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
@@ -68,6 +69,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     role: ClassVar[str]
     act_phases: ClassVar[tuple[str, ...]] = ("act",)
     home: ClassVar[Path]
+    tells_who_left: ClassVar[bool] = True  # in everybody's text
 
     def __init__(
         self,
@@ -103,6 +105,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             self._regulation = load_regulation(settings.wording)
         if self._notices is not None:
             self._news = load_news(settings.wording, self.home)
+        self._left_told = (-1, "")
 
     @abstractmethod
     def _slots(self, index: int, common: dict[str, Any]) -> Slots:
@@ -412,6 +415,18 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         found = self._notices.of(index, self._open_talk_number())
         return "\n".join(self._news.render(NEWS, news.values()).strip() for news in found)
 
+    def _who_left(self) -> str:
+        """Who has left the game by a change, in words; empty if nobody has."""
+        if self._without is None or not self.tells_who_left:
+            return ""
+        if self._left_told[0] != self.round:
+            gone = np.flatnonzero(self._without <= self.round).tolist()
+            few = [self.possible_agents[i] for i in gone] if len(gone) <= MOST_NAMED else []
+            values = {"names": few, "count": len(gone), "players": self.n_players}
+            text = load_left(self.settings.wording).render(LEFT, values).strip() if gone else ""
+            self._left_told = self.round, text
+        return self._left_told[1]
+
     def _text(self, slots: Slots) -> str:
         """What a seat may know, in words."""
         if isinstance(slots, RegulatorSlots):
@@ -453,7 +468,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         turn, phase = self.turn[who].tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
-        common = {"phase": self.phase, "may_talk": may_talk, "notice": ""}
+        left = self._who_left()
+        common = {"phase": self.phase, "may_talk": may_talk, "notice": left}
         common["message_length"] = self.settings.message_length
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
@@ -463,7 +479,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 common["may_talk"] = self.settings.talks_in(self.round, names[i])
             mine = {"me": names[i], "on_turn": asked == 1, "question": question, **common}
             if self._notices:
-                mine["notice"] = self._told(i)
+                mine["notice"] = "\n".join(part for part in (left, self._told(i)) if part)
             own = self.regulator if i == self.n_players else None
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
             view: Observation = {"phase": phase, "turn": asked}

@@ -31,6 +31,7 @@ class ScenarioSettings(Settings):
 
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
+        fewest: how many players have to stay when others leave.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
         small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
@@ -60,6 +61,8 @@ class ScenarioSettings(Settings):
             its turn: a list of `{on: mention, players: firm_0}`; see `Listener`.
         regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
             is none.
+        present: whether players take part. `false` stands in `changes` alone: it takes players out of the game from a
+            round on, for good. The others are told, and nothing counts any more for whoever is gone.
     """
 
     changeable: ClassVar[Mapping[str, bool]] = {
@@ -67,6 +70,7 @@ class ScenarioSettings(Settings):
         **dict.fromkeys(("delivery", "delivery_share", "delivery_delay", "delivery_text", "delivery_by"), True),
     }
 
+    fewest: ClassVar[int] = 0
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
     small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -92,6 +96,7 @@ class ScenarioSettings(Settings):
     changes: tuple[Change, ...] = added(())
     listeners: tuple[Listener, ...] = added(())
     regulator: RegulatorSettings | None = field(default=None, metadata={"added": True})
+    present: bool = added(True)
 
     def __post_init__(self) -> None:
         """Check the shared fields; scenarios extend this."""
@@ -109,6 +114,11 @@ class ScenarioSettings(Settings):
     def talks_in(self, round_: int, player: str | None = None) -> bool:
         """Whether there is talk in a round, and whether a player may speak in it."""
         return self.in_round(round_, player).talk
+
+    @property
+    def first_round(self) -> int:
+        """How the first round is counted."""
+        return 1
 
     @property
     def ever_talks(self) -> bool:
@@ -235,6 +245,9 @@ class ScenarioSettings(Settings):
                     raise SettingsError(f"{where}.settings.talk", value, why)
                 with below(f"{where}.settings"):
                     replace(base, **{name: value})
+                if name == "present" and change.until_round is not None:
+                    why = "whoever was taken out does not come back; leave until_round out"
+                    raise SettingsError(f"{where}.until_round", change.until_round, why)
             read.append(change)
         object.__setattr__(self, "changes", tuple(read))
         for turn in {change.from_round for change in read}:

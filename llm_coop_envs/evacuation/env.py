@@ -75,6 +75,7 @@ class EvacuationEnv(ScenarioEnv):
     settings_type = EvacuationSettings
     slots_type = EvacuationSlots
     role = "evacuee"
+    tells_who_left = False  # people know those whom they see
     act_phases: ClassVar[tuple[str, ...]] = (EXIT, MOVE)
     home = Path(__file__).parent
     kept = ("_due", "_out", "_out_by_exit", "_disabled", "_option_orders")
@@ -162,7 +163,8 @@ class EvacuationEnv(ScenarioEnv):
                 self._record_departures()
             return Over("time is up")
         self.round += 1
-        gone = self._taken_out()
+        gone = self.depart()
+        crowd.take_out(gone)
         disabled = crowd.open_round(self.np_random, self.settings_of().replan_probability, first=self.round == 1)
         self._disabled = disabled.tolist()
         if self._disabled:
@@ -174,7 +176,7 @@ class EvacuationEnv(ScenarioEnv):
                 escaped=[list(pair) for pair in self._out],
                 **self._planners_and_overtaken(),
                 disabled=self._disabled,
-                **({"taken_out": gone} if gone else {}),
+                **({"taken_out": gone.tolist()} if len(gone) else {}),
             )
         if self.settings.listeners:
             headed = crowd.heading[crowd.inside]
@@ -182,16 +184,6 @@ class EvacuationEnv(ScenarioEnv):
             for name, people in zip(self._room.exit_names, counts, strict=True):
                 self.happened("crowded_exit", number=people, name=name)
         return None
-
-    def _taken_out(self) -> list[int]:
-        """Take those out of the room who are no longer present."""
-        if False not in self.settings.reach("present"):
-            return []
-        gone = np.array([i for i in self._crowd.queue.tolist() if not self.settings_of(i).present], dtype=np.intp)
-        if len(gone):
-            self._crowd.take_out(gone)
-            self.leave(gone)
-        return sorted(gone.tolist())
 
     def _planners_and_overtaken(self) -> Event:
         crowd = self._crowd

@@ -30,7 +30,9 @@ CLOSE, RECOMMEND = "close", "recommend"
 class EvacuationSettings(ScenarioSettings):
     """Who has to get out of which room, and by which rules.
 
-    Listeners may listen to `crowded_exit`, how many of those inside head for an exit when a round begins.
+    Listeners may listen to `crowded_exit`, how many of those inside head for an exit when a round begins. People who
+    are no longer `present` neither get out nor are lost to the rules, and bring no reward; measures count them as never
+    out.
 
     Attributes:
         people: how many people are in the room (100; Wu et al. 2024, section on emergency evacuation; 400 in its
@@ -74,8 +76,6 @@ class EvacuationSettings(ScenarioSettings):
             gone.
         observation_noise: how far off people count those whom they see towards an exit: the standard deviation of the
             error as a share of the number (0 in all sources), in texts and slots; numeric features stay exact.
-        present: whether people take part. In `changes` it takes people out of the room from a round on, for good: they
-            neither get out nor are lost to the rules, and bring no reward; measures count them as never out.
         reward_inside: added for each round a person begins inside (-1). Neither text nor code of Wu et al. rewards
             anybody; people are told that whoever is not out in time dies.
         reward_out: added when a person has got out (0).
@@ -166,16 +166,11 @@ class EvacuationSettings(ScenarioSettings):
     reward_out: float = 0.0
     reward_lost: float | None = None
     observation_noise: float = added(0.0)
-    present: bool = added(True)
 
     def __post_init__(self) -> None:
         """Check every field, then whether the room can be built and holds everybody."""
         super().__post_init__()
         check_number(self, "reward_lost", optional=True)
-        for k, change in enumerate(self.changes):
-            if "present" in change.settings and change.until_round is not None:
-                why = "whoever was taken out of the room does not come back; leave until_round out"
-                raise SettingsError(f"changes[{k}].until_round", change.until_round, why)
         if self.disabled_block and self.injury != "active":
             raise SettingsError("disabled_block", True, "has no effect unless people are disabled; set injury='active'")
         object.__setattr__(self, "exit_widths", self._checked_widths())

@@ -84,7 +84,7 @@ def _line(scene: KbcScene, canvas: Canvas, rect: Rect) -> None:
     canvas.dot((round(at(last.mean)), base + px(1)), INK, px(9), "diamond")
     count = len(last.winners)
     prize = f", {last.prize:g} each" if count else ""
-    words = f"mean {last.mean:.2f}    {count} of {len(last.choices)} won{prize}"
+    words = f"mean {last.mean:.2f}    {count} of {int(np.isfinite(last.choices).sum())} won{prize}"
     y = rect.bottom - canvas.line_height(11.5)
     canvas.dot((rect.left + px(15), y + px(7)), INK, px(9), "diamond")
     canvas.dot((rect.right - px(160), y + px(7)), ORANGE, px(12), "star")
@@ -99,10 +99,12 @@ def _stacks(canvas: Canvas, last: KbcDecision, place: Callable[[float], float], 
     px = canvas.px
     won = np.zeros(len(last.choices), dtype=np.bool_)
     won[list(last.winners)] = True
-    numbers, which, counts = np.unique(last.choices, return_inverse=True, return_counts=True)
+    there = np.isfinite(last.choices)
+    won, choices = won[there], last.choices[there]
+    numbers, which, counts = np.unique(choices, return_inverse=True, return_counts=True)
     apart = max(1.0, place(1.0) - place(0.0))
     room, tallest = base - top, int(counts.max())
-    if len(last.choices) > _MANY or tallest * px(4) > room:
+    if len(choices) > _MANY or tallest * px(4) > room:
         wide = max(1, min(px(9), round(apart * 0.8)))
         for k, (number, count) in enumerate(zip(numbers.tolist(), counts.tolist(), strict=True)):
             height = max(1, round(count / tallest * (room - px(14))))
@@ -117,7 +119,7 @@ def _stacks(canvas: Canvas, last: KbcDecision, place: Callable[[float], float], 
     column = max(1.0, min(apart, px(4)))
     levels: dict[int, int] = {}
     for player in np.argsort(won, kind="stable").tolist():
-        x = place(float(last.choices[player]))
+        x = place(float(choices[player]))
         key = round(x / column)
         level = levels.get(key, 0)
         levels[key] = level + 1

@@ -19,7 +19,9 @@ from llm_coop_envs.core.changes import fits_any
 from llm_coop_envs.core.channels import Audience, everyone, grouped, neighbours
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
+from llm_coop_envs.core.presence import STAYS
 from llm_coop_envs.core.question import Number
+from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
@@ -81,18 +83,16 @@ class KBCEnv(ScenarioEnv):
         self.n_players = settings.players
         self._span = float(settings.high - settings.low)
         self._groups = np.zeros(0, dtype=np.int64)
-        weights: Any = 1 / settings.players
         self.feature_names = FEATURES
         if settings.groups is not None:
             sizes = np.asarray(settings.groups, dtype=np.int64)
             self._groups = np.repeat(np.arange(len(sizes)), sizes)
-            weights = 1 / (len(sizes) * sizes[self._groups])
             self.feature_names = FEATURES + GROUP_FEATURES
+            self._check_groups_stay()
         first = len(FEATURES)
         self._base = np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32)
         self._base[:, 2] = float(settings.ratio)
         self._base[:, 3] = float(settings.offset) / self._span
-        self._base[:, 4] = weights
         ends = [float(settings.ratio * Fraction(end) + settings.offset) for end in (settings.low, settings.high)]
         # Rounding to the announced decimals may step over an end.
         spare = 10.0**-DECIMALS / self._span
@@ -108,12 +108,11 @@ class KBCEnv(ScenarioEnv):
         # The slots that stay the same for everyone throughout.
         self._fixed_slots: dict[str, Any] = {
             **bounds,
-            **{name: getattr(settings, name) for name in ("players", "winner_rule", "reward_rule", "currency")},
+            **{name: getattr(settings, name) for name in ("winner_rule", "reward_rule", "currency")},
             "ratio": str(settings.ratio),
             "offset": str(settings.offset),
             "tolerance": tidy(float(settings.tolerance)),
             "unit": tidy(settings.unit),
-            "groups": settings.groups or (),
             "repeated": settings.session == "repeated",
             "together": settings.talk_mode == "simultaneous",
             "audience": settings.audience,
@@ -121,6 +120,41 @@ class KBCEnv(ScenarioEnv):
             "announces": False,
             "announcers": 0,
         }
+        self._gather(np.arange(self.n_players))
+
+    def _check_groups_stay(self) -> None:
+        """Require that somebody of each group stays.
+
+        Raises:
+            SettingsError: a group would have no members.
+        """
+        if self._without is None:
+            return
+        for group in range(len(self.settings.groups or ())):
+            last = int(self._without[self._groups == group].max())
+            if last < STAYS:
+                why = f"leaves nobody of group {group + 1} from round {last} on; one of each group must stay"
+                raise SettingsError("changes", False, why)
+
+    def _gather(self, there: Indices) -> None:
+        """Let these players take part from now on."""
+        self._there = there
+        weights: Any = 1 / len(there)
+        sizes = np.bincount(self._groups[there]) if len(self._groups) else self._groups
+        if len(sizes):
+            weights = 1 / (len(sizes) * sizes[self._groups])
+        self._base[:, 4] = weights
+        self._fixed_slots |= {"players": len(there), "groups": tuple(sizes.tolist())}
+        for cached in ("_hearing", "_announcers"):
+            self.__dict__.pop(cached, None)
+
+    def _let_go(self) -> None:
+        """Go on without those who are no longer present."""
+        gone = self.depart()
+        if len(gone):
+            self._gather(self.present_in(self.round))
+            if self.record:
+                self.emit("left", agents=[self.possible_agents[i] for i in gone.tolist()])
 
     def _choice_space(self) -> spaces.Discrete[Any] | spaces.Box:
         settings = self.settings
@@ -136,6 +170,8 @@ class KBCEnv(ScenarioEnv):
     def _begin(self, options: Mapping[str, Any]) -> None:
         self._made = 0
         self.round = self.settings.first_round
+        if self._without is not None:
+            self._gather(self._everyone)
         self._talked = False
         self._numbers: NDArray[Any] | None = None
         self._own: list[NDArray[Any]] = []
@@ -147,12 +183,13 @@ class KBCEnv(ScenarioEnv):
         if self._made == self.settings.decisions:
             return Over("all decisions made")
         self.round = self.settings.first_round + self._made
+        self._let_go()
         turns = self.settings.turns_before(self._made)
         if turns and not self._talked:
             self._talked = True
             return self._talk_stage([self._order() for _ in range(turns)], self._hearing)
         self._talked = False
-        return Stage("act", [self._everyone])
+        return Stage("act", [self._everyone if self._without is None else self._there])
 
     @functools.cached_property
     def _hearing(self) -> Audience:
@@ -161,26 +198,29 @@ class KBCEnv(ScenarioEnv):
         if settings.audience == "everyone":
             return everyone()
         if settings.audience == "neighbours":
-            return neighbours(self.n_players, settings.hearers, self._announcers)
-        return grouped(
-            (np.flatnonzero(self._groups == k).tolist() for k in range(len(settings.groups or ()))), self._announcers
-        )
+            return neighbours(self._there.tolist(), settings.hearers, self._announcers)
+        groups = self._groups[self._there]
+        return grouped((self._there[groups == k].tolist() for k in range(len(settings.groups or ()))), self._announcers)
 
     @functools.cached_property
     def _announcers(self) -> frozenset[int]:
-        patterns = self.settings.announcers
-        return frozenset(i for i, name in enumerate(self.possible_agents) if fits_any(name, patterns))
+        patterns, names = self.settings.announcers, self.possible_agents
+        return frozenset(i for i in self._there.tolist() if fits_any(names[i], patterns))
 
     def _order(self) -> list[int]:
         if self.settings.order == "fixed":
-            return list(range(self.n_players))
+            fixed: list[int] = self._there.tolist()
+            return fixed
         order: list[int] = self.np_random.permutation(self.n_players).tolist()
-        return order
+        return order if len(self._there) == self.n_players else [i for i in order if self._alive[i]]
 
     def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
         settings = self.settings
         numbers = choices.astype(np.int64) + int(settings.low) if settings.integer else choices.copy()
-        settled = settle(numbers, settings)
+        if len(who) < self.n_players:
+            named, numbers = numbers, np.full(self.n_players, settings.low, dtype=numbers.dtype)
+            numbers[who] = named
+        settled = self._settle(numbers, self.round)
         self._rewards += settled.rewards
         self._numbers = numbers
         self._made += 1
@@ -193,14 +233,18 @@ class KBCEnv(ScenarioEnv):
                 announced = tuple(tidy(x) for x in np.round(settled.group_numbers, DECIMALS).tolist())
                 self._group_numbers = (*self._group_numbers, announced)[-last:]
         if self.record:
-            self.emit("round", **self._round_data(numbers, settled))
+            self.emit("round", **self._round_data(numbers, settled, self.round))
         if self._targets:
             self.happened("winning_number", number=self._targets[-1])
 
-    def _round_data(self, numbers: NDArray[Any], settled: Settled) -> dict[str, Any]:
+    def _settle(self, numbers: NDArray[Any], round_: int) -> Settled:
+        """Settle a round among those who took part in it."""
+        return settle(numbers, self.settings, None if self._without is None else self.present_in(round_))
+
+    def _round_data(self, numbers: NDArray[Any], settled: Settled, round_: int) -> dict[str, Any]:
         groups, winning = settled.group_numbers, settled.winning_groups
         return {
-            "choices": numbers.tolist(),
+            "choices": self._by_player(numbers, round_),
             "mean": settled.mean,
             "target": settled.target,
             "winners": np.flatnonzero(settled.winners).tolist(),
@@ -209,12 +253,20 @@ class KBCEnv(ScenarioEnv):
             "winning_groups": None if winning is None else np.flatnonzero(winning).tolist(),
         }
 
+    def _by_player(self, numbers: NDArray[Any], round_: int) -> list[Any]:
+        """A round's numbers as JSON data: nothing for players who had left."""
+        told: list[Any] = numbers.tolist()
+        if self._without is not None:
+            for i in np.flatnonzero(self._without <= round_).tolist():
+                told[i] = None
+        return told
+
     def recap(self) -> list[Event]:
         """The last decision; earlier ones are not kept."""
         if self._numbers is None:
             return []
         made = self.settings.first_round + self._made - 1
-        data = self._round_data(self._numbers, settle(self._numbers, self.settings))
+        data = self._round_data(self._numbers, self._settle(self._numbers, made), made)
         return [{"type": "round", "step": self.cycles, "round": made, **data}]
 
     # What players know.
@@ -259,7 +311,7 @@ class KBCEnv(ScenarioEnv):
             heard=self._heard(index, own=True),
         )
         if settings.audience != "everyone":
-            hearers = min(settings.hearers, self.n_players - 1) if settings.audience == "neighbours" else 0
+            hearers = min(settings.hearers, len(self._there) - 1) if settings.audience == "neighbours" else 0
             announces = index in self._announcers
             vars(slots).update(hearers=hearers, announces=announces, announcers=len(self._announcers))
         return slots
@@ -300,17 +352,21 @@ class KBCEnv(ScenarioEnv):
         state[0] = self._made / self.settings.decisions
         if self._numbers is not None:
             state[1:] = self._scaled(self._numbers)
+            state[1:][~self._alive] = 0.0
         return state
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         super()._restore(data)
         self._own_columns = None
+        if self._without is not None:
+            self._gather(self.present_in(self.round))
 
     def _picture(self) -> str:
         if self._numbers is None:
             return f"{self.n_players} players, no number named yet"
-        last = self._numbers.tolist()
-        shown = " ".join(f"{number:g}" for number in last[:40]) + (" ..." if len(last) > 40 else "")
-        settled = settle(self._numbers, self.settings)
-        won = f"{int(settled.winners.sum())} of {self.n_players} won"
+        made = self.settings.first_round + self._made - 1
+        last, settled = self._by_player(self._numbers, made), self._settle(self._numbers, made)
+        named = ["gone" if number is None else f"{number:g}" for number in last[:40]]
+        shown = " ".join(named) + (" ..." if len(last) > 40 else "")
+        won = f"{int(settled.winners.sum())} of {len(self.present_in(made))} won"
         return f"last numbers: {shown}\nmean {settled.mean:.2f}, target {settled.target:.2f}, {won}"

@@ -34,16 +34,12 @@ def variance(choices: NDArray[Any]) -> float:
     return float(np.add.reduce(off * off) / len(values))
 
 
-def relative_deviation(choices: NDArray[Any]) -> float | None:
-    """The relative standard deviation in percent: 100 x population standard deviation / |mean|.
+def relative_deviation(spread: float, mean: float) -> float | None:
+    """The relative standard deviation in percent, of a variance: 100 x population standard deviation / |mean|.
 
     0/0 counts as 0, as in the first program of Wu et al. 2024 ("Shall We Talk"). `None` if the mean is 0 but the
     choices differ, which takes a range with negative numbers.
     """
-    return _relative(variance(choices), float(np.mean(choices)))
-
-
-def _relative(spread: float, mean: float) -> float | None:
     if spread == 0:
         return 0.0
     return 100 * math.sqrt(spread) / abs(mean) if mean else None
@@ -108,12 +104,13 @@ def round_rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One row for each settled round of a recorded episode.
 
     Returns:
-        Rows of JSON scalars: `round` (k from 0 in nested sessions, else from 1), `players`, `messages` (since the
-        round before), `mean`, `median`, `minimum`, `maximum`, `variance`, `rsd` (percent), `modal_number`,
+        Rows of JSON scalars: `round` (k from 0 in nested sessions, else from 1), `players` (those who took part),
+        `messages` (since the round before), `mean`, `median`, `minimum`, `maximum`, `variance`, `rsd` (percent),
+        `modal_number`,
         `modal_share`, `unanimous`, `target`, `n_winners` (players), `prize` (of each), `mean_level`,
         `nyt_wasserstein` and `nyt_total_variation` (`None` unless the contest is the readers': see
-        `reference.comparable`), `choices` (a JSON list in the players' order), `group_numbers` (a JSON list, or
-        `None`). `mean` is that of the players' choices, in group play too.
+        `reference.comparable`), `choices` (a JSON list in the players' order, null for who has left), `group_numbers`
+        (a JSON list, or `None`). `mean` is that of the players' choices, in group play too.
     """
     settings = _settings(start_of(events))
     rows: list[dict[str, Any]] = []
@@ -161,7 +158,7 @@ def without_flagged(events: Sequence[Event]) -> list[Event] | None:
     kept: list[Event] = []
     for event in events:
         if event["type"] == "round" and (bad := flagged.get(event["round"])):
-            rest = [i for i, agent in enumerate(agents) if agent not in bad]
+            rest = [i for i, agent in enumerate(agents) if agent not in bad and event["choices"][i] is not None]
             if not rest:
                 continue
             # Winners are known by their place.
@@ -194,15 +191,21 @@ _ENDS = {
 }
 
 
+def named(event: Mapping[str, Any]) -> NDArray[Any]:
+    """The numbers of one decision, in the players' order, of those who had not left."""
+    choices: list[Any] = event["choices"]
+    return np.asarray([number for number in choices if number is not None] if None in choices else choices)
+
+
 def _decision(event: Mapping[str, Any], settings: KBCSettings) -> dict[str, Any]:
     """The measures in `_ENDS` of one decision, and the most frequent number."""
-    choices = np.asarray(event["choices"])
+    choices = named(event)
     mean, spread, (number, share) = float(choices.mean()), variance(choices), modal(choices)
     far, moved = distances(choices) if comparable(settings) else (None, None)
     return {
         "mean": mean,
         "variance": spread,
-        "rsd": _relative(spread, mean),
+        "rsd": relative_deviation(spread, mean),
         "modal_number": number,
         "modal_share": share,
         "unanimous": share == 1.0,
@@ -215,7 +218,7 @@ def _decision(event: Mapping[str, Any], settings: KBCSettings) -> dict[str, Any]
 
 
 def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict[str, Any]:
-    choices, groups = np.asarray(event["choices"]), event["group_numbers"]
+    choices, groups = named(event), event["group_numbers"]
     found = _decision(event, settings)
     return {
         "round": event["round"],
@@ -239,9 +242,9 @@ MEASURES = Measures(
     rounds=round_rows,
     about={
         "decisions": "Decisions that were settled, a count from 0.",
-        "players": "Players of the contest, a count from 2.",
+        "players": "Players at the beginning of the contest, a count from 2.",
         "messages": "Messages that were sent in the episode, a count from 0.",
-        "reward_mean": "What a player won in all, mean over the players, in points from 0.",
+        "reward_mean": "What a player won in all, mean over all who began, in points from 0.",
         **{f"{name}_{end}": f"{text}; {end} decision." for name, text in _ENDS.items() for end in ("first", "last")},
     },
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),

@@ -40,6 +40,7 @@ from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc import reference
+from llm_coop_envs.kbc.metrics import named
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
 from llm_coop_envs.kbc.report_crowd import LargeContest, crowd_tables, kinds_figure, read_crowd
 from llm_coop_envs.kbc.settings import KBCSettings
@@ -71,7 +72,7 @@ class Guesses:
 
     Attributes:
         rounds: the decisions' numbers (k in nested sessions).
-        choices: (players,) numbers at each decision.
+        choices: the numbers of those who took part at each decision.
         targets: the target at each decision.
         crowd: more of a large contest; `None` of others.
     """
@@ -105,7 +106,7 @@ class KbcSection(ScenarioSection[Guesses]):
         rounds = episode.by_type["round"]
         return Guesses(
             rounds=tuple(event["round"] for event in rounds),
-            choices=tuple(np.array(event["choices"], dtype=np.float64) for event in rounds),
+            choices=tuple(named(event).astype(np.float64) for event in rounds),
             targets=tuple(float(event["target"]) for event in rounds),
             crowd=read_crowd(episode),
         )

@@ -38,7 +38,7 @@ class LargeContest:
 
     Attributes:
         rounds: the decisions' numbers.
-        choices: (players,) numbers at each decision.
+        choices: (players,) numbers at each decision, NaN for who has left.
         targets: the target at each.
         winners: (players,) who won at each.
         groups: the groups' numbers at each; empty without groups.
@@ -55,6 +55,11 @@ class LargeContest:
     def kinds_of(self, value: str) -> Flags:
         """(players,) who is of a kind of those that differ in who plays."""
         return next(self.kinds[name][value] for name in ("policy", "model", "") if name in self.kinds)
+
+    def named(self, k: int, of: Flags) -> NDArray[np.float64]:
+        """The numbers of some players at a decision, of those who had not left."""
+        numbers = self.choices[k][of]
+        return numbers[~np.isnan(numbers)]
 
     @property
     def everybody(self) -> Flags:
@@ -140,7 +145,7 @@ def _numbers(played: Sequence[LargeCondition]) -> ReportTable:
     for one in played:
         for column, value, of in one.parts:
             for k, number in list(enumerate(one.crowds[0].rounds))[:_MOST_ROUNDS]:
-                named = [crowd.choices[k][of(crowd)] for crowd in one.crowds if k < len(crowd.choices)]
+                named = [crowd.named(k, of(crowd)) for crowd in one.crowds if k < len(crowd.choices)]
                 pooled = np.concatenate(named)
                 if not len(pooled):
                     continue
@@ -199,7 +204,8 @@ def below_last(crowd: LargeContest, k: int, of: Flags) -> float | None:
     """The share of some players who named less than the winning number announced before, if there was one."""
     if not 0 < k < len(crowd.rounds) or not of.any():
         return None
-    return float(np.mean(crowd.choices[k][of] < round(crowd.targets[k - 1], _DIGITS)))
+    numbers = crowd.named(k, of)
+    return float(np.mean(numbers < round(crowd.targets[k - 1], _DIGITS))) if len(numbers) else None
 
 
 def _below(played: Sequence[LargeCondition]) -> ReportTable:
@@ -241,17 +247,17 @@ def _statistic(crowd: LargeContest, entry: Mapping[str, Any]) -> float | None:
     kind, k = entry["statistic"], entry.get("round", 1) - 1
     if k >= len(crowd.rounds):
         return None
-    numbers = crowd.choices[k]
+    numbers = crowd.named(k, crowd.everybody)
     if kind == "range":
         values = crowd.kinds.get(entry["by"], {})
-        means = [float(numbers[who].mean()) for who in values.values() if who.any()]
+        means = [float(some.mean()) for who in values.values() if len(some := crowd.named(k, who))]
         return max(means) - min(means) if means else None
     if kind == "group":
         return crowd.groups[k][entry["group"] - 1] if crowd.groups[k] else None
     if kind == "below_later":
         later = [below_last(crowd, j, crowd.everybody) for j in range(1, len(crowd.rounds))]
         return 100 * float(np.mean([x for x in later if x is not None])) if later else None
-    found = {"mean": numbers.mean, "sd": numbers.std, "target": lambda: crowd.targets[k]}
+    found: dict[str, Callable[[], Any]] = {"mean": numbers.mean, "sd": numbers.std, "target": lambda: crowd.targets[k]}
     if kind == "mean" and crowd.groups[k]:
         return float(np.mean(crowd.groups[k]))
     return float(found[kind]())

@@ -50,13 +50,15 @@ class Settled:
     winning_groups: NDArray[np.bool_] | None = None
 
 
-def settle(choices: Numbers, settings: KBCSettings) -> Settled:
+def settle(choices: Numbers, settings: KBCSettings, there: NDArray[np.intp] | None = None) -> Settled:
     """Settle one round.
 
     Args:
         choices: (players,) the numbers named, each in [`settings.low`, `settings.high`]; int64 when
             `settings.choices` is `"integer"`, else float64.
         settings: the contest.
+        there: who takes part, ascending, one of each group at least; everybody by default. Numbers of others are not
+            looked at, and they win nothing.
 
     Raises:
         ValueError: not one number for each player, or no integers where the contest asks for them.
@@ -68,6 +70,10 @@ def settle(choices: Numbers, settings: KBCSettings) -> Settled:
     # In group play the groups compete by their means, else everyone by the number named.
     grouped = settings.groups is not None
     sizes = np.asarray(settings.groups or (), dtype=np.int64)
+    everybody = len(choices)
+    if there is not None:
+        choices = choices[there]
+        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[there]) if grouped else sizes
     numbers: NDArray[Any] = choices
     scaled: NDArray[Any] = choices
     scale = 1
@@ -91,6 +97,9 @@ def settle(choices: Numbers, settings: KBCSettings) -> Settled:
     count = int(np.count_nonzero(winning))
     each = prize(count, settings.reward_rule, settings.unit)
     winners = np.repeat(winning, sizes) if grouped else winning
+    if there is not None:
+        won, winners = winners, np.zeros(everybody, dtype=np.bool_)
+        winners[there] = won
     own: tuple[Any, Any] = (numbers, winning) if grouped else (None, None)
     return Settled(mean, shown, winners, count, each, np.where(winners, each, 0.0), *own)
 

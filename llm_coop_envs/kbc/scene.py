@@ -17,7 +17,7 @@ class KbcDecision:
 
     Attributes:
         round: k in a nested session, else from 1.
-        choices: everybody's number.
+        choices: everybody's number, NaN for who has left.
         mean: the mean that the target was made from.
         target: the number to be nearest to.
         winners: indices of the winners.
@@ -86,5 +86,5 @@ class KbcTracker(Tracker[KbcScene]):
         choices = np.array(event["choices"], dtype=np.float64)
         choices.flags.writeable = False
         told = {name: event[name] for name in ("round", "mean", "target", "prize")}
-        winners, variance = tuple(event["winners"]), float(choices.var())
+        winners, variance = tuple(event["winners"]), float(np.nanvar(choices))
         self._decisions += (KbcDecision(**told, choices=choices, winners=winners, variance=variance),)

@@ -24,8 +24,12 @@ def _moving(scene: KbcScene) -> Plain:
 
 
 def _moments(events: Sequence[Event]) -> list[tuple[int, str]]:
-    same = [event for event in of_type(events, "round") if len(set(event["choices"])) == 1]
-    return [(same[0]["round"], f"everybody chose {same[0]['choices'][0]:g} for the first time")] if same else []
+    found = [(event["round"], f"{len(event['agents'])} left") for event in of_type(events, "left")]
+    for event in of_type(events, "round"):
+        numbers = set(event["choices"]) - {None}
+        if len(numbers) == 1:
+            return [*found, (event["round"], f"everybody chose {numbers.pop():g} for the first time")]
+    return found
 
 
 PAGE = PageFace(kind="line", still=_still, moving=_moving, moments=_moments)

@@ -45,7 +45,9 @@ class KBCSettings(ScenarioSettings):
     The defaults are the protocol of Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as their released program
     plays it, without any instruction to work together or not to.
 
-    Listeners may listen to `winning_number`, the target that a repeated session announces.
+    Listeners may listen to `winning_number`, the target that a repeated session announces. Whoever is no longer
+    `present` names no number: mean, target and winners are those of the others. Two have to stay, and one of each
+    group.
 
     Attributes:
         players: how many play, 2 to 1,000,000. 24 in Wu et al. 2024.
@@ -113,7 +115,13 @@ class KBCSettings(ScenarioSettings):
     }
     happenings: ClassVar[Mapping[str, str]] = {"winning_number": "the target, 2 decimals"}
     small: ClassVar[Mapping[str, int]] = {"players": 6, "exchanges": 1, "talk_turns": 1}
-    changeable: ClassVar[Mapping[str, bool]] = {"history": True, "talk_turns": False, "observation_noise": True}
+    changeable: ClassVar[Mapping[str, bool]] = {
+        "history": True,
+        "talk_turns": False,
+        "observation_noise": True,
+        "present": True,
+    }
+    fewest: ClassVar[int] = 2
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
         "winner_rule": WINNER_RULES,

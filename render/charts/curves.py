@@ -159,7 +159,6 @@ def draw_panels(
     rows: Sequence[Sequence[Panel | None]],
     *,
     size: tuple[float, float] = (3.2, 2.6),
-    share_x: bool = False,
     share_y: bool = False,
     legend_rows: int | None = None,
     legend_columns: int = 1,
@@ -170,7 +169,6 @@ def draw_panels(
     Args:
         rows: the panels; `None` leaves a place empty.
         size: width and height of one panel in inches, the legend not counted.
-        share_x: whether all have the same horizontal axis.
         share_y: whether all have the same vertical axis.
         legend_rows: how many lines of legend to leave room for; `None` for as many as there are.
         legend_columns: in how many columns the legend stands.
@@ -190,7 +188,7 @@ def draw_panels(
     legend_height = 0.21 * lines + 0.1 if lines else 0.0
     with styled():
         figure = new_figure(size[0] * across, size[1] * len(rows) + legend_height)
-        grid = figure.subplots(len(rows), across, squeeze=False, sharex=share_x, sharey=share_y)
+        grid = figure.subplots(len(rows), across, squeeze=False, sharey=share_y)
         for place, row in enumerate(rows):
             for axes in grid[place, len(row) :]:
                 axes.set_axis_off()

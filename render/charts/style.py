@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.core.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,7 +151,4 @@ def need_matplotlib() -> None:
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    try:
-        import matplotlib.figure  # noqa: F401  # only whether it is there
-    except ImportError as error:
-        raise MissingExtra("drawing figures", "study") from error
+    need("matplotlib.figure", "drawing figures", "study")

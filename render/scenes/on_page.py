@@ -68,7 +68,7 @@ def numbers(values: Any, low: float, high: float) -> Plain:
     array = np.asarray(values, dtype=np.float64)
     if len(array) <= MOST_POINTS:
         return {"values": plain(array)}
-    return {"bins": np.histogram(array, bins=BINS, range=(low, high))[0].tolist()}
+    return {"bins": np.histogram(array[np.isfinite(array)], bins=BINS, range=(low, high))[0].tolist()}
 
 
 def face_of(reference: Any) -> PageFace:

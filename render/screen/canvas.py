@@ -128,14 +128,7 @@ class Canvas:
         return rect
 
     def paragraph(
-        self,
-        rect: pygame.Rect,
-        text: str,
-        *,
-        size: float = 12,
-        colour: Colour = INK,
-        lines: int | None = None,
-        bold: bool = False,
+        self, rect: pygame.Rect, text: str, *, size: float = 12, colour: Colour = INK, lines: int | None = None
     ) -> int:
         """Write wrapped text from the top of a rectangle, as many lines as fit; returns the y below it."""
         pixels = self.px(size)
@@ -143,16 +136,14 @@ class Canvas:
         most = room if lines is None else min(room, lines)
         if most == 0:
             return rect.top
-        return self.lines(rect, self.fonts.wrap(text, pixels, rect.width, lines=most, bold=bold), size, colour, bold)
+        return self.lines(rect, self.fonts.wrap(text, pixels, rect.width, lines=most), size, colour)
 
-    def lines(
-        self, rect: pygame.Rect, lines: Sequence[str], size: float, colour: Colour = INK, bold: bool = False
-    ) -> int:
+    def lines(self, rect: pygame.Rect, lines: Sequence[str], size: float, colour: Colour = INK) -> int:
         """Write lines below each other, from the top of a rectangle; returns the y below them."""
         y, pixels = rect.top, self.px(size)
         for line in lines:
             if line:
-                picture = self.fonts.line(line, pixels, colour, bold=bold)
+                picture = self.fonts.line(line, pixels, colour)
                 # What is written from right to left begins at the right.
                 from_right = not line.isascii() and first_direction(line) is True
                 self.surface.blit(picture, (rect.right - picture.get_width() if from_right else rect.left, y))

@@ -56,7 +56,7 @@ def test_together_agrees_with_the_record():
     events = played(rng.uniform(5.5, 8.5, (300, 2)).round(1), collusion_window=0, collusion_margin=0.2)
     held = [event["together"] for event in events if event["type"] == "round"]
     record = metrics.read(events)
-    assert together(record.prices, record.marks, record.band).tolist() == held
+    assert together(record.prices, record.marks, record.stretches[0].band).tolist() == held
     assert 10 < sum(held) < 200
 
 

@@ -22,7 +22,6 @@ def test_a_path_ends_in_the_shortest_cycle_that_it_repeats():
     assert (cycle.begins, cycle.length, cycle.kind) == (2, 2, "2")
     assert cycle.prices.tolist() == prices[2:4].tolist()
     assert cycle.profits.tolist() == profits[2:4].tolist()
-    assert path_cycle(prices, profits, MARKS, repeats=3) is None
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_a_group_hears_its_own_talk_and_everybody_an_announcement():
 
 @pytest.mark.parametrize(("players", "hearers"), [(9, 4), (9, 3), (5, 24), (2, 1)])
 def test_neighbourhoods_on_a_ring(players, hearers):
-    audience = neighbours(players, hearers)
+    audience = neighbours(range(players), hearers)
     for s in range(players):
         heard = audience.listeners(s)
         assert len(heard) == min(hearers, players - 1)

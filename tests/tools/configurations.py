@@ -37,6 +37,13 @@ CONFIGURATIONS = {
         kbc_v0,
         {"players": 6, "low": 10, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False},
     ),
+    "kbc-leaving": (
+        kbc_v0,
+        {
+            **{"players": 4, "session": "repeated", "rounds": 2, "groups": [2, 2], "talk_turns": 1},
+            "changes": [{"from_round": 2, "players": "player_1", "settings": {"present": False}}],
+        },
+    ),
     "kbc-regulated": (kbc_v0, {"players": 3, "session": "single", "regulator": REGULATOR}),
     "bertrand": (bertrand_v0, {"rounds": 8}),
     "bertrand-talk-until": (bertrand_v0, {"rounds": 4, "talk_until": 2}),
@@ -62,6 +69,16 @@ CONFIGURATIONS = {
     "bertrand-grid-regulated": (
         bertrand_v0,
         {"rounds": 3, "talk": False, "prices": "grid", "regulator": {**REGULATOR, "orders": ["cap 1.6"]}},
+    ),
+    "bertrand-leaving": (
+        bertrand_v0,
+        {
+            **{"firms": 3, "rounds": 3, "exchanges": 1, "initial_prices": "random"},
+            "changes": [
+                {"from_round": 2, "players": "firm_1", "settings": {"present": False}},
+                {"from_round": 3, "players": "firm_0", "settings": {"present": False}},
+            ],
+        },
     ),
     "evacuation-sequential": (evacuation_v0, SMALL_ROOM),
     "evacuation-silent": (evacuation_v0, {**SMALL_ROOM, "talk": False}),

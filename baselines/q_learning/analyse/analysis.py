@@ -153,14 +153,12 @@ class EquilibriumPlay:
     Attributes:
         on_path: whether every firm replies best in every state of the cycle ("equilibrium play on path").
         everywhere: whether every firm does in every state.
-        share_on_path: share of the cycle's states in which all firms reply best.
-        share: the same of all states.
+        share: share of all states in which all firms reply best.
         best: (firms, states) where each firm replies best.
     """
 
     on_path: bool
     everywhere: bool
-    share_on_path: float
     share: float
     best: Flags
 
@@ -197,11 +195,9 @@ def equilibrium_play(
         raise ValueError(f"definition={definition!r}: must be 'one_shot' or 'full'")
     best: Flags = np.less_equal(top - own, TIE * np.abs(top))
     everyone: Flags = np.asarray(best.all(axis=0))
-    on_path = everyone[cycle.states]
     return EquilibriumPlay(
-        on_path=bool(on_path.all()),
+        on_path=bool(everyone[cycle.states].all()),
         everywhere=bool(everyone.all()),
-        share_on_path=float(on_path.mean()),
         share=float(everyone.mean()),
         best=best,
     )

@@ -80,7 +80,7 @@ class MixedPlay:
         """(firms,) expected prices in the long run."""
         return self._prices(self.visits, self.mixes)
 
-    def response(self, firm: int, horizon: int = HORIZON) -> Response:
+    def response(self, firm: int) -> Response:
         """What is expected to follow if a firm asks its static best reply once, in whatever state play is in.
 
         The reply in a state is the price that earns most against what the rivals' mixes are expected to ask there. All
@@ -93,7 +93,7 @@ class MixedPlay:
         forced[firm] = pure((others @ earned.T).argmax(axis=1), game.points)
         where, mixes, actions = self.visits, forced, joint(forced)
         prices, profits, value = [], [], 0.0
-        for _ in range(horizon):
+        for _ in range(HORIZON):
             prices.append(self._prices(where, mixes))
             profits.append(where @ actions @ game.profits)
             where = where @ _steps(self.after, actions)
@@ -108,8 +108,8 @@ class MixedPlay:
             before=self.prices,
             prices=np.array(prices),
             profits=np.array(profits),
-            length=back if back <= horizon else None,
-            returned=back <= horizon,
+            length=back if back <= HORIZON else None,
+            returned=back <= HORIZON,
             value=value,
             value_before=float(self.visits @ self.values[firm]),
         )

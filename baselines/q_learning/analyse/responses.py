@@ -6,7 +6,6 @@ for one or more periods, the others follow theirs, and afterwards everybody does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,16 +175,12 @@ def cycle_responses(
     ]
 
 
-def repaired(
-    game: Game, first: Ints, second: Ints, start: int, *, swap: Sequence[int] | None = None
-) -> tuple[LimitCycle, float]:
-    """Let firms trained in one session meet firms trained in another (Eschenbaum et al. 2022).
+def repaired(game: Game, first: Ints, second: Ints, start: int) -> tuple[LimitCycle, float]:
+    """Let firm 0 trained in one session meet the others trained in another (Eschenbaum et al. 2022).
 
-    The firms `swap` (`None`: all but firm 0) come from the second session. Returned are the limit cycle they end in,
-    and its profit gain.
+    Returned are the limit cycle they end in, and its profit gain.
     """
-    mixed = np.array(first)
-    chosen = list(range(1, game.firms)) if swap is None else list(swap)
-    mixed[chosen] = np.asarray(second)[chosen]
+    mixed = np.array(second)
+    mixed[0] = first[0]
     cycle = limit_cycle(game, mixed, start)
     return cycle, float(profit_gain(cycle.profits.mean(axis=0), game.marks))

@@ -51,6 +51,11 @@ class Price:
     longest_answer: int | None = None
     above: tuple[tuple[int, float, float], ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """US dollars per million tokens, and where that is from, as plain data."""
+        per_million = {"input": self.question, "output": self.answer}
+        return {**{name: round(price * MILLION, 9) for name, price in per_million.items()}, "source": self.source}
+
     def cost(self, usage: Usage) -> float:
         """US dollars for an answer's tokens."""
         question, answer = self._tiers(usage.prompt_tokens)[-1]

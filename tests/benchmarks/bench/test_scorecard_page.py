@@ -5,9 +5,12 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from llm_coop_envs.benchmarks.bench.references import RECORDED, references
 from llm_coop_envs.benchmarks.bench.suite import NAME, VERSION, benches, parts, suite_hash
 from llm_coop_envs.benchmarks.bench.tasks import TENDENCIES
+from llm_coop_envs.kbc.reference import distances, nyt_density
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "scorecard.md"
@@ -73,6 +76,20 @@ def test_rows_were_played_in_this_version_and_say_how():
         assert "numpy" in one["versions"]
         assert bool(one["packs"]) == any(player["name"].startswith("llm:") for player in one["players"].values())
         assert all(line["score"] is None or 0.0 <= line["score"] <= 1.0 for line in one["lines"])
+
+
+def test_what_people_themselves_would_score():
+    readers, rng = nyt_density(), np.random.default_rng(0)
+    drawn = rng.choice(len(readers), p=readers, size=(4000, 24)).astype(float)
+    come_to = np.mean([1 - distances(numbers)[1] for numbers in drawn])
+    (random,) = (
+        line["score"]
+        for row in json.loads(RECORDED.read_text())
+        for line in row["lines"]
+        if (row["name"], line["tendency"]) == ("random", "likeness to people")
+    )
+    said = f"come to {come_to:.2f} on average. That, and random play's {random:.2f},"
+    assert said in PAGE.read_text(encoding="utf-8")
 
 
 def test_practices_are_answered_and_their_files_exist():

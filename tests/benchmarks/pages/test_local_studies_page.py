@@ -36,7 +36,7 @@ def test_a_run_is_checked_before_it_is_recorded(tmp_path):
     with answering() as server:
         run = play(server, tmp_path / "run", TINY).run
     one = record([run.folder])["studies"]["tiny"]
-    assert (one["models"], one["packs"]) == (["scripted"], [f"en-a {load_pack('en-a').version}"])
+    assert (one["models"], one["packs"]) == (["scripted"], [f"en-a {load_pack('en-a').manifest.version}"])
     assert (one["conditions"], one["episodes"]) == (["bertrand", "kbc"], 2)
     assert one["asked"] == one["answered"] == one["calls"] == sum(server.asked.values())
     assert min(one[name] for name in COUNTS if name not in ("repaired", "retried", "fallbacks")) > 0

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from invoking import assert_sentence, invoke
-from model_studies import SHORT, answering, play
+from model_studies import SHORT, TINY, answering, play
 from small import KBC, contents, small_study
 
 from llm_coop_envs.benchmarks.run import control
@@ -18,6 +18,7 @@ from llm_coop_envs.benchmarks.run.control import listening, live, order, session
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.steering import Steering
+from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.errors import RunError
 
 
@@ -86,6 +87,17 @@ def test_a_paused_run_asks_nothing_and_goes_on_without_loss(tmp_path, undisturbe
     assert set(server.asked.values()) == {1}
     assert contents(folder) == undisturbed
     assert order(folder, {"do": "status"}) == {}
+
+
+def test_what_became_of_answers_is_told_while_an_episode_is_played(tmp_path):
+    folder = tmp_path / "run"
+    with answering(lambda *question: "%%%", latency=0.05) as server, in_background(lambda: play(server, folder, TINY)):
+        rates = until(lambda: (status(folder) or {}).get("rates", {}).get("fallbacks") and status(folder)["rates"])
+        assert rates["asked"] >= rates["fallbacks"] + rates["repaired"]
+        (shown,) = KnownRuns(tmp_path).runs()
+        assert shown["finished"] == 0
+        assert shown["rates"]["fallbacks"] >= rates["fallbacks"]
+        order(folder, {"do": "stop"})
 
 
 def test_stopping_keeps_what_was_paid(tmp_path, undisturbed):

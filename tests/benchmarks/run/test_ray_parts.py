@@ -38,10 +38,11 @@ def on_ray(path, folder, workers, *more):
 @pytest.mark.parametrize(("workers", "study"), [(2, RULES), (4, RULES), (2, learning_cells())])
 def test_the_same_bytes_as_without_ray(tmp_path, study_file, workers, study):
     path = study_file(study)
+    # First, so that learners are compiled once and not in every worker.
+    subprocess.run(command("run", path, "-o", tmp_path / "whole"), env=ENVIRONMENT, check=True)
     session = on_ray(path, tmp_path / "ray", workers)
     _, said = session.communicate(timeout=300)
     assert session.returncode == 0, said
-    subprocess.run(command("run", path, "-o", tmp_path / "whole"), env=ENVIRONMENT, check=True)
     assert contents(tmp_path / "ray") == contents(tmp_path / "whole")
     assert len(open_run(tmp_path / "ray").manifest["sessions"]) == workers + 1
 

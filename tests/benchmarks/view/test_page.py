@@ -10,7 +10,7 @@ import pytest
 from browser import needs_chromium
 from invoking import invoke
 from model_studies import SHORT, answering, play
-from small import KBC, small_study
+from small import KBC, small_study, write_manifest
 from viewing import viewed
 
 from llm_coop_envs.benchmarks.run import workers
@@ -55,6 +55,12 @@ def opened(browser, page, route):
     browser.open(f"{page}#/{route}")
     browser.until(f"location.hash === {json.dumps('#/' + route)}")
     browser.until(f"document.querySelector('h1') && {READY}")
+
+
+def usable(browser):
+    """Nothing sticks out sideways, and axe finds nothing serious."""
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.faults() == []
 
 
 def unfold(browser):
@@ -204,16 +210,48 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
         browser.until("document.querySelector('.chip.paused')")
         time.sleep(1)
         before = sum(server.asked.values())
+        browser.size(390, dark=True)
+        usable(browser)
         browser.tap("document.querySelector('tbody a')")
         browser.shows("Workers")
+        usable(browser)
         browser.tap("document.querySelector('td .tag')")
-        browser.until("document.querySelector('.chip.playing') && document.querySelector('figure')")
+        browser.until("document.querySelector('.chip.paused') && document.querySelector('figure')")
+        usable(browser)
         assert sum(server.asked.values()) == before
+        browser.size(1280)
         browser.run("history.back()")
         browser.click("Resume", "button")
         browser.until("document.querySelector('.chip.complete')", 60)
         playing.join(60)
     assert set(server.asked.values()) == {1}
+
+
+def test_what_becomes_of_an_order_is_shown(browser, tmp_path):
+    with answering(latency=2.0) as server, viewed(tmp_path) as (_, address):
+        playing = threading.Thread(target=lambda: play(server, tmp_path / "run"))
+        playing.start()
+        browser.open(address)
+        browser.shows("price unknown")
+        base = address.split("?")[0]
+        browser.open(f"{base}#/run/run")
+        browser.click("Pause", "button")
+        browser.until("document.querySelector('.chip').innerText === 'pausing'")
+        browser.until("document.querySelector('.chip').innerText === 'paused'")
+        browser.open(f"{base}#/run/run/episode/kbc-talk/0")
+        browser.shows("Nothing was said in this round")  # so far
+        server.latency = 0.2
+        browser.open(f"{base}#/run/run")
+        browser.click("Resume", "button")
+        browser.until("document.querySelector('progress').value % 1 > 0")
+        server.latency = 2.0
+        time.sleep(0.3)
+        browser.run("window.confirm = () => true")
+        browser.click("Stop", "button")
+        browser.until("document.querySelector('.chip').innerText === 'stopping'")
+        assert browser.run("document.querySelector('.steering')") is None
+        browser.until("document.querySelector('.chip').innerText === 'interrupted'")
+        playing.join(60)
 
 
 def test_rounds_of_a_live_run_of_rules_appear_as_they_are_played(browser, tmp_path, monkeypatch):
@@ -263,12 +301,15 @@ def test_a_large_episode_is_shown_while_it_is_read(browser, tmp_path, monkeypatc
         browser.open(f"{address.split('?')[0]}#/run/million/episode/contest/0")
         browser.shows("Reading, 0 %")
         browser.shows("round 1 of 1")
+        usable(browser)
         for _ in range(4):
             go.release()
         browser.until("!document.body.innerText.includes('Reading, 0 %')")
         browser.shows("Reading, ")
+        browser.shows("round 1 of 1")
         browser.open(f"{address.split('?')[0]}#/run/million/episode/contest/0/agents")
         browser.shows("Reading for the first time: contest/0, ")
+        usable(browser)
         for _ in range(200):
             go.release()
         browser.shows("300 agents")
@@ -353,13 +394,59 @@ def test_a_run_that_is_deleted_meanwhile_is_told(browser, runs, tmp_path):
         browser.open(address)
         browser.shows("everything")
         base = address.split("?")[0]
-        opened(browser, base, "run/a/episode/kbc-talk/0")
+        opened(browser, base, "run/a/episode/evacuation-talk/0")
         shutil.rmtree(tmp_path / "a")
+        browser.shows("a: is not there any more; what was read of it is still shown")
+        browser.shows("12 inside")
+        browser.press("]")
+        browser.shows("a: there is no such run")
         browser.open(f"{base}#/run/a/episode/kbc-talk/1")
         browser.shows("there is no such run")
         opened(browser, base, "run/b/episode/kbc-talk/1")
         opened(browser, base, "")
         browser.until("document.querySelectorAll('tbody tr').length === 1")
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_goes_on(browser, runs, tmp_path):
+    for name in ("fine", "damaged", "newer", "half"):
+        shutil.copytree(runs / "rules", tmp_path / name)
+    (tmp_path / "damaged" / "run.json").write_text("{")
+    write_manifest(tmp_path / "newer", json.loads((tmp_path / "newer" / "run.json").read_text()), format=99)
+    path = tmp_path / "half" / "events" / "kbc-talk" / "0.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:200])
+    (tmp_path / "half" / "events" / "kbc-talk" / "1.jsonl.gz").unlink()
+    with viewed(tmp_path) as (_, address):
+        browser.open(address)
+        browser.shows("it is damaged")
+        browser.shows("has format 99")
+        browser.size(390, dark=True)
+        usable(browser)
+        browser.size(1280)
+        base = address.split("?")[0]
+        for route, told in (
+            ("damaged", "it is damaged"),
+            ("newer/episode/kbc-talk/0", "has format 99"),
+            ("half/episode/kbc-talk/0", "cannot be read"),
+            ("half/episode/kbc-talk/1", "is not there yet"),
+        ):
+            browser.open(f"{base}#/run/{route}")
+            browser.shows(told)
+        opened(browser, base, "run/half/episode/evacuation-talk/0")
+        opened(browser, base, "run/fine/episode/kbc-talk/0")
+        assert browser.run("document.querySelector('.problem')") is None
+
+
+def test_a_kept_address_opens_what_it_names_in_a_browser_that_was_never_there(browser, runs):
+    with viewed(runs) as (_, address):
+        browser.call("Network.clearBrowserCookies")
+        base = address.split("?")[0]
+        browser.open("about:blank")
+        browser.open(f"{base}#/{ROUTES['room']}")
+        browser.shows("the token is missing; open the address that 'llm-coop view' printed")
+        assert "{" not in browser.text()
+        browser.open(f"{address}#/{ROUTES['room']}")
+        browser.until("document.querySelector('.sees')")
+        assert browser.run("location.href") == f"{base}#/{ROUTES['room']}"
 
 
 @pytest.mark.parametrize(
@@ -373,14 +460,12 @@ def test_a_run_that_is_deleted_meanwhile_is_told(browser, runs, tmp_path):
 )
 @pytest.mark.parametrize("name", ROUTES)
 def test_everybody_can_use_it(browser, page, name, width, dark):
-    """Nothing sticks out sideways, and axe finds nothing serious."""
     browser.size(width, dark=dark)
     opened(browser, page, ROUTES[name])
     if name == "story":
         unfold(browser)
         browser.shows("answer")
-    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
-    assert browser.faults() == []
+    usable(browser)
 
 
 def test_it_can_be_used_by_keyboard_alone(browser, page):

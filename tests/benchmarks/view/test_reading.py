@@ -227,6 +227,7 @@ def test_what_is_large_is_shown_while_it_is_read(tmp_path, monkeypatch):
     counts = [len(one["rounds"]) for one in shown]
     assert counts == sorted(counts)
     assert set(counts) == {1, 2, 3, 4, 5}
+    assert {one["rounds"][0] for one in shown} == {1}  # what is shown first stays until there is more
     shares = [one["reading"] for one in shown]
     assert shares[0] == 0
     assert shares[:-1] == sorted(shares[:-1])
@@ -244,6 +245,20 @@ def test_who_was_asked_of_a_model_is_counted_as_the_journal_is_read(tmp_path, mo
     assert found.agents("million", "contest", 0, {"model": "m"})["total"] == 300
     with Index(run).opened() as table:
         assert table.execute("SELECT * FROM models").fetchall() == [("contest/0", "m", 300)]
+
+
+def test_what_was_counted_while_the_journal_was_read_is_counted_again(runs, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = Episodes(KnownRuns(runs))
+    place = "deep/model", "evacuation-talk", 0, {"model": "scripted:scripted"}
+
+    def reading(index):
+        raise Indexing("the journal, 0 %")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(found, "_take_journal", reading)
+        assert found.agents(*place)["total"] == 0
+    assert found.agents(*place)["total"] == 6
 
 
 def test_a_text_that_very_many_said_is_not_counted(runs, monkeypatch, tmp_path):

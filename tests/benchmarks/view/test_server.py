@@ -183,6 +183,8 @@ def test_episodes_are_those_of_the_run(asks, condition):
         *("agents?run=rules&condition=kbc-talk&seed=0&low=much", "agents?run=rules&condition=kbc-talk&seed=0&first=x"),
         *("story?run=rules&condition=kbc-talk&seed=0&number=99", "sight?run=rules&condition=kbc-talk&seed=0&place=0"),
         "sight?run=rules&condition=evacuation-talk&seed=0&place=0&number=77",
+        *(f"{name}?run=rules&condition=kbc-talk&seed=0&number={10**30}" for name in ("story", "call")),
+        f"agents?run=rules&condition=kbc-talk&seed=0&first={'9' * 5000}",
     ],
 )
 def test_what_cannot_be_answered_is_told_in_a_sentence(asks, question):

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useData, type Agent, type Call, type Episode, type Story } from "./data";
 import { useEpisode, type Place } from "./episode";
-import { count, exact, Fact, money, Shown, Trace } from "./parts";
+import { count, exact, Fact, Gone, money, Shown, Trace } from "./parts";
 import { go, link, route } from "./route";
 
 const PAGE = 50;
@@ -57,6 +57,7 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
   return (
     <>
       <h1>Agents <span class="quiet">{place.condition} seed {place.seed} · {episode.players.toLocaleString("en")}</span></h1>
+      <Gone run={place.run} />
       <form class="filters" role="search" aria-label="Agents" onSubmit={(event) => event.preventDefault()}>
         <Filter name="name" label="Name" />
         <Choose name="policy" label="Policy" of={episode.policies} />
@@ -86,7 +87,7 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
               <button disabled={first + PAGE >= held.total} onClick={() => go({ first: first + PAGE }, true)}>Next</button>
               {held.reading && <span class="quiet">Reading {held.reading}: calls, tokens and cost come with it.</span>}
             </p>
-            <table class="wide cards">
+            <table class="cards">
               <caption class="hidden">Agents</caption>
               <thead>
                 <tr>
@@ -139,6 +140,7 @@ function Told({ place, story, episode }: { place: Place; story: Story; episode?:
   return (
     <>
       <h1>{story.name} <span class="quiet">{place.condition} seed {place.seed}</span></h1>
+      <Gone run={place.run} />
       <dl class="facts">
         <Fact name="Policy">{story.policy ?? "–"}</Fact>
         {story.persona && <Fact name="Persona">{story.persona}</Fact>}
@@ -182,8 +184,8 @@ function Question({ run, call }: { run: string; call: Call }) {
   return (
     <details class={call.failed ? "call failed" : "call"} onToggle={(event) => set(event.currentTarget.open)}>
       <summary>
-        asked <b>{call.call}</b> {label && <span class="chip other">{label}</span>}
-        {call.call === "summary" && <span class="chip other">memory</span>}
+        asked <b>{call.call}</b> {label && <span class="chip">{label}</span>}
+        {call.call === "summary" && <span class="chip">memory</span>}
         {call.failed ? <span class="chip unreadable">no answer</span> : null}
         <span class="quiet"> {call.model} · {count(call.tokens)} tokens · {money(call.cost)}</span>
       </summary>

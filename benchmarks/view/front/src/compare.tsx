@@ -1,8 +1,8 @@
 // Two episodes side by side: of two runs, of two conditions, or branches from the branching round on.
 import { useEffect, useState } from "preact/hooks";
 import { runs, useData, type Detail, type Episode } from "./data";
-import { Body, placeOf, Scrubber, useEpisode, useFrames, type Place } from "./episode";
-import { exact, Shown, useKeys } from "./parts";
+import { Body, jumpsOf, placeOf, useEpisode, useFrames, useScrubber, type Place } from "./episode";
+import { exact, Gone, Shown } from "./parts";
 import { go, route } from "./route";
 
 function placed(text: string | undefined): Place | null {
@@ -83,33 +83,13 @@ function Both({ a, b, one, other, runA, runB }: { a: Place; b: Place; one: Episo
   const branched = (runA?.branch ?? runB?.branch)?.at;
   const longer = one.rounds.length >= other.rounds.length ? one : other;
   const start = branched === undefined ? 0 : placeOf(longer, branched);
-  const query = route.value.query;
-  const at = Math.max(0, Math.min(longer.rounds.length - 1, query.at === undefined ? start : Number(query.at) || 0));
-  const who = query.who === undefined || query.who === "" ? null : Number(query.who);
-  const [playing, play] = useState(false);
-  const to = (place: number) => go({ at: Math.max(0, Math.min(longer.rounds.length - 1, place)) });
-  const choose = (who: number | null) => go({ who: who ?? "" });
-  const jumps = longer.moments.map((moment) => ({ ...moment, place: placeOf(longer, moment.round) }));
+  const jumps = jumpsOf(longer);
   if (branched !== undefined) jumps.unshift({ round: branched, place: start, text: "the branches part" });
-  useEffect(() => {
-    if (!playing) return;
-    const timer = setInterval(() => (at + 1 < longer.rounds.length ? to(at + 1) : play(false)), 700);
-    return () => clearInterval(timer);
-  }, [playing, at]);
-  useKeys((key) => {
-    if (key === "ArrowRight") to(at + 1);
-    else if (key === "ArrowLeft") to(at - 1);
-    else if (key === "Home") to(0);
-    else if (key === "End") to(longer.rounds.length - 1);
-    else if (key === " ") play(!playing);
-    else if (key === "Escape") choose(null);
-    else return false;
-    return true;
-  });
+  const { at, who, choose, scrubber } = useScrubber(longer, jumps, start);
   return (
     <>
       <Measures a={a} b={b} runA={runA} runB={runB} />
-      <Scrubber episode={longer} at={at} to={to} playing={playing} play={play} jumps={jumps} />
+      {scrubber}
       <div class="pair">
         <Half place={a} episode={one} round={longer.rounds[at]} who={who} choose={choose} />
         <Half place={b} episode={other} round={longer.rounds[at]} who={who} choose={choose} />
@@ -126,6 +106,7 @@ function Half({ place, episode, round, who, choose }: { place: Place; episode: E
   return (
     <section aria-label={`${place.run}, ${place.condition}, seed ${place.seed}`}>
       <h2>{place.run} <span class="quiet">{place.condition} seed {place.seed}{episode.rounds[at] !== round ? ` · ended in round ${episode.rounds[at]}` : ""}</span></h2>
+      <Gone run={place.run} />
       {problem && <p class="problem" role="alert">{problem}</p>}
       <Body place={place} episode={episode} frames={frames} at={at} who={followed} choose={choose} />
     </section>

@@ -5,10 +5,8 @@ import { useEffect, useState } from "preact/hooks";
 export type Query = Record<string, string | number>;
 
 export interface Live {
-  paused: string | null;
   held: boolean;
   most: number | null;
-  since: number;
   devices: Device[];
   playing: Record<string, { events: number; share?: number }>;
   in_flight?: number;

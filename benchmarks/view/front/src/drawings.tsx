@@ -104,7 +104,6 @@ function Chart({ episode, frames, place, who }: Drawing) {
     const xs = shown.map((one) => one.round);
     const ends = [Math.min(1, xs[0] ?? 1), rounds];
     const players = episode.names.map((_, k) => shown.map((one) => one.values[k] ?? null));
-    const ink = css("--faint");
     const every = [...shown.flatMap((one) => one.values), ...levels.map((one: any) => one.value), ...(band ?? [])].filter((one) => one !== null);
     const low = Math.min(...every), high = Math.max(...every), edge = (high - low || 1) * 0.08;
     const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, font: "11px system-ui" };
@@ -129,7 +128,7 @@ function Chart({ episode, frames, place, who }: Drawing) {
               u.ctx.fillRect(left, top, wide, bottom - top);
             }
             u.ctx.save();
-            u.ctx.strokeStyle = u.ctx.fillStyle = ink;
+            u.ctx.strokeStyle = u.ctx.fillStyle = css("--quiet");
             u.ctx.setLineDash([4, 4]);
             u.ctx.font = `${11 * devicePixelRatio}px system-ui`;
             u.ctx.textAlign = "right";

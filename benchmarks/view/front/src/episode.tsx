@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, Reading, runs, served, useData, type Episode, type Frame } from "./data";
 import { Scene } from "./drawings";
-import { Chip, Shown, useKeys } from "./parts";
+import { Chip, Gone, Shown, useKeys } from "./parts";
 import { go, link, route } from "./route";
 
 export interface Place {
@@ -21,10 +21,14 @@ function changes({ run, condition, seed }: Place): string {
   return told.some((one) => one !== undefined) ? told.join() : "done";
 }
 
+function grows(episode: Episode): boolean {
+  return episode.live || episode.reading !== null;
+}
+
 export function useEpisode(place: Place) {
   const [growing, note] = useState(false);
   const asked = useData<Episode>("episode", { ...place }, growing ? changes(place) : "");
-  const unfinished = asked.data !== undefined && (asked.data.live || typeof asked.data.reading === "number");
+  const unfinished = asked.data !== undefined && grows(asked.data);
   useEffect(() => {
     if (unfinished) note(true);
   }, [unfinished]);
@@ -42,7 +46,7 @@ export function useFrames(place: Place, episode: Episode, at: number): { frames:
   const known = useRef<{ name: string; episode?: Episode }>({ name: "" });
   if (known.current.name !== name) held.current = [];
   // The last frame of an episode that is being played was taken in the middle of a round.
-  else if (known.current.episode !== episode && (known.current.episode?.live || known.current.episode?.reading)) held.current = held.current.slice(0, Math.max(0, known.current.episode.rounds.length - 1));
+  else if (known.current.episode !== episode && known.current.episode && grows(known.current.episode)) held.current = held.current.slice(0, Math.max(0, known.current.episode.rounds.length - 1));
   known.current = { name, episode };
   useEffect(() => {
     let over = false;
@@ -79,16 +83,56 @@ export function EpisodeView(place: Place) {
 }
 
 function Loaded({ place, episode }: { place: Place; episode: Episode }) {
+  const held = runs.value?.find((one) => one.run === place.run);
+  const jumps = jumpsOf(episode);
+  const { at, who, choose, scrubber } = useScrubber(episode, jumps, episode.live ? episode.rounds.length - 1 : 0);
+  const { frames, problem } = useFrames(place, episode, at);
+  return (
+    <>
+      <div class="heading">
+        <h1>{place.condition} <span class="quiet">seed {place.seed}</span></h1>
+        {episode.live && <Chip state={held?.state.startsWith("paus") ? held.state : "playing"} />}
+        {episode.reading !== null && <span class="quiet" role="status">Reading, {episode.reading} %: rounds and messages come as they are read</span>}
+        <span class="quiet">{episode.scenario} · {episode.players.toLocaleString("en")} players{episode.end ? ` · ${episode.end}` : ""}</span>
+        <span class="links">
+          <a href={link(["run", place.run, "episode", place.condition, place.seed, "agents"])}>Agents</a>
+          <a href={link(["compare"], { a: [place.run, place.condition, place.seed].map((one) => encodeURIComponent(one)).join("|") })}>Compare</a>
+        </span>
+      </div>
+      <Gone run={place.run} />
+      {problem && <p class="problem" role="alert">{problem}</p>}
+      {scrubber}
+      <Body place={place} episode={episode} frames={frames} at={at} who={who} choose={choose} />
+      <p class="hidden" role="status">round {episode.rounds[at]}</p>
+    </>
+  );
+}
+
+export function placeOf(episode: Episode, round: number): number {
+  const found = episode.rounds.findLastIndex((one) => one === round);
+  return found < 0 ? 0 : found;
+}
+
+interface Jump {
+  place: number;
+  round: number;
+  text: string;
+}
+
+export function jumpsOf(episode: Episode): Jump[] {
+  return episode.moments.map((one) => ({ ...one, place: placeOf(episode, one.round) }));
+}
+
+// Which round and which player the address names, and what changes them: keys, and what is drawn as `scrubber`.
+export function useScrubber(episode: Episode, jumps: Jump[], start: number) {
   const query = route.value.query;
   const total = episode.rounds.length;
-  const at = Math.max(0, Math.min(total - 1, query.at === undefined ? (episode.live ? total - 1 : 0) : Number(query.at) || 0));
+  const at = Math.max(0, Math.min(total - 1, query.at === undefined ? start : Number(query.at) || 0));
   const who = query.who === undefined || query.who === "" ? null : Number(query.who);
-  const { frames, problem } = useFrames(place, episode, at);
   const [playing, play] = useState(false);
   const [help, setHelp] = useState(false);
   const choose = (one: number | null) => go({ who: one ?? "" });
   const to = (place: number) => go({ at: Math.max(0, Math.min(total - 1, place)) });
-  const jumps = episode.moments.map((one) => ({ ...one, place: placeOf(episode, one.round) }));
   useEffect(() => {
     if (!playing) return;
     const timer = setInterval(() => (at + 1 < total ? to(at + 1) : play(false)), 700);
@@ -109,67 +153,34 @@ function Loaded({ place, episode }: { place: Place; episode: Episode }) {
     else return false;
     return true;
   });
-  const round = episode.rounds[at];
-  return (
+  const scrubber = (
     <>
-      <div class="heading">
-        <h1>{place.condition} <span class="quiet">seed {place.seed}</span></h1>
-        {episode.live && <Chip state="playing" />}
-        {typeof episode.reading === "number" && <span class="quiet" role="status">Reading, {episode.reading} %: rounds and messages come as they are read</span>}
-        <span class="quiet">{episode.scenario} · {episode.players.toLocaleString("en")} players{episode.end ? ` · ${episode.end}` : ""}</span>
-        <span class="links">
-          <a href={link(["run", place.run, "episode", place.condition, place.seed, "agents"])}>Agents</a>
-          <a href={link(["compare"], { a: [place.run, place.condition, place.seed].map((one) => encodeURIComponent(one)).join("|") })}>Compare</a>
-        </span>
+      <div class="scrubber">
+        <button aria-label={playing ? "Stop playing" : "Play"} onClick={() => play(!playing)}>{playing ? "❚❚" : "▶"}</button>
+        <button aria-label="Round before" disabled={at === 0} onClick={() => to(at - 1)}>‹</button>
+        <div class="track">
+          <input
+            type="range" min={0} max={Math.max(0, total - 1)} value={at} aria-label="Round"
+            aria-valuetext={`round ${episode.rounds[at]} of ${episode.rounds[total - 1]}`}
+            onInput={(event) => to(Number(event.currentTarget.value))}
+          />
+          <div class="ticks" aria-hidden="true">
+            {jumps.map((one) => <i style={{ left: `${(100 * one.place) / Math.max(1, total - 1)}%` }} />)}
+          </div>
+        </div>
+        <button aria-label="Round after" disabled={at >= total - 1} onClick={() => to(at + 1)}>›</button>
+        <output>round <b>{episode.rounds[at]}</b> <span class="quiet">of {episode.rounds[total - 1]}</span></output>
+        {jumps.length > 0 && (
+          <select aria-label="Jump to a moment" value={jumps.find((one) => one.place === at)?.place ?? ""} onChange={(event) => event.currentTarget.value !== "" && to(Number(event.currentTarget.value))}>
+            <option value="">{jumps.length} {jumps.length === 1 ? "moment" : "moments"} …</option>
+            {jumps.map((one) => <option value={one.place}>{one.round}: {one.text}</option>)}
+          </select>
+        )}
       </div>
-      {problem && <p class="problem" role="alert">{problem}</p>}
-      <Scrubber episode={episode} at={at} to={to} playing={playing} play={play} jumps={jumps} />
       {help && <p class="quiet">← → rounds, with shift the next moment; space plays; Home, End; [ and ] choose a player, Esc none.</p>}
-      <Body place={place} episode={episode} frames={frames} at={at} who={who} choose={choose} />
-      <p class="hidden" role="status">round {round}</p>
     </>
   );
-}
-
-export function placeOf(episode: Episode, round: number): number {
-  const found = episode.rounds.findLastIndex((one) => one === round);
-  return found < 0 ? 0 : found;
-}
-
-interface Jump {
-  place: number;
-  round: number;
-  text: string;
-}
-
-export function Scrubber({ episode, at, to, playing, play, jumps }: {
-  episode: Episode; at: number; to: (place: number) => void; playing: boolean; play: (on: boolean) => void; jumps: Jump[];
-}) {
-  const total = episode.rounds.length;
-  return (
-    <div class="scrubber">
-      <button aria-label={playing ? "Stop playing" : "Play"} onClick={() => play(!playing)}>{playing ? "❚❚" : "▶"}</button>
-      <button aria-label="Round before" disabled={at === 0} onClick={() => to(at - 1)}>‹</button>
-      <div class="track">
-        <input
-          type="range" min={0} max={Math.max(0, total - 1)} value={at} aria-label="Round"
-          aria-valuetext={`round ${episode.rounds[at]} of ${episode.rounds[total - 1]}`}
-          onInput={(event) => to(Number(event.currentTarget.value))}
-        />
-        <div class="ticks" aria-hidden="true">
-          {jumps.map((one) => <i style={{ left: `${(100 * one.place) / Math.max(1, total - 1)}%` }} />)}
-        </div>
-      </div>
-      <button aria-label="Round after" disabled={at >= total - 1} onClick={() => to(at + 1)}>›</button>
-      <output>round <b>{episode.rounds[at]}</b> <span class="quiet">of {episode.rounds[total - 1]}</span></output>
-      {jumps.length > 0 && (
-        <select aria-label="Jump to a moment" value={jumps.find((one) => one.place === at)?.place ?? ""} onChange={(event) => event.currentTarget.value !== "" && to(Number(event.currentTarget.value))}>
-          <option value="">{jumps.length} {jumps.length === 1 ? "moment" : "moments"} …</option>
-          {jumps.map((one) => <option value={one.place}>{one.round}: {one.text}</option>)}
-        </select>
-      )}
-    </div>
-  );
+  return { at, who, choose, scrubber };
 }
 
 export function Body({ place, episode, frames, at, who, choose }: {
@@ -182,6 +193,7 @@ export function Body({ place, episode, frames, at, who, choose }: {
   return (
     <div class="episode">
       <div class="drawing">
+        {sight.error && <p class="problem" role="alert">{sight.error}</p>}
         <Scene episode={episode} frames={frames} place={at} who={who} sight={sight.data ?? null} choose={choose} />
         <Who place={place} episode={episode} who={who} choose={choose} />
       </div>
@@ -213,7 +225,8 @@ export function Talk({ place, episode, frame, who, choose }: { place: Place; epi
   return (
     <section class="talk" aria-label={`What was said in round ${frame.round}`}>
       <h2>
-        Round {frame.round} <span class="quiet">{shown.length} of {frame.said.length}{frame.unsent ? " or more" : ""} messages{who !== null && ` said or heard by ${name(who)}`}</span>
+        Round {frame.round}{" "}
+        {frame.said.length > 0 && <span class="quiet">{shown.length} of {frame.said.length}{frame.unsent ? " or more" : ""} messages{who !== null && ` said or heard by ${name(who)}`}</span>}
       </h2>
       <ol>
         {shown.map((one, at) => (
@@ -224,7 +237,7 @@ export function Talk({ place, episode, frame, who, choose }: { place: Place; epi
           </li>
         ))}
       </ol>
-      {!shown.length && <p class="quiet">{episode.talk ? "Nothing was said in this round." : "Nobody talks in this episode."}</p>}
+      {!shown.length && <p class="quiet">{frame.said.length ? `${name(who!)} said and heard nothing in this round.` : episode.talk || episode.live ? "Nothing was said in this round." : "Nobody talks in this episode."}</p>}
       {frame.unsent && <p class="quiet">More was said than is shown here; <a href={link(["run", place.run, "episode", place.condition, place.seed, "agents"])}>search the agents</a>.</p>}
     </section>
   );

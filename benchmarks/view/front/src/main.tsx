@@ -83,7 +83,7 @@ function Page() {
       }}>To the content</a>
       <header>
         <Trail />
-        <span class="quiet state" role="status">
+        <span class={connected.value ? "quiet" : "problem"} role="status">
           {!connected.value ? "no connection to llm-coop view" : served ? (running ? `${running} running` : "") : "a copy; nothing here changes"}
         </span>
         <a href={link(["compare"])}>Compare</a>

