@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from invoking import assert_sentence, invoke
 
+from llm_coop_envs.benchmarks.study.families import comparisons, too_few_seeds
 from llm_coop_envs.benchmarks.study.seating import read_player, with_each, with_players
 from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.benchmarks.study.study import Condition, load_study, parse_study
@@ -171,14 +172,16 @@ def test_one_model_meets_nobody():
 def test_the_shipped_study_of_unlike_firms_has_two_models_meet():
     study = load_study("heterogeneity")
     assert [one.name for one in study.optional] == ["models"]
-    [models] = [
-        one for one in with_each(study, [read_player("llm:a"), read_player("llm:b")]).conditions if "-a-b" in one.name
-    ]
+    played = with_each(study, [read_player("llm:a"), read_player("llm:b")])
+    [models] = [one for one in played.conditions if one.name in met(played)]
     assert [(seat, one.policy, one.options["preset"]) for seat, [one] in models.seats] == [
         ("firm_0", "llm:a", "fish"),
         ("firm_1", "llm:b", "fish"),
     ]
     assert (models.pair, models.settings) == ("heterogeneity-a", study.conditions[0].settings)
+    # Three tests of each model, and one of the two: the study's seeds are enough for them.
+    assert len(comparisons(played.conditions)) == 7
+    assert too_few_seeds(played) == ""
 
 
 class Counting(ScriptedServer):
