@@ -57,7 +57,10 @@ def bench_command(
     need_arrow()
     if suite_version not in (None, VERSION):
         fail(f"--suite-version {suite_version}: this program has version {VERSION} of the suite and no other")
-    if options.model and not options.policy:
+    models = options.model or []
+    if len(models) > 1:
+        fail(f"--model {models[1]}: a scorecard is one model's; give --model once")
+    if models and not options.policy:
         options = replace(options, policy=[KIND])
     if not options.policy:
         fail("who is tested? Give --policy NAME, or --model NAME")

@@ -48,12 +48,14 @@ def power_command(
     from llm_coop_envs.benchmarks.report.reading import read_run
     from llm_coop_envs.benchmarks.run.folder import open_run
     from llm_coop_envs.benchmarks.run.progress import working
+    from llm_coop_envs.benchmarks.study.families import Primary
     from llm_coop_envs.errors import RunError
 
     pilot = open_run(run.expanduser())
     with working("Reading the episodes"):
         sections, answers = read_run(pilot)
-        arms = paired_arms(sections, pilot.manifest["measures"], {} if answers is None else answers.invalid)
+        invalid = {} if answers is None else answers.invalid
+        arms = paired_arms(sections, pilot.manifest["measures"], invalid, Primary.of(pilot.manifest))
         table = power_table(arms)
     if table is None:
         why = (

@@ -52,12 +52,13 @@ def judge_command(
 
     if (run is None) == (planted is None):
         raise StudyError("judge: give the folder of a run, or --planted SCENARIO")
-    if options.model is None:
-        raise StudyError("judge: which model? Give --model NAME")
+    models = options.model or []
+    if len(models) != 1:
+        raise StudyError("judge: which model? Give --model NAME, once")
     if planted is not None and (planted not in scenarios() or find_scenario(planted).planted is None):
         known = ", ".join(name for name, one in scenarios().items() if one.planted is not None)
         raise StudyError(f"--planted {planted}: has no worlds of known intent; there are those of {known}")
-    model, _, _ = settle(options.model, {})
+    model, _, _ = settle(models[0], {})
     temperature = 0.0 if options.temperature is None else options.temperature
     settings = LLMSettings(
         model=model,

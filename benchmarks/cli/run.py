@@ -81,6 +81,8 @@ def run_command(
         note("This was a dry run: no model was asked, and nothing was written.")
         return
     need_arrow()
+    if plan.models and not options.reduced:
+        _warn(plan)
     replay = options.replay
     if out is None and continued and replay is None:
         out = given
@@ -89,6 +91,14 @@ def run_command(
             fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
         words = ["llm-coop", "run", study]
         play_out(plan, folder, options, words, workers=workers, limit=limit, ray=ray)
+
+
+def _warn(plan: Study) -> None:
+    """Say before anything is paid that the seeds are too few to find anything with."""
+    from llm_coop_envs.benchmarks.study.families import too_few_seeds
+
+    if few := too_few_seeds(plan):
+        note(few)
 
 
 def play_out(

@@ -67,7 +67,14 @@ class RunOptions:
             "SEAT=POLICY, as for --policy; a seat is firm_0, or firm_*. May be given several times.", panel=_PLAYERS
         ),
     ] = None
-    model: Annotated[str | None, option("The model of --policy llm, such as openai/gpt-4o-mini.", panel=_MODELS)] = None
+    model: Annotated[
+        list[str] | None,
+        option(
+            "The model of --policy llm, such as openai/gpt-4o-mini. Given again: each plays all, and each two meet in "
+            "the conditions that say so.",
+            panel=_MODELS,
+        ),
+    ] = None
     model_preset: Annotated[
         str | None,
         option("A paper's model parameters: a preset's name, or none. (default: team_up)", panel=_MODELS),
@@ -157,7 +164,7 @@ class RunOptions:
         """
         from llm_coop_envs.benchmarks.study.seating import read_player
 
-        players = [read_player(text) for text in self.policy or ()]
+        players = [one for text in self.policy or () for one in self._named(read_player(text))]
         if not any(one.asks_a_model for one in players):
             self._no_model_options()
         options = self._model_options()
@@ -166,12 +173,15 @@ class RunOptions:
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""
         from llm_coop_envs.benchmarks.study.seating import Given, read_player, read_seat, with_each
-        from llm_coop_envs.benchmarks.study.study import GIVEN_MODEL
+        from llm_coop_envs.benchmarks.study.study import GIVEN_MODEL, GIVEN_MODELS
 
-        players = [read_player(text) for text in self.policy or ()]
-        if not players and self.model is not None and any(one.awaits == GIVEN_MODEL for one in study.optional):
-            players = [Given(name=KIND, options={})]
-        seats = [read_seat(text) for text in self.seat or ()]
+        players = [one for text in self.policy or () for one in self._named(read_player(text))]
+        waiting = any(one.awaits in (GIVEN_MODEL, *GIVEN_MODELS) for one in study.optional)
+        if not self.policy and not self.seat and self.model and waiting:
+            players = self._named(Given(name=KIND, options={}))
+        seats = [(pattern, one) for pattern, player in map(read_seat, self.seat or ()) for one in self._named(player)]
+        if len(seats) > len(self.seat or ()):
+            raise StudyError("--seat SEAT=llm: which model? Several are given; write SEAT=llm:NAME")
         given = [*players, *(player for _, player in seats)]
         if not any(one.asks_a_model for one in given):
             self._no_model_options()
@@ -248,14 +258,17 @@ class RunOptions:
         """A language model with the options for all of them; its own go first."""
         from llm_coop_envs.benchmarks.study.seating import Given
 
-        if not player.asks_a_model:
-            return player
-        name = player.name
-        if name == KIND and "model" not in player.options:
-            if self.model is None:
-                raise StudyError("--policy llm: which model? Give --model NAME, or --policy llm:NAME")
-            name = f"{KIND}:{self.model}"
-        return Given(name=name, options={**options, **player.options})
+        return Given(name=player.name, options={**options, **player.options}) if player.asks_a_model else player
+
+    def _named(self, player: Given) -> list[Given]:
+        """The player; a language model without a name once for each --model."""
+        from llm_coop_envs.benchmarks.study.seating import Given
+
+        if player.name != KIND or "model" in player.options:
+            return [player]
+        if not self.model:
+            raise StudyError("--policy llm: which model? Give --model NAME, or --policy llm:NAME")
+        return [Given(name=f"{KIND}:{model}", options=player.options) for model in self.model]
 
     def _model_options(self) -> dict[str, Any]:
         """What all language models of the run are given, unless their own options say otherwise."""

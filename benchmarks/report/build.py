@@ -32,6 +32,7 @@ from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.report.section import Drawing, ScenarioSection
 from llm_coop_envs.benchmarks.run.branch import BRANCH
 from llm_coop_envs.benchmarks.run.folder import STUDY, Run, open_run
+from llm_coop_envs.benchmarks.study.families import Primary
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib, plotted
 from llm_coop_envs.storage.files import write_whole
@@ -97,7 +98,8 @@ def _tables(
     run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None
 ) -> dict[str, list[ReportTable]]:
     """All tables of the page: of each scenario its own, then its measures, then those about the models."""
-    arms = paired_arms(sections, run.manifest["measures"], {} if answers is None else answers.invalid)
+    invalid = {} if answers is None else answers.invalid
+    arms = paired_arms(sections, run.manifest["measures"], invalid, Primary.of(run.manifest))
     tables: dict[str, list[ReportTable]] = {}
     for section in sections:
         name, measures = section.scenario.name, section.measures(run.manifest["measures"])

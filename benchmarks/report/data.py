@@ -270,7 +270,10 @@ def _resource(path: str, content: bytes, form: str, fields: Sequence[Mapping[str
 def _configuration(run: Run) -> str:
     """All that was set, of every condition, as YAML."""
     manifest = run.manifest
-    kept = ("study", "description", "source", "settles", "seed", "given", "measures", "policies", "models", "digest")
+    kept = (
+        *("study", "description", "source", "settles", "seed", "given", "measures", "primary"),
+        *("policies", "models", "digest"),
+    )
     told = {name: manifest[name] for name in kept if manifest.get(name)}
     return yaml.safe_dump(
         {**told, "versions": _versions(run), "conditions": [one.to_json() for one in run.conditions]},

@@ -13,6 +13,7 @@ from llm_coop_envs.benchmarks.report.paired import compared
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.benchmarks.run.branch import BRANCH
 from llm_coop_envs.benchmarks.run.folder import Run
+from llm_coop_envs.benchmarks.study.families import Primary
 from llm_coop_envs.benchmarks.study.study import Condition, Player
 from llm_coop_envs.core.regulation_measures import REGULATION_MEASURES
 from llm_coop_envs.core.settings import Settings, plain
@@ -117,7 +118,7 @@ def methods(run: Run, sections: Sequence[ScenarioSection[Any]], answers: Answers
         *map(_scenario, sections),
         _players(run, sections, answers),
         _seeds(run, sections),
-        _statistics(sections),
+        _statistics(run, sections),
         _exclusions(run, sections),
     ]
 
@@ -221,7 +222,7 @@ def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     return told + "".join(f" With the same seeds and random numbers were played: {text}." for text in arms if text)
 
 
-def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
+def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     played = [one for section in sections for one in section.conditions]
     sizes = [len(one.seeds) for one in played]
     told = ["The unit is the episode."]
@@ -238,6 +239,7 @@ def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
         if not any(one.invalid for one in arms) and len(set.intersection(*(set(one.seeds) for one in arms))) > 1
     ]
     if tested:
+        primary = Primary.of(run.manifest)
         families = [
             f"the family '{name}'" if name else "each scenario"
             for name in dict.fromkeys(first.condition.family for first, _ in tested)
@@ -245,7 +247,8 @@ def _statistics(sections: Sequence[ScenarioSection[Any]]) -> str:
         told.append(
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
-            "tests that turn pairs round, adjusted (Holm 1979) within " + f"{' and '.join(families)}."
+            "tests that turn pairs round, adjusted (Holm 1979) within "
+            + (f"the study's {primary.in_words()}" if primary else f"{' and '.join(families)}.")
         )
     return " ".join(told)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from llm_coop_envs.benchmarks.report.page_parts import (
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection, values_of
+from llm_coop_envs.benchmarks.study.families import Primary, comparisons
 from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import mean_interval
@@ -44,6 +45,7 @@ class Arms:
         rest: the same without flagged choices, which is no test of its own; empty if no choice was flagged.
         bad: the titles of those whose numbers do not count.
         family_name: the family of tests, if it is none of the study's.
+        primary: the study's primary family; `None` if it names none, and all is tested.
         adjusted: the p value of each of `comparisons`, adjusted within the family; `None` where there is none.
     """
 
@@ -54,11 +56,14 @@ class Arms:
     rest: list[Comparison] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
     family_name: str = ""
+    primary: Primary | None = None
     adjusted: list[float | None] = field(default_factory=list)
 
     @property
     def family(self) -> str:
         """The family of tests that p is adjusted in: that which the study names, else all of the scenario."""
+        if self.primary:
+            return "primary"
         return self.family_name or self.first.condition.family or f"scenario {self.section.scenario.name}"
 
     @property
@@ -66,23 +71,47 @@ class Arms:
         """The names of the two conditions."""
         return self.first.condition.name, self.second.condition.name
 
+    @property
+    def tests(self) -> list[Comparison]:
+        """Those of the comparisons that are tests of the family, and have a p value."""
+        return [one for one in self.comparisons if self.is_test(one)]
+
+    def is_test(self, one: Comparison) -> bool:
+        """Whether a comparison is a test of the family; else it has no p value, or is exploratory."""
+        return one.p is not None and not self.explores(one)
+
+    def explores(self, one: Comparison) -> bool:
+        """Whether a comparison is none of the study's primary family."""
+        primary = self.primary
+        return primary is not None and not (one.measure in primary.measures and primary.tests(self.names[1]))
+
     def findings(self) -> list[str]:
-        """What can be said of each measure; see `Comparison.finding`."""
-        return [one.finding(p) for one, p in zip(self.comparisons, self.adjusted, strict=True)]
+        """What can be said of each measure; see `Comparison.finding`. `"explored"` where nothing is claimed."""
+        found = [one.finding(p) for one, p in zip(self.comparisons, self.adjusted, strict=True)]
+        return [
+            "explored" if self.explores(one) and finding != "same" else finding
+            for one, finding in zip(self.comparisons, found, strict=True)
+        ]
 
 
 def paired_arms(
-    sections: Iterable[ScenarioSection[Any]], chosen: Sequence[str], invalid: Collection[str] = ()
+    sections: Iterable[ScenarioSection[Any]],
+    chosen: Sequence[str],
+    invalid: Collection[str] = (),
+    primary: Primary | None = None,
 ) -> list[Arms]:
-    """All comparisons of a run: one of a pair's arms, see `_reference`, is what the others are compared with.
+    """All comparisons of a run; see `families.comparisons`.
 
     Args:
         sections: the run's sections.
         chosen: the measures; a scenario's headline measures where the study names none of its.
         invalid: the names of conditions whose numbers do not count; they are not tested.
+        primary: the study's primary family, if it names one.
     """
     found = [
-        _arms(section, first, second, chosen, invalid) for section in sections for first, second in compared([section])
+        replace(_arms(section, first, second, chosen, invalid), primary=primary)
+        for section in sections
+        for first, second in compared([section])
     ]
     adjust(found)
     return found
@@ -91,37 +120,21 @@ def paired_arms(
 def compared(
     sections: Iterable[ScenarioSection[Any]],
 ) -> Iterator[tuple[PlayedCondition[Any], PlayedCondition[Any]]]:
-    """The conditions of each pair: that which is compared with, and one of the others."""
+    """Which conditions are compared, each with the one before it; see `families.comparisons`."""
     for section in sections:
-        groups: dict[str, list[PlayedCondition[Any]]] = {}
-        for one in section.conditions:
-            if one.condition.pair:
-                groups.setdefault(one.condition.pair, []).append(one)
-        for group in groups.values():
-            first = _reference(group)
-            yield from ((first, second) for second in group if second is not first)
-
-
-def _reference(group: Sequence[PlayedCondition[Any]]) -> PlayedCondition[Any]:
-    """What the others are compared with: an arm without a treatment where some have one, else one without talk.
-
-    Of the arms without a treatment it is the first in which players may speak as in those that are treated.
-    """
-    treated = [one for one in group if one.condition.treated]
-    rest = [one for one in group if not one.condition.treated]
-    if treated and rest:
-        return next((one for one in rest if one.talk == treated[0].talk), rest[0])
-    return next((one for one in group if not one.talk), group[0])
+        played = {one.condition.name: one for one in section.conditions}
+        for first, second in comparisons(one.condition for one in section.conditions):
+            yield played[first.name], played[second.name]
 
 
 def adjust(arms: Sequence[Arms]) -> None:
     """Adjust the p values within each family (Holm 1979)."""
     families: dict[str, list[float]] = {}
     for one in arms:
-        families.setdefault(one.family, []).extend(p for test in one.comparisons if (p := test.p) is not None)
+        families.setdefault(one.family, []).extend(p for test in one.tests if (p := test.p) is not None)
     left = {name: iter(holm(values)) for name, values in families.items()}
     for one in arms:
-        one.adjusted[:] = [None if test.p is None else next(left[one.family]) for test in one.comparisons]
+        one.adjusted[:] = [next(left[one.family]) if one.is_test(test) else None for test in one.comparisons]
 
 
 def differences(first: PlayedCondition[Any], second: PlayedCondition[Any], measures: Sequence[str]) -> list[Comparison]:
@@ -284,9 +297,11 @@ def _table(one: Arms, family: Sequence[Arms], *, first: bool, first_of_family: b
 def family_note(family: Sequence[Arms]) -> str:
     """Which tests p was adjusted for, and whether that leaves anything to be found."""
     tests = _tests(family)
-    named = family[0].first.condition.family
+    named, primary = family[0].first.condition.family, family[0].primary
     told = f"'p, Holm' is adjusted (Holm 1979) for the {len(tests)} tests of " + (
-        f"the family '{named}', which the study names."
+        f"the study's {primary.in_words()}"
+        if primary
+        else f"the family '{named}', which the study names."
         if named
         else "all comparisons of this scenario: the study names no family."
     )
@@ -300,7 +315,7 @@ def family_note(family: Sequence[Arms]) -> str:
 
 
 def _tests(family: Sequence[Arms]) -> list[Comparison]:
-    return [test for one in family for test in one.comparisons if test.p is not None]
+    return [test for one in family for test in one.tests]
 
 
 def _hopeless(tests: Sequence[Comparison]) -> bool:
@@ -334,6 +349,8 @@ def in_words(one: Arms, family: Sequence[Arms]) -> str:
         fewest = f"{fewest_pairs(tests)} pairs are the fewest that can tell anything"
         among = f" in a family of {tests} tests" if tests > 1 else ""
         told.append(f"nothing can be said of {_and(few)}: {fewest}{among}")
+    if explored := named("explored"):
+        told.append(f"{_and(explored)} {'is' if len(explored) == 1 else 'are'} shown without a claim")
     if without := [test.measure for test in one.comparisons if test.interval is None]:
         told.append(f"no pair has a value of {_and(without)} in both")
     first, second = one.first.condition.title, one.second.condition.title

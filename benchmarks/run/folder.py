@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.benchmarks.run.episode import Played
 from llm_coop_envs.benchmarks.run.program import merged, named, program_of
+from llm_coop_envs.benchmarks.study.families import Primary
 from llm_coop_envs.benchmarks.study.players import asks_a_model, describe_model, label
 from llm_coop_envs.benchmarks.study.study import Condition, Study
 from llm_coop_envs.core.scenario import Event
@@ -241,6 +242,7 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         given=tuple(manifest.get("given", ())),
         source=manifest.get("source", ""),
         settles=tuple(manifest.get("settles", ())),
+        primary=Primary.of(manifest),
     )
 
 
@@ -274,6 +276,7 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), 
         "description": study.description,
         **({"source": study.source, "settles": list(study.settles)} if study.source or study.settles else {}),
         "measures": list(study.measures),
+        **({"primary": study.primary.to_json()} if study.primary else {}),
         "given": list(study.given),
         "episodes": sum(len(c.seeds) for c in study.conditions),
         "finished": 0,

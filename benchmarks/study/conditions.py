@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 SEATS = "seats"
 GIVEN, GIVEN_MODEL = "given", "given_model"
 """Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
+GIVEN_MODELS = ("given_model_1", "given_model_2")
+"""Two language models that meet."""
+WAITS_FOR = {
+    GIVEN: "a player: --policy NAME",
+    GIVEN_MODEL: "a language model: --policy llm --model NAME",
+    **dict.fromkeys(GIVEN_MODELS, "two language models: --model NAME --model OTHER"),
+}
+"""What a condition waits for, by the policy that stands in for it, and how it is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +132,8 @@ class Condition:
         changes: where other policies, or other options, hold from a round on; those of settings stand in the settings.
         branch: of an arm of a branched run: the `condition` that it continues, `at` which round, and that condition's
             `streams`; `None` for all others.
-        awaits: `"given"` or `"given_model"` while some of its seats wait for that player; it is not played then.
+        awaits: `"given"`, `"given_model"`, or `"given_model_1"` for two of them, while some of its seats wait for that
+            player; it is not played then.
         model: options of the language models that are given for its seats, and under `"seats"` those of some seats by
             pattern, `None` where a seat keeps its player. Left out of the plain data: they become options of players.
         population: who sits in its seats, as plain data (`policies.population`); `None` if nobody says.

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from llm_coop_envs.benchmarks.measures.process import ABOUT
 from llm_coop_envs.benchmarks.study.conditions import (
-    GIVEN,
-    GIVEN_MODEL,
+    GIVEN_MODELS,
     SEATS,
+    WAITS_FOR,
     Condition,
     Player,
     PolicyChange,
@@ -185,6 +185,11 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
     if "policies" not in fields and not people:
         spot.fail("'policies' is missing")
     seats = _seats(fields.get("policies"), scenario_name, env.possible_agents, people)
+    waiting = {one.policy for _, players in seats for one in players if one.policy in WAITS_FOR}
+    if waiting & {*GIVEN_MODELS} and waiting != {*GIVEN_MODELS}:
+        fields["policies"].fail(
+            f"names {', '.join(sorted(waiting))}; two models that meet are {' and '.join(GIVEN_MODELS)}"
+        )
     deciding = [item for item in entries if item.value.keys() & {"policy", "model"}]
     of_policies = [policy_change(item, scenario_name, seats, env.possible_agents) for item in deciding]
     after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
@@ -202,7 +207,7 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         pair=fields["pair"].label() if "pair" in fields else "",
         family=fields["family"].label() if "family" in fields else "",
         changes=tuple(of_policies),
-        awaits=next((one.policy for _, players in seats for one in players if one.policy in (GIVEN, GIVEN_MODEL)), ""),
+        awaits=min(waiting, default=""),
         model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
     )
     if crowd is not None:
@@ -296,7 +301,7 @@ def policy_change(spot: Spot, scenario: str, seats: Seats, agents: Sequence[str]
         else:
             change = replace(change, options=options)
         for player in meant:
-            if player.policy not in (GIVEN, GIVEN_MODEL):
+            if player.policy not in WAITS_FOR:
                 change.follow(scenario, player)
     except SettingsError as error:
         at = own.get("name", place) if error.field == "policy" else spot.at(f"policy.options.{error.field}")
@@ -365,7 +370,7 @@ def _players(spot: Spot, scenario: str) -> tuple[Player, ...]:
     if isinstance(spot.value, dict) and "mix" in spot.value:
         parts = spot.mapping(("mix",))["mix"].items()
         return tuple(_player(part, scenario, mixed=True) for part in parts)
-    if spot.value in (GIVEN, GIVEN_MODEL):
+    if isinstance(spot.value, str) and spot.value in WAITS_FOR:
         return (Player(policy=spot.value, options={}),)
     return (_player(spot, scenario, mixed=False),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from llm_coop_envs.benchmarks.study.study import (
     EVERYONE,
     GIVEN,
     GIVEN_MODEL,
+    GIVEN_MODELS,
     Condition,
     Player,
     Study,
@@ -113,7 +115,7 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
     """
     given = [] if everyone is None else [f"--policy {everyone}"]
     given += [f"--seat {pattern}={one}" for pattern, one in seats]
-    if everyone is not None and study.optional:
+    if everyone is not None and _for_one(study):
         study, everyone = replace(study, conditions=(*study.conditions, *_joined(study, everyone))), None
     conditions = []
     used: set[str] = set()
@@ -132,11 +134,15 @@ def with_players(study: Study, everyone: Given | None, seats: Sequence[tuple[str
     for pattern, _ in seats:
         if pattern not in used:
             raise StudyError(f"--seat {pattern}: no condition of '{study.name}' has such a seat")
-    return replace(study, conditions=tuple(conditions), given=(*study.given, *given), optional=())
+    waiting = tuple(one for one in study.optional if one.awaits in GIVEN_MODELS)
+    return replace(study, conditions=tuple(conditions), given=(*study.given, *given), optional=waiting)
 
 
 def with_each(study: Study, players: Sequence[Given], seats: Sequence[tuple[str, Given]] = ()) -> Study:
     """The study with each of several players: as `with_players`, with every condition once for each of them.
+
+    Where two models meet in a condition, it is played once for each two that are given, unless one of its seats is
+    somebody else's; what it is compared with is what the first of the two plays alone.
 
     Raises:
         LlmCoopError: a policy cannot play a scenario, no condition has such a seat, or a player is given twice.
@@ -144,18 +150,62 @@ def with_each(study: Study, players: Sequence[Given], seats: Sequence[tuple[str,
     if len(players) < 2:
         return with_players(study, next(iter(players), None), seats)
     played = [with_players(study, one, seats) for one in players]
-    conditions = {one.name: one for one in study.conditions if study.optional}
+    kept = study.conditions if _for_one(study) else ()
+    conditions = {one.name: one for one in kept}
+    models: list[tuple[Given, str, str]] = []
     for one, with_one in zip(players, played, strict=True):
         title = _title(full_name(with_one.conditions[-1].scenario, one.name))
         label = re.sub("[^A-Za-z0-9]+", "_", title).strip("_")
-        for condition in with_one.conditions[len(study.conditions) if study.optional else 0 :]:
+        if one.asks_a_model:
+            models.append((one, title, label))
+        for condition in with_one.conditions[len(kept) :]:
             name = f"{condition.name}-{label}"
             if name in conditions:
                 raise StudyError(f"--policy {one}: is given twice, or its name is another's; give each player once")
             pair = condition.pair and f"{condition.pair}-{label}"
             conditions[name] = replace(condition, name=name, title=f"{condition.title}, {title}", pair=pair)
+    waiting = tuple(one for one in study.optional if one.awaits in GIVEN_MODELS)
+    met = {
+        one.name: one
+        for condition in waiting
+        if not any(fits(pattern, seat) for pattern, _ in seats for seat, _ in condition.seats)
+        for first, second in itertools.combinations(models, 2)
+        for one in [_meeting(condition, first, second)]
+    }
+    conditions |= met
     given = tuple(dict.fromkeys(text for one in played for text in one.given))
-    return replace(study, conditions=tuple(conditions.values()), given=given, optional=())
+    return replace(study, conditions=tuple(conditions.values()), given=given, optional=() if met else waiting)
+
+
+def _for_one(study: Study) -> list[Condition]:
+    """The conditions that wait for one player; where there are some, no other is given it."""
+    return [one for one in study.optional if one.awaits not in GIVEN_MODELS]
+
+
+def _meeting(condition: Condition, *models: tuple[Given, str, str]) -> Condition:
+    """The condition with two models, each with its title and label."""
+    given = {name: one for name, (one, _, _) in zip(GIVEN_MODELS, models, strict=True)}
+    seats = tuple(
+        (
+            seat,
+            tuple(
+                _player(condition, given[one.policy], "--policy", condition.model_options(seat) or {})
+                if one.policy in given
+                else one
+                for one in players
+            ),
+        )
+        for seat, players in condition.seats
+    )
+    titles, labels = [title for _, title, _ in models], [label for _, _, label in models]
+    return replace(
+        condition,
+        name="-".join((condition.name, *labels)),
+        title=f"{condition.title}, {' and '.join(titles)}",
+        seats=seats,
+        pair=condition.pair and f"{condition.pair}-{labels[0]}",
+        awaits="",
+    )
 
 
 def _rows(

@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import replace
 
+from llm_coop_envs.benchmarks.study.conditions import WAITS_FOR
 from llm_coop_envs.benchmarks.study.study import MAX_EPISODES, Condition, Player, Study, derived_seeds
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import SettingsError, StudyError
@@ -40,6 +41,10 @@ def select(
     names = [one.name for one in study.conditions]
     for pattern in only:
         if not fnmatch.filter(names, pattern):
+            waits = next((one for one in study.optional if fnmatch.fnmatchcase(one.name, pattern)), None)
+            if waits is not None:
+                what = WAITS_FOR[waits.awaits]
+                raise StudyError(f"--only '{pattern}': the condition '{waits.name}' of '{study.name}' needs {what}")
             raise StudyError(f"--only '{pattern}': fits no condition of '{study.name}'; it has {', '.join(names)}")
     chosen = [one for one in study.conditions if not only or any(fnmatch.fnmatchcase(one.name, p) for p in only)]
     if reduced:

@@ -4,7 +4,7 @@ A study is YAML. `policies` says who sits where: a policy's name for everyone, o
 pattern such as `firm_*`, or `all`) to policies. A seat named exactly goes before patterns, patterns in their order,
 `all` last. In place of a name there may be `{name: ..., options: {...}}`, or `{mix: [...]}` of such entries with a
 `share` each. Where it says `given` or `given_model`, the condition is played only with a policy, or a language model,
-that is given on the command line.
+that is given on the command line; with `given_model_1` and `given_model_2`, with each two models that are given.
 
 A condition may have `variants`: a list of mappings with a name each, whose fields are put over the condition's. Each
 makes a condition of its own, `<condition>-<variant>`, so that players x markets need not be written out. A `grid` lists
@@ -16,7 +16,8 @@ episode, with its options.
 
 Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
 show by how much they differ, seed by seed. P values are adjusted for all tests of a scenario, or for those of a
-`family` that the arms name.
+`family` that the arms name. `primary` names what is tested of a study, and why; all other comparisons are then shown
+without a claim.
 
 `model` holds the options that make an arm where a language model is given for its seats: a persona, a temperature. They
 win over what is given for all models. Under `seats` it may hold options by seat, or nothing for a seat that keeps its
@@ -33,6 +34,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.study.conditions import (
     GIVEN,
     GIVEN_MODEL,
+    GIVEN_MODELS,
     Condition,
     Player,
     PolicyChange,
@@ -40,6 +42,7 @@ from llm_coop_envs.benchmarks.study.conditions import (
     fits,
     make_player,
 )
+from llm_coop_envs.benchmarks.study.families import Primary, read_primary
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, learns
 from llm_coop_envs.benchmarks.study.reading import (
     EVERY_EPISODE,
@@ -61,6 +64,7 @@ __all__ = [
     "EVERY_EPISODE",
     "GIVEN",
     "GIVEN_MODEL",
+    "GIVEN_MODELS",
     "MAX_EPISODES",
     "MAX_SEED",
     "Condition",
@@ -80,7 +84,7 @@ __all__ = [
 
 SHIPPED = Path(__file__).parent / "shipped"
 
-_STUDY_FIELDS = ("name", "description", "source", "settles", "seed", "conditions", "measures")
+_STUDY_FIELDS = ("name", "description", "source", "settles", "seed", "conditions", "measures", "primary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +102,7 @@ class Study:
         text: the file's content.
         given: what was given in place of the file's players, seeds and rounds, in words; empty without any.
         optional: conditions that are played only with a player who is given for them.
+        primary: the tests that it is made for; `None` if it names none, and all comparisons of a family are tested.
     """
 
     name: str
@@ -110,6 +115,7 @@ class Study:
     optional: tuple[Condition, ...] = ()
     source: str = ""
     settles: tuple[str, ...] = ()
+    primary: Primary | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -196,14 +202,16 @@ def _study(spot: Spot, text: str, seed: int | None) -> Study:
     conditions = read_conditions(fields["conditions"], study_seed)
     measures = fields["measures"].items() if "measures" in fields else []
     check_measures(measures, conditions)
+    shown = tuple(one.text() for one in measures)
     return Study(
         name=fields["name"].label(),
         description=fields["description"].text() if "description" in fields else "",
         seed=study_seed,
         conditions=tuple(one for one in conditions if not one.awaits),
-        measures=tuple(one.text() for one in measures),
+        measures=shown,
         text=text,
         optional=tuple(one for one in conditions if one.awaits),
         source=fields["source"].text() if "source" in fields else "",
         settles=tuple(one.text() for one in fields["settles"].items()) if "settles" in fields else (),
+        primary=read_primary(fields["primary"], conditions, shown) if "primary" in fields else None,
     )

@@ -1,11 +1,18 @@
-"""What a condition says of the models that are given for its seats, and several models side by side."""
+"""What a condition says of the models that are given for its seats, and several models side by side or together."""
+
+import json
+from collections import Counter
 
 import pytest
+from invoking import assert_sentence, invoke
 
+from llm_coop_envs.benchmarks.study.families import comparisons, too_few_seeds
 from llm_coop_envs.benchmarks.study.seating import read_player, with_each, with_players
-from llm_coop_envs.benchmarks.study.study import Condition, parse_study
+from llm_coop_envs.benchmarks.study.selection import select
+from llm_coop_envs.benchmarks.study.study import Condition, load_study, parse_study
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.testing.server import ScriptedServer, in_thread
 
 ARMS = """\
 name: arms
@@ -110,3 +117,94 @@ def test_rules_follow_rules_but_no_model():
     forced = text.replace("policy: best_reply", "policy: {name: forced, options: {choice: 6}}")
     played = with_players(parse_study(forced, "arms.yaml"), read_player("llm:m")).conditions[1]
     assert played.policies == ("llm:m", "forced")
+
+
+MEETING = """\
+name: meeting
+conditions:
+  - &alike {name: alike, scenario: bertrand, settings: {talk: false}, pair: firms, policies: best_reply, seeds: [0]}
+  - <<: *alike
+    name: models
+    model: {seats: {firm_1: {personas: explore}}}
+    policies: {firm_0: given_model_1, firm_1: given_model_2}
+"""
+
+
+def met(study):
+    """Who sits where in the conditions in which two models meet."""
+    return {
+        one.name: [(seat, player.policy) for seat, players in one.seats for player in players]
+        for one in study.conditions
+        if one.name.startswith("models")
+    }
+
+
+def test_two_models_meet_where_a_study_says_so():
+    study = parse_study(MEETING, "meeting.yaml")
+    assert [one.name for one in study.conditions] == ["alike"]
+    played = with_each(study, [read_player("llm:a"), read_player("llm:b")])
+    assert [(one.name, one.pair) for one in played.conditions] == [
+        ("alike-a", "firms-a"),
+        ("alike-b", "firms-b"),
+        ("models-a-b", "firms-a"),
+    ]
+    assert met(played) == {"models-a-b": [("firm_0", "llm:a"), ("firm_1", "llm:b")]}
+    assert played.conditions[-1].title == "models, a and b"
+    assert options(played, "models-a-b")["firm_1"] == [("llm:b", {"personas": "explore"})]
+    # Each two of three models; a rule beside them meets nobody.
+    three = with_each(study, [read_player(one) for one in ("llm:a", "llm:b", "grim_trigger", "llm:c")])
+    assert list(met(three)) == ["models-a-b", "models-a-c", "models-b-c"]
+    # Somebody else's seat is no model's.
+    seated = with_each(study, [read_player("llm:a"), read_player("llm:b")], [("firm_0", read_player("grim_trigger"))])
+    assert met(seated) == {}
+
+
+def test_one_model_meets_nobody():
+    for players in ([], [read_player("llm:a")], [read_player("llm:a"), read_player("grim_trigger")]):
+        study = with_each(parse_study(MEETING, "meeting.yaml"), players)
+        assert met(study) == {}
+        with pytest.raises(StudyError, match="'models' of 'meeting' needs two language models: --model NAME --model"):
+            select(study, only=["mod*"])
+    with pytest.raises(StudyError, match=r"line 7.*names given_model_2; two models that meet are given_model_1 and"):
+        parse_study(MEETING.replace("firm_0: given_model_1", "firm_0: best_reply"), "meeting.yaml")
+
+
+def test_the_shipped_study_of_unlike_firms_has_two_models_meet():
+    study = load_study("heterogeneity")
+    assert [one.name for one in study.optional] == ["models"]
+    played = with_each(study, [read_player("llm:a"), read_player("llm:b")])
+    [models] = [one for one in played.conditions if one.name in met(played)]
+    assert [(seat, one.policy, one.options["preset"]) for seat, [one] in models.seats] == [
+        ("firm_0", "llm:a", "fish"),
+        ("firm_1", "llm:b", "fish"),
+    ]
+    assert (models.pair, models.settings) == ("heterogeneity-a", study.conditions[0].settings)
+    # Three tests of each model, and one of the two: the study's seeds are enough for them.
+    assert len(comparisons(played.conditions)) == 7
+    assert too_few_seeds(played) == ""
+
+
+class Counting(ScriptedServer):
+    """Counts who asked which model: the firm by its prompt."""
+
+    def _completed(self, body, fault):
+        [prompt] = [message["content"] for message in body["messages"]]
+        vars(self).setdefault("by_model", Counter())[body["model"], prompt.partition(" sells one product")[0]] += 1
+        return super()._completed(body, fault)
+
+
+def test_two_models_are_asked_as_often_as_the_estimate_says(tmp_path):
+    """Over HTTP: each model is asked for the prices of its own firm, and of no other."""
+    flags = ["--only", "models*", "--reduced", "--model", "one", "--model", "two"]
+    cost = json.loads(invoke("cost", "heterogeneity", *flags, "--json").stdout)
+    [row] = cost["conditions"]
+    assert (row["name"], row["calls"]) == ("models-one-two", 4)
+    text = "OBSERVATIONS: none\nPLANS: one\nINSIGHTS: two\nPRICE: 1.5"
+    with in_thread(Counting(lambda prompt, metadata: text)) as server:
+        done = invoke("run", "heterogeneity", *flags, "--base-url", server.base_url, "-o", tmp_path / "run")
+        assert done.exit_code == 0, done.stderr
+        assert server.by_model == {("one", "firm_0"): 2, ("two", "firm_1"): 2}
+    # One that is given alone plays all but this.
+    assert_sentence(invoke("run", "heterogeneity", *flags[:-2], "-o", tmp_path / "alone"), "needs two language models")
+    dry = invoke("run", "heterogeneity", *flags, "--dry")
+    assert dry.stdout.startswith("Condition models-one-two, ")

@@ -94,7 +94,13 @@ def test_a_model_plays_where_learners_do(name, tmp_path):
 
 def test_the_readme_lists_every_study(studies):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `llm-coop run (\w+)` \| (.+?) \|", text, re.MULTILINE))
+    rows = {
+        name: rest for name, *rest in re.findall(r"^\| `llm-coop run (\w+)` \| (.+?) \| (.+) \|", text, re.MULTILINE)
+    }
     assert set(rows) == set(shipped_studies())
     for study in studies:
-        assert rows[study.name] == " ".join(study.source.split())
+        source, played = rows[study.name]
+        assert source == " ".join(study.source.split())
+        episodes = sorted({len(one.seeds) for one in study.conditions})
+        counts = " to ".join(str(one) for one in dict.fromkeys((episodes[0], episodes[-1])))
+        assert re.match(rf"{len(study.conditions)} x {counts}($| \()", played), study.name
