@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from llm_coop_envs.benchmarks.report.page_parts import (
     interval_cell,
 )
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection, values_of
+from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import mean_interval
 
@@ -80,7 +81,17 @@ def paired_arms(
         chosen: the measures; a scenario's headline measures where the study names none of its.
         invalid: the names of conditions whose numbers do not count; they are not tested.
     """
-    found = []
+    found = [
+        _arms(section, first, second, chosen, invalid) for section in sections for first, second in compared([section])
+    ]
+    adjust(found)
+    return found
+
+
+def compared(
+    sections: Iterable[ScenarioSection[Any]],
+) -> Iterator[tuple[PlayedCondition[Any], PlayedCondition[Any]]]:
+    """The conditions of each pair: that which is compared with, and one of the others."""
     for section in sections:
         groups: dict[str, list[PlayedCondition[Any]]] = {}
         for one in section.conditions:
@@ -88,9 +99,7 @@ def paired_arms(
                 groups.setdefault(one.condition.pair, []).append(one)
         for group in groups.values():
             first = _reference(group)
-            found += [_arms(section, first, second, chosen, invalid) for second in group if second is not first]
-    adjust(found)
-    return found
+            yield from ((first, second) for second in group if second is not first)
 
 
 def _reference(group: Sequence[PlayedCondition[Any]]) -> PlayedCondition[Any]:
@@ -382,10 +391,13 @@ def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> 
     names = [name for name in {**before, **after} if name != "changes" and before.get(name) != after.get(name)]
     changing = [one for one in second.condition.what_changes if one not in first.condition.what_changes]
     changing += [f"not {one}" for one in first.condition.what_changes if one not in second.condition.what_changes]
-    if not names and len(changing) == 1 and first.condition.seats == second.condition.seats:
+    a, b = (
+        [seat for seat in one.condition.seats if "regulator" not in names or seat[0] != SEAT] for one in (first, second)
+    )
+    if not names and len(changing) == 1 and a == b:
         return f"The two differ in nothing but this: {changing[0]}. Until then they are the same, seed by seed."
     names += changing
-    if first.condition.seats != second.condition.seats:
+    if a != b:
         names.append("who plays")
     if not names:
         return (

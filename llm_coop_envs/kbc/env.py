@@ -134,7 +134,7 @@ class KBCEnv(ScenarioEnv):
             last = int(self._without[self._groups == group].max())
             if last < STAYS:
                 why = f"leaves nobody of group {group + 1} from round {last} on; one of each group must stay"
-                raise SettingsError("changes", False, why)
+                raise SettingsError("changes", "present", why)
 
     def _gather(self, there: Indices) -> None:
         """Let these players take part from now on."""

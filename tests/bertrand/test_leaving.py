@@ -201,7 +201,7 @@ def test_pages_and_pictures_show_it_as_gone():
         ({"changes": [{**gone((3, "firm_0"))[0], "until_round": 4}]}, "does not come back; leave until_round out"),
         (
             {"changes": [*gone((3, "firm_0")), {"from_round": 5, "settings": {"present": True}}]},
-            "in round 5 firm_0 would come back",
+            "'firm_0': would come back in round 5",
         ),
         ({"present": False}, "takes everybody out of the game"),
     ],
