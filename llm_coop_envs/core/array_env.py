@@ -429,9 +429,12 @@ class ArrayEnv(Perception):
 
     def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
         names = self.possible_agents
+        gone: frozenset[int] = frozenset()
+        if self._treats and self._without is not None:
+            gone = frozenset(np.flatnonzero(self._without <= self.round).tolist())
         for i in speakers:
             treated = self.settings_of(i) if self._treats else None
-            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players)
+            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players, gone=gone)
             if flags:
                 self._flags[i] = flags
             # What is heard later, or otherwise than it was said, is nobody's news.

@@ -292,7 +292,13 @@ class Conversation:
         self._position = {}
 
     def say(
-        self, speaker: int, raw: object, settings: ScenarioSettings | None = None, *, players: int = 0
+        self,
+        speaker: int,
+        raw: object,
+        settings: ScenarioSettings | None = None,
+        *,
+        players: int = 0,
+        gone: Collection[int] = (),
     ) -> tuple[Message | None, tuple[str, ...]]:
         """Deliver what a speaker of the open talk submitted.
 
@@ -301,6 +307,7 @@ class Conversation:
             raw: what was submitted.
             settings: the speaker's, if they may treat messages; see `deliver`.
             players: how many players there are.
+            gone: those of them who have left.
 
         Returns:
             The message (`None` for silence), and what was done to make it deliverable.
@@ -321,6 +328,7 @@ class Conversation:
                 round_=self.now,
                 talkers=talkers,
                 players=players,
+                gone=gone,
                 other=getattr(raw, "other", ""),
             )
             if delivered is not None:
