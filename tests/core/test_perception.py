@@ -1,5 +1,7 @@
 """What players see and keep of what happens: information, noise and memory, in every scenario, from a round on."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from talkers import ENVS
@@ -281,6 +283,7 @@ def test_a_scenario_without_such_a_thing_says_so():
     for setting in ({"information": "own"}, {"observation_noise": 0.1}, {"memory": 3}):
         with pytest.raises(SettingsError, match="means nothing in this scenario"):
             ENVS["toy"](**setting)
-    for wrong in ({"memory": -1}, {"information": "some"}, {"observation_noise": 2}):
-        with pytest.raises(SettingsError):
-            kbc_v0.parallel_env(**wrong)
+    wrong: list[tuple[str, Any]] = [("memory", -1), ("information", "some"), ("observation_noise", 2)]
+    for name, value in wrong:
+        with pytest.raises(SettingsError, match=f"^{name}="):
+            kbc_v0.parallel_env(**{name: value})
