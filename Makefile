@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-rl test-ray lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-lowest test-rl test-ray lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -32,7 +32,7 @@ demo-llm: $(VENV)/.local
 # Run again, it goes on. What a model cannot play or change is left out. Less of it:
 # make studies-llm SHIPPED=klein ONLY='*-7'
 MODEL ?= local:smollm2-135m
-PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 48}}}
+PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 96}}}
 studies-llm: $(VENV)/.local
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
 	@for study in $(SHIPPED); do \

@@ -46,7 +46,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
 from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.storage.files import write_json, write_whole
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
@@ -175,9 +175,10 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run everything that the documentation quotes, and write it to recorded.json in the folder."""
+    known = (*STUDIES, SEQUENTIALLY, ENTRY)
     for name in only or ():
-        if name not in (*STUDIES, SEQUENTIALLY, ENTRY):
-            raise SettingsError("study", name, f"is unknown; {suggestion(name, STUDIES)}")
+        if name not in known:
+            raise SettingsError("study", name, f"is unknown; {suggestion(name, known)}")
     record = recorded() if only else begun(seed)
     if only and record["seed"] != seed:
         raise SettingsError("seed", seed, f"the record's is {record['seed']}; write all of it anew, without --study")
@@ -198,8 +199,7 @@ def reproduce(
         record[ENTRY] = {
             one.name: short(_entries(rate, ENTRY_SESSIONS, seed, workers)) for rate, one in ENTRIES.items()
         }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / RECORD, record)
     console.print(f"written to {folder / RECORD}")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sequential import SequentialRun, SequentialSettings, run_sequential
-from llm_coop_envs.baselines.q_learning.table_policy import check_all_stay
+from llm_coop_envs.baselines.q_learning.table_policy import check_all_stay, check_shown
 from llm_coop_envs.bertrand.rules import nearest, profit_gain
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
@@ -87,8 +87,7 @@ class SequentialPolicy(ScriptedPolicy):
         settings: Any = episode.settings
         if "own" in settings.reach("information"):
             raise SettingsError("information", "own", "it replies to the rival's last price; set it to 'all'")
-        if not settings.history_window:
-            raise SettingsError("history_window", 0, "it replies to the rival's last price; set it to 1 or more")
+        check_shown(settings, 1, "it replies to the rival's last price")
         check_all_stay(settings)
         super().begin(episode)
 

@@ -64,9 +64,7 @@ class QTablePolicy(ScriptedPolicy):
         ):
             grid = f"its own grid of {game.points} prices from {game.prices[0][0]:g}"
             raise SettingsError("grid_points", settings.grid_points, f"the Q table needs {grid}; match the settings")
-        if settings.history_window < game.memory:
-            why = f"the Q table needs to see {game.memory} past rounds; set it to {game.memory} or more"
-            raise SettingsError("history_window", settings.history_window, why)
+        check_shown(settings, game.memory, f"the Q table needs to see {game.memory} past rounds")
         self._grid = settings.prices == "grid"
 
     def get_state(self) -> dict[str, Any]:
@@ -88,6 +86,18 @@ class QTablePolicy(ScriptedPolicy):
     def state(self, slots: BertrandSlots, me: int) -> int:
         """The state a firm is in, by what it knows."""
         return state_of(self._game, slots, me, self.table.last_state)
+
+
+def check_shown(settings: BertrandSettings, rounds: int, why: str) -> None:
+    """Require that firms are shown so many past rounds throughout.
+
+    Raises:
+        SettingsError: they are not.
+    """
+    for name in ("history_window", "memory"):
+        least = min((most for most in settings.reach(name) if most is not None), default=rounds)
+        if least < rounds:
+            raise SettingsError(name, least, f"{why}; set it to {rounds} or more")
 
 
 def check_all_stay(settings: ScenarioSettings) -> None:

@@ -50,12 +50,13 @@ def record(folders: Sequence[Path]) -> dict[str, Any]:
         faults = verify_run(folder).faults
         if faults:
             raise RunError(f"{folder}: {faults[0]}")
+        asked = [condition for condition in run.conditions if condition.asks_a_model]
         rows = pq.read_table(folder / "answers.parquet", columns=list(COUNTS)).to_pylist()
         one = {
             "models": {model["settings"]["model"] for model in run.manifest["models"]},
             "packs": {f"{model['pack']['name']} {model['pack']['version']}" for model in run.manifest["models"]},
-            "conditions": {condition.name for condition in run.conditions},
-            "episodes": run.manifest["episodes"],
+            "conditions": {condition.name for condition in asked},
+            "episodes": sum(len(condition.seeds) for condition in asked),
             "calls": sum(
                 session["asked"]["counters"]["calls"] for session in run.manifest["sessions"] if "asked" in session
             ),

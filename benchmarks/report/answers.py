@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.benchmarks.report.page_parts import NOTHING, Cell, ReportTable, TableRow
+from llm_coop_envs.benchmarks.run.branch import BRANCH
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.benchmarks.study.study import Condition
@@ -150,8 +151,10 @@ class AnswersSection:
                 "Unreadable, refused and cut off (by their token limit, readable or not) are answers, as shares of all "
                 "answers; a decision may have several.",
                 "Tokens are those of the questions, below them those of the answers.",
-                "Cost is that of the answers on this page, at the prices known when they arrived. Questions that "
-                "failed on the way are in the sessions' table.",
+                "Cost is that of the answers on this page, at the prices known when they arrived; of 'unpriced' ones "
+                "none was known. Questions that failed on the way are in the sessions' table."
+                + " Answers from before the arms part were paid by the run that was branched; here they cost nothing."
+                * (BRANCH in self._run.manifest),
             ],
         )
 
@@ -197,17 +200,19 @@ def _cells(sums: Mapping[str, float]) -> list[Cell]:
     about = " (some estimated)" if sums["estimated"] else ""
     cells += [
         Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{about}"),
-        Cell(text=money(sums["cost"], sums["unpriced"], sums["answers"])),
+        _money(sums),
     ]
     return cells
 
 
-def money(cost: float, unpriced: float, answers: float) -> str:
+def _money(sums: Mapping[str, Any], below: str = "") -> Cell:
     """US dollars, or that the price is not known."""
-    if answers and unpriced == answers:
-        return "price unknown"
+    cost, unpriced = sums["cost"], sums["unpriced"]
+    if unpriced and unpriced == sums["answers"]:
+        return Cell(text="price unknown", below=below)
+    without = f"{unpriced:,.0f} unpriced" if unpriced else ""
     shown = f"${cost:.2f}" if cost >= 100 else f"${cost:.4f}"
-    return f"{shown} and {unpriced:.0f} answers of unknown price" if unpriced else shown
+    return Cell(text=shown, below="; ".join(filter(None, (without, below))))
 
 
 def _share(part: float, whole: float) -> str:
@@ -273,7 +278,7 @@ def _sessions(run: Run) -> ReportTable:
                     Cell(text=f"{counters['replayed'] + counters['cached']:,}"),
                     Cell(text=f"{counters['retries']:,}", below=errors),
                     Cell(text=f"{counters['prompt_tokens'] + counters['completion_tokens']:,}"),
-                    Cell(text=money(counters["cost"], counters["unpriced"], counters["answers"]), below=maybe),
+                    _money(counters, maybe),
                 ],
             )
         )

@@ -17,6 +17,7 @@ from llm_coop_envs.benchmarks.report.data import Filed, data_files, episode_rows
 from llm_coop_envs.benchmarks.report.methods import (
     condition_text,
     methods,
+    of_all,
     presets,
     prompts_text,
     seats_text,
@@ -24,12 +25,13 @@ from llm_coop_envs.benchmarks.report.methods import (
     shared_switches,
     switched_text,
 )
-from llm_coop_envs.benchmarks.report.page_parts import ReportTable, episodes_text
+from llm_coop_envs.benchmarks.report.page_parts import ReportTable
 from llm_coop_envs.benchmarks.report.paired import paired_arms, paired_tables
 from llm_coop_envs.benchmarks.report.published_measures import published_tables
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.report.section import Drawing, ScenarioSection
-from llm_coop_envs.benchmarks.run.folder import Run, open_run
+from llm_coop_envs.benchmarks.run.branch import BRANCH
+from llm_coop_envs.benchmarks.run.folder import STUDY, Run, open_run
 from llm_coop_envs.benchmarks.study.families import Primary
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib, plotted
@@ -158,7 +160,7 @@ def _render_page(
         plotted={drawing.name for drawing in shown if plotted(drawing.figure)},
         tables=tables,
         published=any(row.published for row in rows) or any(drawing.published for drawing in shown),
-        again=[*_commands(run), again],
+        again=[*_branched(run), again],
         invalid={} if answers is None else answers.invalid,
         cut_off={} if answers is None else answers.cut_off,
         scripted=all(kind == "scripted" for kind in manifest["policies"].values()),
@@ -197,6 +199,19 @@ def _commands(run: Run) -> list[str]:
     return list(dict.fromkeys(one if " -o " in one else f"{one} {where}" for one in told))
 
 
+def _branched(run: Run) -> list[str]:
+    """The commands that played a run; what branched another run is that, and not how its own folder is continued."""
+    origin = run.manifest.get(BRANCH)
+    if origin is None:
+        return _commands(run)
+    begun = ["llm-coop", "branch", origin["run"], "--at", str(origin["at"]), "--arms", str(run.folder / STUDY)]
+    names = dict.fromkeys(one.branch["condition"] for one in run.conditions if one.branch is not None)
+    begun += [word for name in names for word in ("--only", name)]
+    begun += next((one.split() for one in reversed(run.manifest["given"]) if one.startswith("--episodes ")), [])
+    # After "llm-coop run FOLDER" stands how models were reached.
+    return list(dict.fromkeys(shlex.join([*begun, *shlex.split(told)[3:]]) for told in _commands(run)))
+
+
 def _condition_rows(
     run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None
 ) -> list[dict[str, str]]:
@@ -206,6 +221,7 @@ def _condition_rows(
         for name in {one.scenario for one in run.conditions}
     }
     played = episode_rows(sections)
+    seeds = {one.condition.name: one.seeds for section in sections for one in section.conditions}
     return [
         {
             "title": one.title,
@@ -214,8 +230,8 @@ def _condition_rows(
             "settings": condition_text(one, shared[one.scenario]),
             "policies": seats_text(one),
             "prompts": prompts_text(run, one),
-            "episodes": episodes_text(len(one.seeds)),
-            "seeds": f"seed{'s' * (len(one.seeds) > 1)} {seeds_text(one.seeds, 5)}",
+            "episodes": of_all(len(there := seeds.get(one.name, [])), len(one.seeds)),
+            "seeds": f"seed{'s' * (len(there) > 1)} {seeds_text(there, 5)}" if there else "",
             "rows": played.get(one.name, ""),
             "invalid": "" if answers is None else answers.invalid.get(one.name, ""),
             "cut_off": "" if answers is None else answers.cut_off.get(one.name, ""),

@@ -9,10 +9,13 @@ from typing import Any
 from llm_coop_envs import __version__
 from llm_coop_envs.benchmarks.report.answers import AnswersSection
 from llm_coop_envs.benchmarks.report.page_parts import episodes_text
-from llm_coop_envs.benchmarks.report.section import ScenarioSection
+from llm_coop_envs.benchmarks.report.paired import compared
+from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection
+from llm_coop_envs.benchmarks.run.branch import BRANCH
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.study.families import Primary
 from llm_coop_envs.benchmarks.study.study import Condition, Player
+from llm_coop_envs.core.regulation_measures import REGULATION_MEASURES
 from llm_coop_envs.core.settings import Settings, plain
 from llm_coop_envs.policies.kinds import LLM
 
@@ -62,7 +65,10 @@ def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
     """How a condition was set, but for what is `shared`."""
     own = [f"{name} = {value}" for name, value in switches(condition).items() if name not in shared]
     preset = [f"preset {condition.preset}"] if condition.preset else []
-    return "; ".join(["talk" if condition.settings["talk"] else "no talk", *preset, *own, *condition.what_changes])
+    people = condition.crowd.attributes if condition.crowd else ()
+    who = [f"people who differ in {', '.join(one.name for one in people)}"] if people else []
+    talk = "talk" if condition.settings["talk"] else "no talk"
+    return "; ".join([talk, *preset, *own, *who, *condition.what_changes])
 
 
 def seats_text(condition: Condition) -> str:
@@ -100,12 +106,17 @@ def seeds_text(seeds: Sequence[int], most: int = 20) -> str:
     return shown if len(seeds) <= most else f"{shown}, … ({len(seeds)})"
 
 
+def of_all(there: int, planned: int) -> str:
+    """How many of a condition's episodes there are, in words."""
+    return f"{there} of {episodes_text(planned)}" if there < planned else episodes_text(there)
+
+
 def methods(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> list[str]:
     """Paragraphs for a paper's section on methods."""
     return [
         _played(run, sections),
         *map(_scenario, sections),
-        _players(run, answers),
+        _players(run, sections, answers),
         _seeds(run, sections),
         _statistics(run, sections),
         _exclusions(run, sections),
@@ -120,7 +131,19 @@ def _played(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     given = f" In place of what its file says was given: {', '.join(manifest['given'])}." if manifest["given"] else ""
     return (
         f"The study '{manifest['study']}' was played with llm-coop-envs {versions.get('llm-coop-envs', __version__)}: "
-        f"{episodes_text(there)} of {_count(conditions, 'condition')}.{source}{given}"
+        f"{episodes_text(there)} of {_count(conditions, 'condition')}.{source}{given}{_origin(run)}"
+    )
+
+
+def _origin(run: Run) -> str:
+    """Which run a branched run continues."""
+    origin = run.manifest.get(BRANCH)
+    if origin is None:
+        return ""
+    asked = "; what models had answered there was copied and not asked again" if run.manifest["models"] else ""
+    return (
+        f" It continues the episodes of another run (study's digest {origin['digest'][:12]}...) from round "
+        f"{origin['at']} on: the arms of a condition are the same until then, seed by seed{asked}."
     )
 
 
@@ -136,7 +159,8 @@ def _scenario(section: ScenarioSection[Any]) -> str:
     players = _range([row["players"] for one in played for row in one.metrics], "player")
     rounds = _range([length for one in played for length in one.lengths], "round")
     each = "; ".join(
-        f"'{one.condition.title}' ({condition_text(one.condition, shared)}; {episodes_text(len(one.seeds))})"
+        f"'{one.condition.title}' ({condition_text(one.condition, shared)}; "
+        f"{of_all(len(one.seeds), len(one.condition.seeds))})"
         for one in played
     )
     return (
@@ -146,10 +170,11 @@ def _scenario(section: ScenarioSection[Any]) -> str:
     )
 
 
-def _players(run: Run, answers: AnswersSection | None) -> str:
+def _players(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> str:
     kinds: Mapping[str, str] = run.manifest["policies"]
     who = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
     told = f"Played by {who}."
+    told += "".join(_ruled(one) for section in sections for one in section.conditions)
     if answers is not None:
         packs = dict.fromkeys(text for one in run.conditions if (text := prompts_text(run, one)))
         told += f" Models as their servers report them: {', '.join(answers.models)}. Prompts: {' / '.join(packs)}."
@@ -160,6 +185,24 @@ def _players(run: Run, answers: AnswersSection | None) -> str:
     elif not any(name.startswith(LLM) for name in kinds):
         told += " No language model was asked."
     return told
+
+
+_RULINGS = {"logged": "took note of", "sent_back": "sent back", "stopped": "stopped", "fined": "fined"}
+
+
+def _ruled(one: PlayedCondition[Any]) -> str:
+    """That a regulator had a seat in a condition, and what it did there; empty without one."""
+    if one.condition.settings.get("regulator") is None:
+        return ""
+    did = {name: sum(row[name] for row in one.metrics) for name in REGULATION_MEASURES}
+    rulings = ", ".join(f"{word} {did[name]:,}" for name, word in _RULINGS.items() if did[name]) or "allowed all"
+    told = [
+        f"gave {_count(did['orders_given'], 'order')}" if did["orders_given"] else "",
+        f"ruled on {_count(did['ruled_on'], 'submission')} ({rulings})" if did["ruled_on"] else "",
+        f"heard {_count(did['reports'], 'report')} of an agreement" if did["reports"] else "",
+    ]
+    done = ", ".join(filter(None, told)) or "did nothing"
+    return f" In '{one.condition.title}' a regulator sat beside the players: it {done}."
 
 
 def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
@@ -190,16 +233,22 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
         )
     if 1 in sizes:
         told.append("A single episode has no interval.")
-    pairs = [one.condition.pair for one in played if one.condition.pair]
-    if len(set(pairs)) < len(pairs) and max(sizes) > 1:
-        families = sorted({f"'{one.condition.family}'" for one in played if one.condition.family})
+    tested = [
+        arms
+        for arms in compared(sections)
+        if not any(one.invalid for one in arms) and len(set.intersection(*(set(one.seeds) for one in arms))) > 1
+    ]
+    if tested:
+        families = [
+            f"the family '{name}'" if name else "each scenario"
+            for name in dict.fromkeys(first.condition.family for first, _ in tested)
+        ]
         primary = Primary.of(run.manifest)
+        within = f"the study's {primary.in_words()}" if primary else f"{' and '.join(families)}."
         told.append(
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
-            "tests that turn pairs round, adjusted (Holm 1979) within "
-            + ("the study's " + primary.in_words() if primary else "")
-            + ("" if primary else f"the families {', '.join(families)}." if families else "each scenario.")
+            "tests that turn pairs round, adjusted (Holm 1979) within " + within
         )
     return " ".join(told)
 

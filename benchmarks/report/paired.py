@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from llm_coop_envs.benchmarks.report.page_parts import (
 )
 from llm_coop_envs.benchmarks.report.section import PlayedCondition, ScenarioSection, values_of
 from llm_coop_envs.benchmarks.study.families import Primary, comparisons
+from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.core.statistics import mean_interval
 
@@ -107,14 +108,23 @@ def paired_arms(
         invalid: the names of conditions whose numbers do not count; they are not tested.
         primary: the study's primary family, if it names one.
     """
-    found = []
-    for section in sections:
-        played = {one.condition.name: one for one in section.conditions}
-        for both in comparisons(one.condition for one in section.conditions):
-            first, second = (played[one.name] for one in both)
-            found.append(replace(_arms(section, first, second, chosen, invalid), primary=primary))
+    found = [
+        replace(_arms(section, first, second, chosen, invalid), primary=primary)
+        for section in sections
+        for first, second in compared([section])
+    ]
     adjust(found)
     return found
+
+
+def compared(
+    sections: Iterable[ScenarioSection[Any]],
+) -> Iterator[tuple[PlayedCondition[Any], PlayedCondition[Any]]]:
+    """The conditions of each pair: that which is compared with, and one of the others."""
+    for section in sections:
+        played = {one.condition.name: one for one in section.conditions}
+        for first, second in comparisons(one.condition for one in section.conditions):
+            yield played[first.name], played[second.name]
 
 
 def adjust(arms: Sequence[Arms]) -> None:
@@ -398,10 +408,13 @@ def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> 
     names = [name for name in {**before, **after} if name != "changes" and before.get(name) != after.get(name)]
     changing = [one for one in second.condition.what_changes if one not in first.condition.what_changes]
     changing += [f"not {one}" for one in first.condition.what_changes if one not in second.condition.what_changes]
-    if not names and len(changing) == 1 and first.condition.seats == second.condition.seats:
+    a, b = (
+        [seat for seat in one.condition.seats if "regulator" not in names or seat[0] != SEAT] for one in (first, second)
+    )
+    if not names and len(changing) == 1 and a == b:
         return f"The two differ in nothing but this: {changing[0]}. Until then they are the same, seed by seed."
     names += changing
-    if first.condition.seats != second.condition.seats:
+    if a != b:
         names.append("who plays")
     if not names:
         return (

@@ -64,8 +64,8 @@ def read_run(
         one.excerpt = one.excerpt or excerpt(episode)
         answers.add(episode)
     for name, one in played.items():
-        one.end(one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who)
-        one.invalid = answers.invalid.get(name, "")
+        who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who
+        one.end(who, answers.invalid.get(name, ""))
     return [section for section in sections.values() if section.conditions], answers if answers.rows else None
 
 

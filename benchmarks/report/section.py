@@ -152,13 +152,12 @@ class PlayedCondition(Generic[E]):
         if rest is not None:
             self.unflagged._keep(rest, self.episodes[-1] if rest is episode else read(rest))
 
-    def end(self, who: str) -> None:
-        """All episodes are there, and `who` played them."""
-        self.who = who
-        if self.unflagged is not None:
-            self.unflagged.who = who
-            if not self.flagged or not self.unflagged.seeds:
-                self.unflagged = None
+    def end(self, who: str, invalid: str = "") -> None:
+        """All episodes are there; `who` played them, and they are no result if there is a reason, `invalid`."""
+        if not self.flagged or (self.unflagged is not None and not self.unflagged.seeds):
+            self.unflagged = None
+        for one in filter(None, (self, self.unflagged)):
+            one.who, one.invalid = who, invalid
 
     def _keep(self, episode: EpisodeTables, kept: E) -> None:
         self.seeds.append(episode.seed)
@@ -177,18 +176,18 @@ class PlayedCondition(Generic[E]):
         return self.cut_title(TITLE)
 
     def cut_title(self, most: int) -> str:
-        """The condition's title in at most so many characters."""
-        return _cut(self.condition.title, most)
+        """The condition's title in at most so many characters, and that it is invalid."""
+        return _cut(self.condition.title, most) + " (invalid)" * bool(self.invalid)
 
     @property
     def below(self) -> str:
-        """What stands below the condition's title in tables: who played, how many episodes, and flagged choices."""
+        """Below the condition's title in tables: who played, how many episodes, flagged choices, and if invalid."""
         flagged = f", {self.flagged:,} of {self.choices:,} choices flagged" if self.flagged else ""
-        return f"{self.who}, n = {len(self.seeds)}{flagged}"
+        return f"{self.who}, n = {len(self.seeds)}{flagged}{', invalid' * bool(self.invalid)}"
 
     def row(self, cells: Sequence[Cell], **more: Any) -> TableRow:
         """A table's row of the condition's own numbers."""
-        about: dict[str, Any] = {"name": self.condition.title, "below": self.below, **more}
+        about: dict[str, Any] = {"name": self.condition.title, "below": self.below, "bad": bool(self.invalid), **more}
         return TableRow(cells=cells, conditions=(self.condition.name,), **about)
 
     @property
@@ -318,7 +317,13 @@ class ScenarioSection(ABC, Generic[E]):
             )
         return ReportTable(
             title=title,
-            head=["measure", *(f"{one.condition.title} ({episodes_text(len(one.metrics))})" for one in shown)],
+            head=[
+                "measure",
+                *(
+                    f"{one.condition.title} ({episodes_text(len(one.metrics))}{', invalid' * bool(one.invalid)})"
+                    for one in shown
+                ),
+            ],
             columns=[one.condition.name for one in shown],
             rows=[
                 TableRow(
@@ -407,12 +412,12 @@ def comparable(condition: Condition, *published: Mapping[str, Any]) -> bool:
 
 def _fits(condition: Condition, rule: Mapping[str, Any]) -> bool:
     wanted = dict(rule.get("settings", {}))
+    like = condition.spec.settings_type.build(rule.get("preset")).to_json()
+    # Plain data leave out younger settings at their defaults, which no paper departs from.
+    if condition.settings.keys() - like.keys() - wanted.keys() - set(rule.get("except", ())):
+        return False
     if "preset" in rule:
-        like = condition.spec.settings_type.build(rule["preset"]).to_json()
         wanted = {**{name: value for name, value in like.items() if name not in rule["except"]}, **wanted}
-        # Plain data leave out younger settings at their defaults, which no paper departs from.
-        if condition.settings.keys() - wanted.keys() - set(rule["except"]):
-            return False
     # A setting that is younger than the run had its default there.
     return all(plain(condition.settings.get(name, value)) == plain(value) for name, value in wanted.items())
 

@@ -69,8 +69,10 @@ def plan_branch(
     source = open_run(folder)
     text, spot = read_yaml_file(arms)
     wanted = read_arms(spot, at)
-    study = choose(study_of(source, reached=reached))
-    check_words(source, described_models(study))
+    whole = study_of(source, reached=reached)
+    # Before conditions are chosen: a pack's hash is that of its words for all scenarios of the run.
+    check_words(source, described_models(whole))
+    study = choose(whole)
     prefixes = _prefixes(source, study, at)
     total = sum(len(one.seeds) for one in study.conditions)
     if not prefixes:

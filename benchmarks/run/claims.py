@@ -6,17 +6,16 @@ gone keeps its name. It belongs to whoever is started next: only then are its an
 
 from __future__ import annotations
 
+import contextlib
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from llm_coop_envs.benchmarks.run.folder import Run
 from llm_coop_envs.benchmarks.run.workers import Task
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import cannot_write
-from llm_coop_envs.storage.lease import HEARTBEAT, Lease, alone_with, check_leases
+from llm_coop_envs.storage.lease import Lease, alone_with, beating, check_leases
 
 FOLDER = "claims"
 
@@ -34,8 +33,7 @@ class Claims:
         self._part = part
         self._held: dict[Task, Lease] = {}
         self._lost: set[Task] = set()
-        self._closed = threading.Event()
-        self._heart: threading.Thread | None = None
+        self._heart: contextlib.ExitStack | None = None
 
     def take_over(self, tasks: Sequence[Task]) -> None:
         """Claim what parts have begun that are gone; to be called before the journal is read."""
@@ -74,9 +72,8 @@ class Claims:
 
     def close(self) -> None:
         """Let go of everything; what is claimed and not written keeps this part's name."""
-        self._closed.set()
         if self._heart is not None:
-            self._heart.join()
+            self._heart.close()
         for lease in self._held.values():
             lease.leave()
         self._held.clear()
@@ -97,16 +94,15 @@ class Claims:
             return False
         self._held[task] = lease
         if self._heart is None:
-            self._heart = threading.Thread(target=self._beat, daemon=True)
-            self._heart.start()
+            self._heart = contextlib.ExitStack()
+            self._heart.enter_context(beating(self._beat))
         return True
 
     def _beat(self) -> None:
-        """The life of the thread that shows that this part lives."""
-        while not self._closed.wait(HEARTBEAT):
-            for task, lease in list(self._held.items()):
-                if not lease.beat() and task in self._held:
-                    self._lost.add(task)
+        """Show that this part lives."""
+        for task, lease in list(self._held.items()):
+            if not lease.beat() and task in self._held:
+                self._lost.add(task)
 
     def _written(self, task: Task) -> bool:
         return self._run.events_path(self._run.conditions[task[0]].name, task[1]).is_file()
@@ -118,7 +114,7 @@ class Claims:
         return self._run.folder / FOLDER / self._run.conditions[task[0]].name / str(task[1])
 
 
-def alone(folder: Path) -> AbstractContextManager[None]:
+def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Wait until no other part changes the manifest, and keep them from it.
 
     Raises:

@@ -297,7 +297,7 @@ def _answer(talk: socket.socket, steering: Steering) -> dict[str, Any]:
         return {"error": "this run belongs to another user"}
     try:
         return _obeyed(steering, json.loads(wanted))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return {"error": str(error)}
 
 

@@ -14,8 +14,10 @@ from llm_coop_envs.policies import kinds
 
 READERS = "readers"
 _HOME = Path(llm_coop_envs.__file__).parent
-# Files of a scenario's room that only show what was played, or say what else is played: they decide no episode.
+# Files that decide no episode: of a scenario's room those that only show what was played or say what else is played, of
+# the core those that only show, measure or connect.
 _OTHERS = ("bench", "comparison", "drawing", "figures", "picture", "planted", "report", "scene")
+_OTHERS_OF_CORE = ("interrupts", "memory", "ray_cluster", "rendering", "statistics")
 
 
 def program_of(condition: Condition) -> dict[str, str]:
@@ -60,7 +62,7 @@ def _hash_of_readers() -> str:
 
 def _rules(environment: type) -> list[Path]:
     """The files of the environments' core and of the scenario's room; of a single module, its file alone."""
-    core = [*(_HOME / "core").glob("*.py")]
+    core = [path for path in (_HOME / "core").glob("*.py") if path.stem not in _OTHERS_OF_CORE]
     own = Path(inspect.getfile(environment))
     room = own.parent.glob("*.py") if (own.parent / "__init__.py").is_file() else [own]
     return core + [path for path in room if not path.stem.startswith(_OTHERS)]

@@ -11,6 +11,7 @@ from llm_coop_envs.benchmarks.run.workers import Finished, Task
 from llm_coop_envs.benchmarks.study.study import EVERY_EPISODE
 from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, StudyError
 
 SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
@@ -149,6 +150,12 @@ class _Measures:
             return
         self._known |= read_episode(self._run, condition, task[1]).metrics.keys()
         self._unseen.remove(condition.scenario)
-        unknown = [name for name in self._run.manifest["measures"] if name not in self._known]
+        # Conditions of other scenarios may have been left out: by --only, or because a branch begins too late for them.
+        elsewhere = [one.measured for one in scenarios().values()]
+        unknown = [
+            name
+            for name in self._run.manifest["measures"]
+            if name not in self._known and not any(measured.define(name) for measured in elsewhere)
+        ]
         if unknown and not self._unseen:
             raise StudyError(f"measures: nothing is called '{unknown[0]}'; {suggestion(unknown[0], self._known)}")

@@ -188,6 +188,9 @@ class _Runner:
                     complete = self._complete(run)
                 if claims is not None and not complete:
                     elsewhere = claims.elsewhere()
+                    if not elsewhere:  # what others played may be there by now
+                        with self._guard(folder):
+                            complete = self._complete(run)
             except BaseException:
                 # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
                 with contextlib.suppress(LlmCoopError):

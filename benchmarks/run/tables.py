@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EPISODES, MESSAGES, ROUNDS, ANSWERS = "episodes", "messages", "rounds", "answers"
 UNFLAGGED = "episodes_without_flagged"
+_MANY = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,27 +203,32 @@ def make_tables(run: Run) -> dict[Path, pa.Table]:
         RunError: an episode is damaged.
     """
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
-    unflagged = []
+    unflagged: list[pa.Table] = []
     for episode in read_episodes(run):
-        parts[EPISODES].append(as_table([episode.metrics]))
+        _add(parts[EPISODES], [episode.metrics])
         rest = without_flagged(episode)
         if rest is not None:
-            unflagged.append(as_table([rest.metrics]))
+            _add(unflagged, [rest.metrics])
         if rest is not episode:
             parts[UNFLAGGED] = unflagged
-        if episode.messages:
-            parts[MESSAGES].append(as_table(episode.messages))
-        if episode.answers:
-            parts.setdefault(ANSWERS, []).append(as_table(episode.answers))
-        if episode.rounds:
-            parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []).append(as_table(episode.rounds))
+        _add(parts[MESSAGES], episode.messages)
+        _add(parts.setdefault(ANSWERS, []), episode.answers)
+        _add(parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []), episode.rounds)
+    return {run.folder / f"{name}.parquet": _joined(tables) for name, tables in parts.items() if tables}
+
+
+def _add(tables: list[pa.Table], rows: Sequence[Row]) -> None:
+    """Add a table of some rows, if there are any; a thousand small ones are made one, which takes a fiftieth."""
+    if rows:
+        tables.append(as_table(rows))
+    if len(tables) == _MANY:
+        tables[:] = [_joined(tables).combine_chunks()]
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
-    return {
-        run.folder / f"{name}.parquet": pa.concat_tables(tables, promote_options="permissive")
-        for name, tables in parts.items()
-        if tables
-    }
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _no_messages() -> pa.Table:

@@ -2,9 +2,9 @@
 
 Whole episodes of scripted players who hear each other: an evacuation with talk (330 x 330 cells for 10,000 people, as
 much room per person below), and a number contest in which each is heard by the 24 players next to it. And a contest
-of one round whose players are language models, asked through the whole chat at a loopback server, which is another
-process and not counted. Every size runs in a process of its own, once; processor time and memory count, because other
-work on the machine changes neither much.
+of one round whose players are language models, without that talk and with it, asked through the whole chat at a
+loopback server, which is another process and not counted. Every size runs in a process of its own, once; processor
+time and memory count, because other work on the machine changes neither much.
 """
 
 from __future__ import annotations
@@ -39,23 +39,24 @@ PEOPLE = (100, 316, 1000, 3162, 10_000)
 CURVES: Mapping[str, tuple[int, ...]] = {
     "evacuation": PEOPLE,
     "kbc": (*PEOPLE, 100_000, 1_000_000),
-    "models": (100, 1000, 10_000, 100_000),
+    "models": (100, 1000, 10_000, 100_000, 1_000_000),
+    "talking_models": (100, 1000, 10_000, 100_000),
 }
-HEARERS = 24
+TALK: Mapping[str, Any] = {"session": "single", "talk_turns": 1, "audience": "neighbours", "hearers": 24}
 MARKED = (5, 50)
 
 
 def measure(name: str, agents: int) -> dict[str, Any]:
     """Play one episode here; what it took."""
     start = time.process_time()
-    if name == "models":
-        return {"agents": agents, "agent_rounds": agents, **asyncio.run(_ask_models(agents))}
+    if name.endswith("models"):
+        asked = asyncio.run(_ask_models(agents, talk=name == "talking_models"))
+        return {"agents": agents, "agent_rounds": agents, **asked}
     made: ScenarioEnv
     if name == "evacuation":
         made, policy = evacuation(agents, side=round(33 * math.sqrt(agents / 100))), make("evacuation/shares")
     else:
-        given: dict[str, Any] = {"session": "single", "talk_turns": 1, "audience": "neighbours", "hearers": HEARERS}
-        made, policy = parallel_env(players=agents, **given), make("kbc/follower")
+        made, policy = parallel_env(players=agents, **TALK), make("kbc/follower")
     spoken, inside = 0, 0
     latest = -1
     held: dict[str, float] = {}
@@ -84,9 +85,9 @@ def measure(name: str, agents: int) -> dict[str, Any]:
     }
 
 
-async def _ask_models(agents: int) -> dict[str, float]:
+async def _ask_models(agents: int, *, talk: bool) -> dict[str, float]:
     """A round of a contest of models: prompts, chat, journal, HTTP, reading, settlement."""
-    made = parallel_env(preset="large_scale", players=agents, rounds=1)
+    made = parallel_env(players=agents, **(TALK if talk else {"preset": "large_scale", "rounds": 1}))
     with server("--prompts") as url, tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
         endpoint = Endpoint(model=MODEL, base_url=url, limits=Limits(start=256, most=256))
         async with open_chat(Path(folder), endpoint, notify=lambda _: None) as chat:
@@ -94,8 +95,8 @@ async def _ask_models(agents: int) -> dict[str, float]:
             start = time.process_time()
             await play_async(made, policy, seed=0)
             spent = time.process_time() - start
-            assert policy.counters.total().answered == agents
             calls = chat.counters.calls
+            assert policy.counters.total().answered == calls == (2 if talk else 1) * agents
     return {"processor_seconds": spent, "megabytes": _memory(), "steps": made.cycles, "calls": calls}
 
 

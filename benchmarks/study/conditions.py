@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.benchmarks.study.players import asks_a_model, check_policy, settle
 from llm_coop_envs.core.changes import Change, fits_any
-from llm_coop_envs.core.delivery import DELIVER
 from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.settings import plain
+from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
 from llm_coop_envs.core.shares import divide
 from llm_coop_envs.core.yaml_source import spot_of
 from llm_coop_envs.errors import MissingExtra, SettingsError
@@ -174,8 +173,9 @@ class Condition:
 
     @property
     def treated(self) -> bool:
-        """Whether something changes in play, or messages are not delivered as they are."""
-        return bool(self.what_changes) or self.settings.get("delivery", DELIVER) != DELIVER
+        """Whether something changes in play, or messages, sight or memory are not as usual."""
+        usual = {name: getattr(ScenarioSettings, name) for name in ("delivery", *PERCEPTION)}
+        return bool(self.what_changes) or any(self.settings.get(name, value) != value for name, value in usual.items())
 
     @property
     def what_changes(self) -> list[str]:

@@ -435,7 +435,7 @@ def _filter(
 
 def _said(table: sqlite3.Connection, episode: str, text: str, where: list[str], values: list[Any]) -> int | None:
     """Add the condition that agents said a text; how many did at least, if they are too many to be listed."""
-    if len(text) >= 3:
+    if counted := len(text) >= 3 and "\0" not in text:  # what the search by words takes
         found = table.execute(
             "SELECT agent FROM said CROSS JOIN messages ON id = said.rowid WHERE said MATCH ? AND episode = ? LIMIT ?",
             ('"' + text.replace('"', '""') + '"', episode, _MOST_FOUND),
@@ -449,7 +449,7 @@ def _said(table: sqlite3.Connection, episode: str, text: str, where: list[str], 
         "EXISTS (SELECT 1 FROM messages WHERE messages.episode = ? AND agent = number AND instr(lower(text), lower(?)))"
     )
     values += [episode, text]
-    return _MOST_FOUND if len(text) >= 3 else None
+    return _MOST_FOUND if counted else None
 
 
 def _used(table: sqlite3.Connection, episode: str, agent: str) -> dict[str, Any]:

@@ -50,11 +50,11 @@ class KnownRuns:
     def folders(self) -> dict[str, Path]:
         """The run folders by the names that they have on the page."""
         found = {}
-        if (self._folder / MANIFEST).is_file():
+        if (self._folder / MANIFEST).is_file():  # a pipe of that name would be waited for
             return {self._folder.resolve().name: self._folder}
         for where, below, files in os.walk(self._folder):
             place = Path(where).relative_to(self._folder)
-            if MANIFEST in files and place.parts:
+            if MANIFEST in files and place.parts and Path(where, MANIFEST).is_file():
                 found[place.as_posix()] = Path(where)
             if MANIFEST in files or len(place.parts) >= DEPTH:
                 below.clear()

@@ -237,7 +237,7 @@ class PageServer:
             if what["do"] not in _ORDERS:
                 raise KeyError(what["do"])
             name = wanted["run"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RunError(f"that is no order ({error}); there are {', '.join(_ORDERS)}") from error
         folder = self.questions.known.folders().get(str(name))
         if folder is None:

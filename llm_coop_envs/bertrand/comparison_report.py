@@ -105,7 +105,7 @@ class PlayerComparison:
             for one in self._conditions:
                 if one.condition.variant == market:
                     told = [market, one.below, _way(one) if len(self._ways) > 1 else ""]
-                    told += [f"invalid, no result: {one.invalid}"] if one.invalid else []
+                    told += [f"no result: {one.invalid}"] if one.invalid else []
                     cells = [NOTHING] * (len(_HEAD) - 1) if one.invalid else _cells(_expected(one.metrics))
                     below = "; ".join(filter(None, told))
                     rows.append(one.row(cells, name=_player(one), below=below, bad=bool(one.invalid)))

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.history import History, others
-from llm_coop_envs.bertrand.rules import (
-    Band,
-    Rivalry,
-    RoundOutcome,
-    nearest,
-    normalised_profits,
-    outcome,
-    positions,
-)
+from llm_coop_envs.bertrand.rivalries import AnyRow, movers, of_those, plain, rivalries, spread, value_ranges
+from llm_coop_envs.bertrand.rules import Band, Rivalry, RoundOutcome, nearest, outcome, places
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
-from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
+from llm_coop_envs.bertrand.slots import BertrandSlots, Bin
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
-from llm_coop_envs.core.presence import STAYS
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.core.settings import OWN
 
-AnyRow = TypeVar("AnyRow", PastRow, Bin)
 ACT = "act"
 ROUND_LIMIT = "round limit reached"
 HELD_TOGETHER = "prices held together"
@@ -72,10 +61,11 @@ class BertrandEnv(ScenarioEnv):
 
     **Reward.** After each choice step the round's profit (or normalised profit); 0 in talk steps.
 
-    **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1, or -1 before
-    there are any prices), `own_price`, one `rival_price_k` per rival in index order, and `own_profit`, all of the last
-    settled round; before the first round those of the initial prices, if there are any. The round number is left out,
-    as it is in the texts: firms do not know when play ends. Where firms may leave (`present` in `changes`),
+    **Features** (float32), on scales where 0 is the Nash and 1 the joint-profit value: `prices_known` (1; 0 if the
+    firm is told its own alone; -1 if it knows of none), `own_price`, one `rival_price_k` per rival in index order, as
+    the firm sees it but no further off than prices can be, and `own_profit`, all of the last settled round; before the
+    first round those of the initial prices, if there are any. What is not known is 0. The round number is left out, as
+    it is in the texts: firms do not know when play ends. Where firms may leave (`present` in `changes`),
     `rival_present_k` (1 or 0) follows for each rival; of who has left the price is 0.
 
     **State.** Share of rounds played, share of the collusion window filled, whether prices are known, then every firm's
@@ -103,9 +93,9 @@ class BertrandEnv(ScenarioEnv):
     def _setup(self) -> None:
         settings = self.settings
         self._in_turn = settings.moves == IN_TURN
-        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.firms
-        self._full = settings.among(range(settings.firms))
+        self._rivalries = rivalries(settings, self._without, self._player_names)
+        self._full = self._rivalries[tuple(range(settings.firms))]
         self._costs = self._full.market.cost
         self._open_market(self._full)
         if self.marks.losers:
@@ -128,25 +118,10 @@ class BertrandEnv(ScenarioEnv):
         self._known: dict[tuple[int, ...], _Settled] = {}
         rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
         self.feature_names = ("prices_known", "own_price", *rivals, "own_profit")
-        self._rivalries = {self._full.firms: self._full}
         if self._without is not None:
             self.feature_names += tuple(f"rival_present_{k}" for k in range(1, settings.firms))
-            rounds = np.unique(self._without[self._without < STAYS]).tolist()
-            self._rivalries |= {one.firms: one for one in map(self._left_by, rounds)}
+            self._movers = movers(self._without, settings.rounds if self._in_turn else 0)
         self._set_bounds()
-
-    def _left_by(self, round_: int) -> Rivalry:
-        """The firms that are left in a round, beside each other.
-
-        Raises:
-            SettingsError: they have no Nash or joint-profit prices.
-        """
-        firms = tuple(self.present_in(round_).tolist())
-        try:
-            return self.settings.among(firms)
-        except SettingsError as error:
-            who = ", ".join(self._player_names[i] for i in firms)
-            raise SettingsError("changes", error.value, f"with {who} alone from round {round_} on: {error}") from error
 
     def _open_market(self, rivalry: Rivalry) -> None:
         """Let these firms sell from now on."""
@@ -154,24 +129,9 @@ class BertrandEnv(ScenarioEnv):
         self.market, self.marks = rivalry.market, rivalry.marks
 
     def _set_bounds(self) -> None:
-        """Price and profit scales at the extreme prices: demand falls in the own price and rises in the others'."""
+        """Price and profit scales at the extreme prices."""
         n = self.n_players
-        # Before there are prices, 0 stands in for them.
-        low, high, gain = np.zeros(n), np.zeros(n), np.zeros(n)
-        for one in self._rivalries.values():
-            firms = list(one.firms)
-            floors, caps = ([ends[i] for i in firms] for ends in (self._floors, self._caps))
-            low[firms] = np.minimum(positions(floors, one.marks), low[firms])
-            high[firms] = np.maximum(positions(caps, one.marks), high[firms])
-            most = np.empty(len(firms))
-            for i in range(len(firms)):
-                best, worst = list(caps), list(floors)
-                best[i], worst[i] = floors[i], caps[i]
-                sold = max(abs(one.market.demand(best)[i]), abs(one.market.demand(worst)[i]))
-                # One unit more than the product: truncation and rounding stay inside.
-                most[i] = 1.0 + sold * max(abs(p - one.market.cost[i]) for p in (floors[i], caps[i]))
-            for ends in (most, -most):
-                gain[firms] = np.maximum(gain[firms], np.abs(normalised_profits(ends, one.marks)))
+        low, high, gain = value_ranges(self._rivalries, self._floors, self._caps)
         ones, there = np.ones(1), np.ones(len(self.feature_names) - n - 2)
         self._feature_bounds = (
             np.concatenate([-ones, np.full(n, low.min()), -gain.max(keepdims=True), 0 * there]),
@@ -232,22 +192,12 @@ class BertrandEnv(ScenarioEnv):
 
     # One episode.
 
-    @functools.cached_property
-    def _movers(self) -> list[int]:
-        """Whose turn it is in each round, from the first on: the next one's of those in the market."""
-        found, last = [], -1
-        for number in range(1, self.settings.rounds + 1):
-            there = self.present_in(number).tolist()
-            last = next((i for i in there if i > last), there[0])
-            found.append(last)
-        return found
-
     @property
     def _act_stage(self) -> Stage:
         """The choice of prices: by all, or in turn."""
         if self._in_turn:
-            turn = (self.round - 1) % self.n_players
-            return Stage(ACT, [[turn if self._without is None else self._movers[self.round - 1]]])
+            at = self.round - 1
+            return Stage(ACT, [[at % self.n_players if self._without is None else self._movers[at]]])
         return Stage(ACT, [self._everyone if self._complete else np.array(self.firms, dtype=np.intp)])
 
     @property
@@ -314,18 +264,9 @@ class BertrandEnv(ScenarioEnv):
 
     def _departure(self, gone: Sequence[int]) -> Event:
         """Who has left, and what holds for the others."""
-        values = {name: self._spread(getattr(self.marks, name)) for name in MARKS}
-        told = {name: _plain(numbers) for name, numbers in values.items()}
+        values = {name: spread(getattr(self.marks, name), self.firms, self.n_players) for name in MARKS}
+        told = {name: plain(numbers) for name, numbers in values.items()}
         return {"agents": [self.possible_agents[i] for i in gone], **told, "band": _band_told(self._band)}
-
-    def _spread(self, values: Sequence[float]) -> tuple[float, ...]:
-        """Values of the firms in the market as those of all firms, NaN for the others."""
-        if self._complete:
-            return tuple(values)
-        found = [math.nan] * self.n_players
-        for i, value in zip(self.firms, values, strict=True):
-            found[i] = value
-        return tuple(found)
 
     def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
         key, forced = tuple(choices.tolist()), self._forced is not None
@@ -365,9 +306,8 @@ class BertrandEnv(ScenarioEnv):
         """Settle a round in which the firms in the market ask these prices."""
         result = outcome(self.market, self.marks, self._band, prices)
         if not self._complete:
-            result = RoundOutcome(
-                **{name: self._spread(getattr(result, name)) for name in BY_FIRM}, together=result.together
-            )
+            numbers = {name: spread(getattr(result, name), self.firms, self.n_players) for name in BY_FIRM}
+            result = RoundOutcome(**numbers, together=result.together)
         places, gains = result.places, result.gains
         rows = [(1.0, places[i], *others(places, i), gains[i]) for i in range(self.n_players)]
         rewards = np.array(gains if self.settings.reward == "normalised" else result.profits)
@@ -410,9 +350,28 @@ class BertrandEnv(ScenarioEnv):
         if self._latest is None:
             rows = np.zeros((n, n + 2), dtype=np.float32)
             rows[:, 0] = -1.0
-        else:
-            rows = np.array(self._latest.features)
+            return rows if self._without is None else self._with_presence(rows)
+        rows, rivals = np.array(self._latest.features), slice(2, n + 1)
+        if self._noisy and self._history.played:
+            rows[:, rivals] = self._places_seen(self._latest.outcome)
+            rows[:, rivals] = np.clip(rows[:, rivals], *(bound[rivals] for bound in self._feature_bounds))
+        if self._hides:
+            rows[self.blind, 0] = rows[self.blind, rivals] = 0.0
+        if self._forgets:
+            rows[self.forgetful] = [-1.0, *[0.0] * (n + 1)]
         return rows if self._without is None else self._with_presence(rows)
+
+    def _places_seen(self, last: RoundOutcome) -> NDArray[np.float64]:
+        """The rivals' last prices as each firm sees them, on the scale of features; (firms, rivals)."""
+        firms = [i for i, price in enumerate(last.prices) if not math.isnan(price)]
+        marks = self._rivalries[tuple(firms)].marks
+        found = np.zeros((self.n_players, self.n_players - 1))
+        for i in firms:
+            seen = self._seen(i, others(last.prices, i), self._history.played)
+            asked, where = [*seen[:i], last.prices[i], *seen[i:]], np.zeros(self.n_players)
+            where[firms] = places([asked[k] for k in firms], marks)
+            found[i] = np.delete(where, i)
+        return found
 
     def _with_presence(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The features with who is in the market, and without the prices of who has left it."""
@@ -436,14 +395,14 @@ class BertrandEnv(ScenarioEnv):
         period = settings.planning_period
         planning = number > period and (number - 1) % period == 0
         binned = planning or settings.statistics == "every_round"
-        prior = self._prior if self._history.played == 0 else None
+        prior = self._prior if self._history.played == 0 and settings.memory != 0 else None
         talking = self.phase == TALK and not self.over
         names = self.possible_agents
         rivals = tuple(names[:index] + names[index + 1 : self.n_players])
         if not self._complete:
             rivals = tuple(names[i] for i in self.firms if i != index)
             common = {**common, "may_talk": common["may_talk"] and len(self.firms) > 1}
-        told = settings.information == "all"
+        told = settings.information != OWN
         return BertrandSlots(
             round=number,
             rivals=rivals,
@@ -455,8 +414,8 @@ class BertrandEnv(ScenarioEnv):
             choices=self._offers_now[index],
             prior=() if prior is None else (prior[index], *(others(prior, index) if told else ())),
             fixed_price=None if self._forced is None else self._forced[index],
-            history=self._as_seen(index, self._history.rows(index, settings.history_window), told=told),
-            bins=self._as_seen(index, self._history.blocks(index, settings.bins), told=told) if binned else (),
+            history=self._as_seen(index, self._history.rows(index, settings.history_window), settings),
+            bins=self._as_seen(index, self._history.blocks(index, settings.bins), settings) if binned else (),
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if talking else 0,
@@ -466,24 +425,33 @@ class BertrandEnv(ScenarioEnv):
             **common,
         )
 
-    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], *, told: bool) -> tuple[AnyRow, ...]:
-        """Past rounds or blocks of them with the rivals' prices as a firm sees them; none unless it is told any."""
-        if not told:
+    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], now: BertrandSettings) -> tuple[AnyRow, ...]:
+        """Past rounds or blocks of them as a firm knows them: the remembered ones, with what it is told."""
+        if now.memory is not None:
+            first = self._history.played - now.memory + 1
+            rows = tuple(row for row in rows if (row.first if isinstance(row, Bin) else row.round) >= first)
+        if now.information == OWN:
             return tuple(row._replace(rival_prices=()) for row in rows)
         there = None if self._complete else np.delete(self._alive, index).tolist()
-        if not self._noisy:
-            return rows if there is None else tuple(_of_those(row, there) for row in rows)
-        found = []
-        for row in rows:
-            block = isinstance(row, Bin)
-            last = row.last if isinstance(row, Bin) else row.round
-            noise = self.settings.in_round(last, self.possible_agents[index]).observation_noise
-            # The mean over a block is off by as much as that of independent errors.
-            off = noise * self.noise(index, 2 * last + block, len(row.rival_prices))
-            off = off / np.sqrt(self.settings.bin_size if block else 1)
-            seen = np.maximum(0.0, np.array(row.rival_prices) * (1.0 + off))
-            found.append(row._replace(rival_prices=tuple(seen.tolist())) if noise else row)
-        return tuple(found) if there is None else tuple(_of_those(row, there) for row in found)
+        if self._noisy:
+            rows = tuple(
+                row._replace(
+                    rival_prices=self._seen(index, row.rival_prices, row.last, block=True)
+                    if isinstance(row, Bin)
+                    else self._seen(index, row.rival_prices, row.round)
+                )
+                for row in rows
+            )
+        return rows if there is None else tuple(of_those(row, there) for row in rows)
+
+    def _seen(self, index: int, prices: tuple[float, ...], last: int, *, block: bool = False) -> tuple[float, ...]:
+        """The rivals' prices of a round, or their means over a block that ends with it, as a firm sees them."""
+        error = self.error(index, last, 2 * last + block, len(prices))
+        if error is None:
+            return prices
+        # The mean over a block is off by as much as that of independent errors.
+        off = error / np.sqrt(self.settings.bin_size if block else 1)
+        return tuple(np.maximum(0.0, np.array(prices) * (1.0 + off)).tolist())
 
     def _picture(self) -> str:
         if self._latest is None:
@@ -522,7 +490,7 @@ class BertrandEnv(ScenarioEnv):
         return told
 
     def _snapshot(self) -> dict[str, Any]:
-        prices = [_plain(row) for row in self._history.prices()]
+        prices = [plain(row) for row in self._history.prices()]
         return {**super()._snapshot(), "played": self._history.played, "prices": prices}
 
     def _restore(self, data: Mapping[str, Any]) -> None:
@@ -536,19 +504,9 @@ class BertrandEnv(ScenarioEnv):
 
 
 def _round_data(result: RoundOutcome) -> dict[str, Any]:
-    numbers = {name: _plain(getattr(result, name)) for name in ("prices", "demand", "profits")}
+    numbers = {name: plain(getattr(result, name)) for name in ("prices", "demand", "profits")}
     return {**numbers, "together": result.together}
-
-
-def _plain(values: Sequence[float]) -> list[float | None]:
-    """Values of firms as JSON data: nothing for a firm that is not there."""
-    return [None if value != value else value for value in values]
 
 
 def _band_told(band: Band) -> list[float]:
     return [band.low, band.high, band.tolerance]
-
-
-def _of_those(row: AnyRow, there: Sequence[bool]) -> AnyRow:
-    """A row with the prices of those rivals alone."""
-    return row._replace(rival_prices=tuple(itertools.compress(row.rival_prices, there)))

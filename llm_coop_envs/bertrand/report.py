@@ -37,6 +37,7 @@ from llm_coop_envs.benchmarks.report.section import (
 )
 from llm_coop_envs.benchmarks.run.tables import EpisodeTables
 from llm_coop_envs.bertrand.comparison_report import PlayerComparison
+from llm_coop_envs.bertrand.settings import IN_TURN
 from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
@@ -47,6 +48,8 @@ AVERAGED = 20
 STRETCH = 20
 #: Episodes of a condition that are drawn one by one: more cannot be told apart.
 MOST_THIN = 100
+#: The longest title of a figure of one condition, in characters.
+LONGEST = 50
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)
 
 
@@ -83,7 +86,8 @@ class PriceHistory:
         """The reference prices as lines."""
         found = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
         for left, nash, joint in self.later:
-            found += [Level(value=nash, label=f"Nash, {left} left"), Level(value=joint, label=f"cartel, {left} left")]
+            names = (f"Nash, {left} left", f"cartel, {left} left") if left > 1 else ("monopoly",)
+            found += [Level(value=value, label=name) for name, value in zip(names, (nash, joint), strict=False)]
         return found
 
 
@@ -121,11 +125,22 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         compared = self._compared()
         return [
             *(() if compared is None else compared.intro()),
-            "Firms name their prices at the same time, round after round. The Nash price is what self-interest gives "
+            f"{self._clock()} The Nash price is what self-interest gives "
             f"in a single round, the cartel price what would be best for all firms together. {WU_2024.short} speak of "
             f"collusion when prices stay close to each other between the two for {rounds} rounds.",
             *self._untested(),
         ]
+
+    def _clock(self) -> str:
+        """When firms name their prices."""
+        in_turn = [f"'{one.title}'" for one in self.conditions if one.condition.settings.get("moves") == IN_TURN]
+        at_once = "Firms name their prices at the same time, round after round"
+        told = "one firm a round names its price, in turn, and the others' prices stand."
+        if not in_turn:
+            return f"{at_once}."
+        return (
+            told.capitalize() if len(in_turn) == len(self.conditions) else f"{at_once}; in {', '.join(in_turn)} {told}"
+        )
 
     def _untested(self) -> list[str]:
         """Which conditions were not tested for collusion that only looks like it."""
@@ -285,7 +300,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
                 for i, series in enumerate(path["prices"])
             ]
         panel = Panel(
-            title=one.title,
+            title=one.cut_title(LONGEST),
             x_label="round",
             y_label="price",
             curves=curves,

@@ -18,20 +18,21 @@ DEVIATION = 0.1
 
 
 def _still(scene: BertrandScene) -> Plain:
+    return {"rounds": scene.rounds, "unit": "price", **_levels(scene)}
+
+
+def _levels(scene: BertrandScene) -> Plain:
     levels = [("Nash", scene.nash), ("cartel", scene.joint)]
-    return {
-        "rounds": scene.rounds,
-        "unit": "price",
-        "levels": [{"label": label, "value": float(np.mean(prices))} for label, prices in levels],
-        "band": list(scene.band),
-    }
+    found = [{"label": label, "value": float(np.mean(prices))} for label, prices in levels]
+    return {"levels": found, "band": list(scene.band)}
 
 
 def _moving(scene: BertrandScene) -> Plain:
     if not len(scene.prices):
         return {"values": [], "more": {}}
     more = {"units sold": scene.demand, "profit": scene.profits}
-    return {"values": plain(scene.prices[-1]), "more": {name: plain(rows[-1]) for name, rows in more.items()}}
+    shown = {"values": plain(scene.prices[-1]), "more": {name: plain(rows[-1]) for name, rows in more.items()}}
+    return {**shown, **(_levels(scene) if scene.left else {})}
 
 
 def _moments(events: Sequence[Event]) -> list[tuple[int, str]]:

@@ -17,7 +17,7 @@ from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Rivalry, benchmarks, nearest, price_grid
 from llm_coop_envs.core.checks import check_choice, check_int, check_number
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import ScenarioSettings, added
+from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 
 MAX_FIRMS = 1000
@@ -72,6 +72,10 @@ class BertrandSettings(ScenarioSettings):
     rule of Wu et al. (2024). Money in `cost`, `quality`, `outside` and `mu` is in units of `price_unit`;
     `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
 
+    With `information="own"` a firm is not told the others' prices. `observation_noise` is a share of the price seen;
+    a mean over a block is off by as much as that of independent errors. `memory` is how many rounds are shown at most,
+    one by one or in blocks.
+
     A firm that is no longer `present` sells nothing, and customers choose among the goods of the others: demand, Nash
     and joint-profit prices, profit gain and collusion are theirs from then on, a last firm's those of a monopoly.
 
@@ -120,9 +124,6 @@ class BertrandSettings(ScenarioSettings):
             shown one by one.
         statistics: when bins are shown: `"every_round"` (Wu et al., text) or `"planning_rounds"` (their
             code).
-        information: what firms learn of a round: `"all"`, the others' prices too, or `"own"`, their own business alone.
-        observation_noise: how far off the others' prices are seen: the standard deviation of the error as a share of
-            the price (0 in all sources), in texts and slots; numeric features stay exact.
         moves: who names a price in a round: all firms, `"simultaneous"`, or one, `"alternating"`: firm 0 in round 1,
             then the others in their order, while all others' prices stand (Klein 2021, RAND Journal of Economics
             52(3)). What stands before a firm's first turn are the initial prices.
@@ -206,7 +207,6 @@ class BertrandSettings(ScenarioSettings):
         "rounds": (1, math.inf),
         "collusion_window": (0, math.inf),
         "collusion_tolerance": (0, math.inf),
-        "observation_noise": (0, 1),
     }
     small: ClassVar[Mapping[str, int]] = {"exchanges": 1}
     changeable: ClassVar[Mapping[str, bool]] = {
@@ -214,8 +214,7 @@ class BertrandSettings(ScenarioSettings):
         "bins": True,
         "statistics": True,
         "exchanges": False,
-        "information": True,
-        "observation_noise": True,
+        **dict.fromkeys(PERCEPTION, True),
         "present": True,
     }
     fewest: ClassVar[int] = 1
@@ -225,7 +224,6 @@ class BertrandSettings(ScenarioSettings):
         "reward": ("profit", "normalised"),
         "statistics": ("every_round", "planning_rounds"),
         "opener": ("shuffled", "fixed"),
-        "information": ("all", "own"),
         "moves": (AT_ONCE, IN_TURN),
         "grid_span": (AROUND_MARKS, FLOOR_TO_CAP),
     }
@@ -262,8 +260,6 @@ class BertrandSettings(ScenarioSettings):
     collusion_window: int = 200
     collusion_tolerance: float = 0.1
     collusion_margin: str | float = ABOVE_NASH
-    information: str = added("all")
-    observation_noise: float = added(0.0)
     moves: str = added(AT_ONCE)
     grid_span: str = added(AROUND_MARKS)
 

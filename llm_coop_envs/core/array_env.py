@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
 from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
 from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
 from llm_coop_envs.core.regulator import TALK as TALK
-from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.core.settings import OWN, ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
 
 
@@ -96,6 +96,9 @@ class ArrayEnv(Hooks):
         self.conversation = Conversation(settings.message_length)
         check_delivery(settings)
         self._treats = any(treatment != DELIVER for treatment in settings.reach("delivery"))
+        self._noisy = any(settings.reach("observation_noise"))
+        self._hides = OWN in settings.reach("information")
+        self._forgets = any(rounds is not None for rounds in settings.reach("memory"))
         self._clear()
 
     def _clear(self) -> None:
@@ -324,10 +327,12 @@ class ArrayEnv(Hooks):
             what: one of the settings' `happenings`.
             number: its number.
             name: whom or what it is about.
-            concerned: whom it concerns; everybody by default.
+            concerned: whom it concerns; by default everybody who is told what others do.
         """
         if self._notices is None:
             return
+        if concerned is None and self._hides:
+            concerned = np.flatnonzero(~self.blind).tolist()
         if self._without is not None:
             meant = range(self.n_players) if concerned is None else concerned
             concerned = [i for i in meant if self._without[i] > self.round]
@@ -367,9 +372,34 @@ class ArrayEnv(Hooks):
         """The settings that hold in this round, for everybody or for one player."""
         return self.settings.in_round(self.round, None if index is None else self.possible_agents[index])
 
-    def noise(self, index: int, moment: int, size: int) -> NDArray[np.float64]:
-        """Standard normal numbers for what one player sees of one moment: the same whenever it looks."""
-        return side_generator(self._key, NOISE, index, moment).standard_normal(size)
+    @property
+    def blind(self) -> NDArray[np.bool_]:
+        """Who learns in this round only what it does itself and what that brings; (players,)."""
+        return self._each(lambda now: now.information == OWN)
+
+    @property
+    def forgetful(self) -> NDArray[np.bool_]:
+        """Who knows nothing in this round of those before it; (players,)."""
+        return self._each(lambda now: now.memory == 0)
+
+    def error(self, index: int, round_: int, moment: int, size: int) -> NDArray[np.float64] | None:
+        """By how much a player is off in what it sees of a round; `None` where it sees all as it is.
+
+        Args:
+            index: the player.
+            round_: the round of which it sees something: its noise then counts.
+            moment: a number for what it sees; errors of different moments are independent, those of one are the same
+                whenever it looks.
+            size: how many errors.
+        """
+        noise = self.settings.in_round(round_, self.possible_agents[index]).observation_noise if self._noisy else 0.0
+        return noise * side_generator(self._key, NOISE, index, moment).standard_normal(size) if noise else None
+
+    def _each(self, holds: Callable[[Any], bool]) -> NDArray[np.bool_]:
+        """For which players something holds of the settings in this round; (players,)."""
+        if not self.settings.changes:
+            return np.full(self.n_players, holds(self.settings))
+        return np.fromiter((holds(self.settings_of(i)) for i in range(self.n_players)), np.bool_, self.n_players)
 
     def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
         """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""
@@ -422,7 +452,7 @@ class ArrayEnv(Hooks):
         if not self._orders:
             return []
         together = self.settings.talk_mode == "simultaneous"
-        return self.conversation.open(self._orders.pop(0), self._audience, together=together)
+        return self.conversation.open(self._orders.pop(0), self._audience, together=together, round_=self.round)
 
     def _end(self, over: Over) -> None:
         self.over = True
@@ -433,9 +463,12 @@ class ArrayEnv(Hooks):
 
     def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
         names = self.possible_agents
+        gone: frozenset[int] = frozenset()
+        if self._treats and self._without is not None:
+            gone = frozenset(np.flatnonzero(self._without <= self.round).tolist())
         for i in speakers:
             treated = self.settings_of(i) if self._treats else None
-            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players)
+            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players, gone=gone)
             if flags:
                 self._flags[i] = flags
             # What is heard later, or otherwise than it was said, is nobody's news.

@@ -247,23 +247,27 @@ class Conversation:
         self._position: dict[int, int] = {}
         self._last_order: dict[int, int] = {}
         self._sequence = -1
+        # The first talk of each round of which anything is kept.
+        self._first: dict[int, int] = {}
         self._together = False
         # What each player hears besides what is meant for everyone.
         self._inboxes: dict[int, list[Message]] | None = None
         self._shared: list[Message] = []
 
-    def open(self, order: Sequence[int], audience: Audience, *, together: bool) -> list[list[int]]:
+    def open(self, order: Sequence[int], audience: Audience, *, together: bool, round_: int = 0) -> list[list[int]]:
         """Start one talk and say who speaks in which step.
 
         Args:
             order: the speakers, first to last.
             audience: who hears whom during it.
             together: everyone speaks at once and hears the others only afterwards.
+            round_: the round.
         """
         self._audience = audience
         self._position = {int(speaker): position for position, speaker in enumerate(order)}
         self._last_order = self._position
         self._sequence += 1
+        self._first.setdefault(round_, self._sequence)
         self._together = together
         if together:
             return [[int(speaker) for speaker in order]] if len(order) else []
@@ -283,11 +287,18 @@ class Conversation:
         if self._treated:
             self._late = [m for m in (*self._late, *self.messages) if m.due is not None and m.due >= self.now]
         self.messages = []
+        self._first = {}
         self._inboxes = None
         self._position = {}
 
     def say(
-        self, speaker: int, raw: object, settings: ScenarioSettings | None = None, *, players: int = 0
+        self,
+        speaker: int,
+        raw: object,
+        settings: ScenarioSettings | None = None,
+        *,
+        players: int = 0,
+        gone: Collection[int] = (),
     ) -> tuple[Message | None, tuple[str, ...]]:
         """Deliver what a speaker of the open talk submitted.
 
@@ -296,6 +307,7 @@ class Conversation:
             raw: what was submitted.
             settings: the speaker's, if they may treat messages; see `deliver`.
             players: how many players there are.
+            gone: those of them who have left.
 
         Returns:
             The message (`None` for silence), and what was done to make it deliverable.
@@ -316,6 +328,7 @@ class Conversation:
                 round_=self.now,
                 talkers=talkers,
                 players=players,
+                gone=gone,
                 other=getattr(raw, "other", ""),
             )
             if delivered is not None:
@@ -328,9 +341,18 @@ class Conversation:
             self._put(message)
         return message, flags
 
-    def heard(self, listener: int, *, own: bool = False) -> list[Message]:
-        """What `listener` has heard (and with `own` said), talk by talk, inside a talk in the one-by-one order."""
+    def heard(self, listener: int, *, own: bool = False, since: int | None = None) -> list[Message]:
+        """What `listener` has heard (and with `own` said), talk by talk, inside a talk in the one-by-one order.
+
+        Args:
+            listener: the index of who listens.
+            own: with what it said itself.
+            since: only what was to be heard in this round or later.
+        """
         inbox = self._inbox(listener)
+        if since is not None:
+            first = min((talk for round_, talk in self._first.items() if round_ >= since), default=self._sequence + 1)
+            inbox = [m for m in inbox if m.sequence >= first or (m.due is not None and m.due >= since)]
         bound = self._position.get(listener)
         if bound is None:
             found = [m for m in inbox if own or m.speaker != listener]
@@ -389,6 +411,7 @@ class Conversation:
             "audience": packed(self._audience.heard_by),
             "order": packed(self._position),
             "sequence": self._sequence,
+            "first": packed(self._first),
             "together": self._together,
         }
 
@@ -401,6 +424,7 @@ class Conversation:
         self._audience = Audience(unpacked(state["audience"]))
         self._position = self._last_order = unpacked(state["order"])
         self._sequence = state["sequence"]
+        self._first = unpacked(state.get("first", packed({})))
         self._together = state["together"]
 
 

@@ -6,7 +6,7 @@ several speakers of a level is asked first. What was said stays; who hears what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from llm_coop_envs.core.draws import MESSAGES, Key, side_generator
@@ -88,6 +88,7 @@ def deliver(
     round_: int,
     talkers: Sequence[int],
     players: int,
+    gone: Collection[int] = (),
     other: str = "",
 ) -> Delivered | None:
     """What becomes of a message; `None` if it is delivered as it is.
@@ -101,6 +102,7 @@ def deliver(
         round_: in which round.
         talkers: the speakers of the talk, ascending.
         players: how many players there are.
+        gone: those of them who have left; nobody seems to be one of them.
         other: the same in the speaker's own other words, where it brought any.
     """
     treatment = settings.delivery
@@ -113,7 +115,8 @@ def deliver(
     if treatment in (SHUFFLE, SWAP):
         # Shuffled anew in each talk among its speakers, swapped once for the whole episode among all.
         purpose, among = ((place[0] + 1,), list(talkers)) if treatment == SHUFFLE else ((0,), list(range(players)))
-        circle = side_generator(key, MESSAGES, *purpose, _CIRCLE).permutation(among).tolist()
+        dealt = side_generator(key, MESSAGES, *purpose, _CIRCLE).permutation(among).tolist()
+        circle = [i for i in dealt if i not in gone]
         at = circle.index(speaker)
         following, next_but_one = (circle[(at + steps) % len(circle)] for steps in (1, 2))
         return Delivered(treatment, text, speaker=following, instead=next_but_one)

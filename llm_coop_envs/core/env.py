@@ -28,7 +28,7 @@ from llm_coop_envs.core.presence import LEFT, MOST_NAMED, load_left
 from llm_coop_envs.core.question import Number, Question, Words
 from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
-from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.core.settings import OWN, ScenarioSettings
 from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.spaces import UnicodeText
@@ -385,9 +385,13 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
         """What a player has heard, for its slots."""
         names = self.possible_agents
-        return tuple(
-            [m.as_heard(names[m.speaker], m.speaker == index) for m in self.conversation.heard(index, own=own)]
-        )
+        heard = self.conversation.heard(index, own=own, since=self._since(index))
+        return tuple([m.as_heard(names[m.speaker], m.speaker == index) for m in heard])
+
+    def _since(self, index: int) -> int | None:
+        """The first round of which a player still knows what it heard; `None`: of all."""
+        rounds = self.settings_of(index).memory if self._forgets else None
+        return None if rounds is None else self.round - rounds
 
     # Inside.
 
@@ -471,12 +475,14 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         left = self._who_left()
         common = {"phase": self.phase, "may_talk": may_talk, "notice": left}
         common["message_length"] = self.settings.message_length
+        common |= {"informed": self.settings.information != OWN, "memory": self.settings.memory}
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
         for i, asked in zip(who.tolist(), turn, strict=True):
             question = self.question_for(i) if asked else None
             if self.settings.changes:
-                common["may_talk"] = self.settings.talks_in(self.round, names[i])
+                now = self.settings_of(i)
+                common |= {"may_talk": now.talk, "informed": now.information != OWN, "memory": now.memory}
             mine = {"me": names[i], "on_turn": asked == 1, "question": question, **common}
             if self._notices:
                 mine["notice"] = "\n".join(part for part in (left, self._told(i)) if part)
@@ -489,7 +495,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 legal = None if masks is None or own is not None else masks[i].copy()
                 mask: dict[str, Any] = {"choice": legal if own is None else own.mask()}
                 if talk:
-                    heard = self.conversation.heard(i) if own is None else own.read
+                    heard = self.conversation.heard(i, since=self._since(i)) if own is None else own.read
                     view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in heard)
                     mask |= {"message": None} if own is None else {}
                 view["text"] = self._text(slots)

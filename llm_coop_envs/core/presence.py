@@ -58,14 +58,14 @@ def leaving_rounds(settings: ScenarioSettings, players: Sequence[str]) -> NDArra
                 there[meant] = change.settings["present"]
         back = np.flatnonzero(there & (without < turn))
         if len(back):
-            why = f"in round {turn} {players[back[0]]} would come back; whoever was taken out does not come back"
-            raise SettingsError("changes", True, why)
+            why = f"would come back in round {turn}; whoever was taken out does not come back"
+            raise SettingsError("changes", players[back[0]], why)
         without[~there & (without == STAYS)] = turn
         left = int((without > turn).sum())
         if turn <= settings.first_round and left < len(players):
             why = f"nobody can leave before round {settings.first_round + 1}; begin with fewer instead"
-            raise SettingsError("changes", turn, why)
+            raise SettingsError("changes", "present", why)
         if left < settings.fewest:
             why = f"leaves {left} of {len(players)} from round {turn} on; {settings.fewest} or more must stay"
-            raise SettingsError("changes", False, why)
+            raise SettingsError("changes", "present", why)
     return without

@@ -21,6 +21,9 @@ __all__ = ["ScenarioSettings", "Settings", "added", "plain"]
 
 MAX_MESSAGE_LENGTH = 100_000
 TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
+ALL, OWN = "all", "own"
+#: What players see and keep of what happens; a scenario that carries it out names it in `changeable`.
+PERCEPTION = ("information", "observation_noise", "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,12 @@ class ScenarioSettings(Settings):
             same; by default a table of English phrases (`core.paraphrase`), which also serves whoever is no language
             model with `"speaker"`: a language model that speaks then says it itself in other words, which it is asked
             for by one more question.
+        information: what players learn of what happens: `"all"` that the scenario shows (all sources), or `"own"`, what
+            they did themselves and what it brought them. What others say is heard either way.
+        observation_noise: how far off what others do is seen: the standard deviation of each player's own error (0 in
+            all sources). Texts, slots and numeric features show the same; the scenario's docstring says in which unit.
+        memory: of how many of its latest rounds a player still knows what it did, saw, heard and, if it is a language
+            model, noted: 0 for none before the present one, `None` for as many as the scenario shows.
         changes: what is otherwise from a round on, for all players or for some: a list of
             `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
             `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.
@@ -77,10 +86,12 @@ class ScenarioSettings(Settings):
         "message_length": (1, MAX_MESSAGE_LENGTH),
         "delivery_share": (0, 1),
         "delivery_delay": (1, math.inf),
+        "observation_noise": (0, 1),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "talk_mode": ("sequential", "simultaneous"),
         "delivery": TREATMENTS,
+        "information": (ALL, OWN),
     }
 
     talk: bool = True
@@ -93,6 +104,9 @@ class ScenarioSettings(Settings):
     delivery_delay: int = added(1)
     delivery_text: str = added("I have nothing to add at the moment.")
     delivery_by: str = added("")
+    information: str = added(ALL)
+    observation_noise: float = added(0.0)
+    memory: int | None = added(None)
     changes: tuple[Change, ...] = added(())
     listeners: tuple[Listener, ...] = added(())
     regulator: RegulatorSettings | None = field(default=None, metadata={"added": True})
@@ -102,6 +116,12 @@ class ScenarioSettings(Settings):
         """Check the shared fields; scenarios extend this."""
         super().__post_init__()
         check_int(self, "talk_until", 1, optional=True)
+        check_int(self, "memory", 0, optional=True)
+        kind: Any = type(self)
+        for name in PERCEPTION:
+            value = getattr(self, name)
+            if value != getattr(kind, name) and name not in declared(kind, "changeable"):
+                raise SettingsError(name, value, "means nothing in this scenario; leave it out")
         if not isinstance(self.wording, str) or not self.wording:
             raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
         for name in ("delivery_text", "delivery_by"):

@@ -48,6 +48,8 @@ class Slots:
         message_length: the longest message in characters.
         question: what is asked of this player now; `None` off turn.
         notice: what a regulator's notice says to this player, in words; empty without one.
+        informed: whether this player learns what others do, as the scenario shows it; else only its own part.
+        memory: of how many of its latest rounds this player still knows something; `None` for all that are shown.
     """
 
     me: str
@@ -57,6 +59,8 @@ class Slots:
     message_length: int
     question: Question | None
     notice: str = ""
+    informed: bool = True
+    memory: int | None = None
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """Numbers of the past that this player knows, by name, as (round, number) points; for a chart."""

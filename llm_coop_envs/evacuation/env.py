@@ -58,7 +58,7 @@ class EvacuationEnv(ScenarioEnv):
     **Features** (float32, in [-1, 1]): own cell, last step, direction of the target, per exit the mean distance, the
     mean number of people seen towards it and whether it is headed for, the nearest exit's distance, the number of
     people in the 3 x 3 cells around, whether it re-plans, is overtaken, strong, confident, the round, and which moves
-    are free; named and scaled in `features`.
+    are free; named and scaled in `features`. Numbers of people are -1 for whoever sees none.
 
     **State.** Per person row, column, declared exit, whether overtaken; then the round, all scaled to [0, 1].
 
@@ -83,7 +83,6 @@ class EvacuationEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
-        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.people
         self._room = settings.room
         self._exits = len(self._room.exit_names)
@@ -166,6 +165,7 @@ class EvacuationEnv(ScenarioEnv):
         gone = self.depart()
         crowd.take_out(gone)
         disabled = crowd.open_round(self.np_random, self.settings_of().replan_probability, first=self.round == 1)
+        self._miscount()
         self._disabled = disabled.tolist()
         if self._disabled:
             self._rewards[disabled] += settings.lost
@@ -184,6 +184,14 @@ class EvacuationEnv(ScenarioEnv):
             for name, people in zip(self._room.exit_names, counts, strict=True):
                 self.happened("crowded_exit", number=people, name=name)
         return None
+
+    def _miscount(self) -> None:
+        """Let people be off in how many they see towards the exits, as far as the settings say so."""
+        seen = self._crowd.seen
+        for i in self._crowd.queue.tolist() if self._noisy else ():
+            error = self.error(i, self.round, self.round, self._exits)
+            if error is not None:
+                seen[i] = np.maximum(0.0, np.round(seen[i], 2) * (1.0 + error))
 
     def _planners_and_overtaken(self) -> Event:
         crowd = self._crowd
@@ -269,7 +277,12 @@ class EvacuationEnv(ScenarioEnv):
     # What is seen.
 
     def _features(self) -> NDArray[np.float32]:
-        return self._feature_maker.matrix(self.round)
+        rows = self._feature_maker.matrix(self.round)
+        if self._hides:
+            self._feature_maker.hide_people(rows, self.blind)
+        if self._forgets:
+            self._feature_maker.hide_last_move(rows, self.forgetful)
+        return rows
 
     def _question(self, index: int) -> Options:
         question = self._fresh_slot_maker(index).question(index, self.phase)
@@ -292,14 +305,7 @@ class EvacuationEnv(ScenarioEnv):
 
     def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
         maker = self._fresh_slot_maker(index)
-        slots = maker.make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
-        noise = self.settings_of(index).observation_noise if self._noisy else 0.0
-        if noise:
-            off = 1.0 + noise * self.noise(index, self.round, len(slots.exits))
-            seen = [round(max(0.0, one.people * float(by)), 2) for one, by in zip(slots.exits, off, strict=True)]
-            exits = tuple(one._replace(people=people) for one, people in zip(slots.exits, seen, strict=True))
-            return replace(slots, exits=exits)
-        return slots
+        return maker.make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
 
     def _heard_nearest_first(self, index: int) -> tuple[Heard, ...]:
         if self.conversation.silent:

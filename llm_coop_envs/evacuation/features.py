@@ -25,10 +25,10 @@ def feature_names(room: Room) -> tuple[str, ...]:
     * `last_down`, `last_right`: the last actual move, -1, 0 or 1.
     * `target_down`, `target_right`: how far the exit cell one heads for lies away, as a share of the room; 0 without
       one.
-    * per exit `distance_*` (mean, as a share of the room's diagonal), `people_*` (people seen towards it / 100),
-      `heading_*` (0 or 1).
+    * per exit `distance_*` (mean, as a share of the room's diagonal), `people_*` (people seen towards it / 100, 1 at
+      most; -1 for whoever sees none), `heading_*` (0 or 1).
     * `nearest_distance`: to the nearest exit cell, as a share of the diagonal.
-    * `around`: people around, divided by 9 (3 x 3 cells) or by 400 (all in sight).
+    * `around`: people around, divided by 9 (3 x 3 cells) or by 400 (all in sight); -1 for whoever sees none.
     * `plans`, `overtaken`: 0 or 1. `strong`, `confident`: the persona, 1 or -1, 0 without personas.
     * `round`: as a share of all rounds.
     * per move but staying `free_*`: whether that neighbouring cell is free.
@@ -49,6 +49,8 @@ class FeatureMaker:
         names = feature_names(room)
         self._at = {name: column for column, name in enumerate(names)}
         self._width = len(names)
+        exits = len(room.exit_names)
+        self._people = slice(6 + exits, 6 + 2 * exits)
         self._extent = np.array([[room.rows - 1], [room.cols - 1]], dtype=np.float64)
         self._diagonal = float(np.hypot(room.rows - 1, room.cols - 1))
         self._around_scale = NEAR_SCALE if settings.crowd_count == "near" else VISIBLE_SCALE
@@ -72,7 +74,8 @@ class FeatureMaker:
         place = where[0] * room.cols + where[1]
         column = 6
         out[:, column : column + exits] = room.mean_distance[place] / self._diagonal
-        out[:, column + exits : column + 2 * exits] = crowd.seen / PEOPLE_SCALE
+        # Who miscounts may see more than there can be.
+        out[:, self._people] = np.minimum(crowd.seen / PEOPLE_SCALE, 1.0)
         who = np.flatnonzero(heads)
         out[who, column + 2 * exits + crowd.heading[who]] = 1.0
         out[:, at["nearest_distance"]] = room.nearest_distance[place] / self._diagonal
@@ -83,3 +86,11 @@ class FeatureMaker:
         out[:, at["round"]] = round_ / (self._settings.last_round + 1)
         out[:, -len(_WAYS) :] = free_moves(room, crowd.people, crowd.cells)[:, _WAYS]
         return out
+
+    def hide_people(self, rows: npt.NDArray[np.float32], who: npt.NDArray[np.bool_]) -> None:
+        """Leave the numbers of people out of some people's rows: -1 stands in for them."""
+        rows[who, self._people] = rows[who, self._at["around"]] = -1.0
+
+    def hide_last_move(self, rows: npt.NDArray[np.float32], who: npt.NDArray[np.bool_]) -> None:
+        """Leave the last actual move out of some people's rows."""
+        rows[who, 2:4] = 0.0

@@ -59,8 +59,8 @@ def squared(slots: EvacuationSlots, option: MoveOption) -> int:
 
 
 def others_seen(slots: EvacuationSlots, exit_: ExitView) -> float:
-    """The people seen towards an exit, oneself not counted."""
-    return max(0.0, exit_.people - slots.counts_self)
+    """The people seen towards an exit, oneself not counted; 0 for whoever sees none."""
+    return max(0.0, (exit_.people or 0.0) - slots.counts_self)
 
 
 class NearestExit(Walker):
@@ -129,7 +129,7 @@ class RuleBased(Walker):
         """The original's score of an exit."""
         group = self._group[slots.me]
         first, second, third = GROUPS[group][1]
-        powers = self._powers(slots.around, NERVOUS[group])
+        powers = self._powers(slots.around or 0, NERVOUS[group])
         people = others_seen(slots, exit_)
         terms = zip((first, second, third), powers, (exit_.distance, people, people / FAN_CELLS), strict=True)
         return sum(float(weight**power * value) for weight, power, value in terms) / (first + second + third)
@@ -214,9 +214,9 @@ class SharingReports(CrowdAware):
         self.crowd = crowd
 
     def say(self, slots: EvacuationSlots) -> str:
-        """Describe every exit and say where one is going."""
+        """Describe every exit, if one sees who is on the way, and say where one is going."""
         views = []
-        for exit_ in slots.exits:
+        for exit_ in slots.exits if slots.informed else ():
             look = "crowded" if others_seen(slots, exit_) >= self.crowd else "clear"
             views.append(f"The way to the {exit_.name} exit looks {look}.")
         return " ".join([*views, f"I am going to the {slots.exits[self.best_exit(slots)].name} exit."])

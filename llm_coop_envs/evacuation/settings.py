@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.checks import check_choice, check_number, suggestion
-from llm_coop_envs.core.settings import ScenarioSettings, added
+from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
 
@@ -33,6 +33,10 @@ class EvacuationSettings(ScenarioSettings):
     Listeners may listen to `crowded_exit`, how many of those inside head for an exit when a round begins. People who
     are no longer `present` neither get out nor are lost to the rules, and bring no reward; measures count them as never
     out.
+
+    With `information="own"` nobody sees how many people are around and towards the exits; of others it is known only
+    which cells beside one's own they block. `observation_noise` is a share of the number of people seen towards an
+    exit. `memory` counts the own earlier choices of an exit; 0 leaves out the cell before the last move, too.
 
     Attributes:
         people: how many people are in the room (100; Wu et al. 2024, section on emergency evacuation; 400 in its
@@ -74,8 +78,6 @@ class EvacuationSettings(ScenarioSettings):
         injury: `"inert"` (authors' code: a rule that never strikes), `"off"`, or `"active"`; see `injury`.
         disabled_block: whether disabled people (`injury="active"`) stay in sight and block their cell; else they are
             gone.
-        observation_noise: how far off people count those whom they see towards an exit: the standard deviation of the
-            error as a share of the number (0 in all sources), in texts and slots; numeric features stay exact.
         reward_inside: added for each round a person begins inside (-1). Neither text nor code of Wu et al. rewards
             anybody; people are told that whoever is not out in time dies.
         reward_out: added when a person has got out (0).
@@ -117,15 +119,14 @@ class EvacuationSettings(ScenarioSettings):
         "hearing_radius": (0, math.inf),
         "reward_inside": (-math.inf, math.inf),
         "reward_out": (-math.inf, math.inf),
-        "observation_noise": (0, 1),
     }
     happenings: ClassVar[Mapping[str, str]] = {"crowded_exit": "how many inside head for an exit when a round begins"}
     small: ClassVar[Mapping[str, int]] = {"people": 2}
     changeable: ClassVar[Mapping[str, bool]] = {
         "replan_probability": False,
         "hearing_radius": False,
-        "observation_noise": True,
         "present": True,
+        **dict.fromkeys(PERCEPTION, True),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "start": ("random", "below_desks"),
@@ -165,7 +166,6 @@ class EvacuationSettings(ScenarioSettings):
     reward_inside: float = -1.0
     reward_out: float = 0.0
     reward_lost: float | None = None
-    observation_noise: float = added(0.0)
 
     def __post_init__(self) -> None:
         """Check every field, then whether the room can be built and holds everybody."""

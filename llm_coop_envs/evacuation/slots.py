@@ -46,12 +46,13 @@ class ExitView(NamedTuple):
     Attributes:
         name: the exit's name.
         distance: mean Euclidean distance to the exit's cells, 2 decimals.
-        people: how many are seen towards it, the mean over its cells, 2 decimals; taken when the round began.
+        people: how many are seen towards it, the mean over its cells, 2 decimals; taken when the round began. `None`
+            for whoever learns nothing of others.
     """
 
     name: str
     distance: float
-    people: float
+    people: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,17 +94,17 @@ class EvacuationSlots(Slots):
         helpful: whether the persona is willing to help others (false in the third published arm only).
         row: own row.
         col: own column.
-        previous: the cell before the last actual move, or `None`.
+        previous: the cell before the last actual move; `None` if there was none, or it is not remembered.
         exit_names: the exits' names, in their fixed order.
         exits: the exits, in that order.
         nearest_distance: Euclidean distance to the nearest exit cell, 2 decimals.
-        around: how many people are around, when the round began.
+        around: how many people are around, when the round began; `None` for whoever learns nothing of others.
         around_kind: `"near"`: in the 3 x 3 cells, oneself included; `"visible"`: all in sight.
         counts_self: whether the people seen include oneself.
         counts_desks: whether the people seen include desks, and there are desks.
         plans: whether this person talks and chooses an exit in this round.
         overtaken: whether this person was knocked over in this round.
-        past_exits: the own choices of exits so far, oldest first.
+        past_exits: the own choices of exits so far, oldest first; as many of them as are remembered.
         target: the exit this person heads for, or `None`.
         target_cell: the cell of that exit it heads for, or `None`.
         direction: where that cell lies, in the words of the moves, or `None`.
@@ -129,7 +130,7 @@ class EvacuationSlots(Slots):
     exit_names: tuple[str, ...]
     exits: tuple[ExitView, ...]
     nearest_distance: float
-    around: int
+    around: int | None
     around_kind: str
     counts_self: bool
     counts_desks: bool
@@ -238,6 +239,9 @@ class SlotMaker:
         heading = self._heading[k]
         target = None if heading < 0 else self._cells[self._target[k]]
         strong, confident = self.personas[index]
+        memory, past = common["memory"], self._crowd.history[index]
+        past = past if memory is None else past[max(0, len(past) - memory) :]
+        seen = self._seen[k] if common["informed"] else [None] * len(names)
         # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
         slots = object.__new__(EvacuationSlots)
         vars(slots).update(
@@ -251,13 +255,13 @@ class SlotMaker:
             confident=confident,
             row=row,
             col=col,
-            previous=self._previous[k] if self._moved[k] else None,
-            exits=tuple(map(ExitView, names, self._distance[k], self._seen[k])),
+            previous=self._previous[k] if self._moved[k] and memory != 0 else None,
+            exits=tuple(map(ExitView, names, self._distance[k], seen)),
             nearest_distance=self._nearest[k],
-            around=self._around[k],
+            around=self._around[k] if common["informed"] else None,
             plans=index in self._planning,
             overtaken=self._overtaken[k],
-            past_exits=tuple([names[choice] for choice in self._crowd.history[index]]),
+            past_exits=tuple([names[choice] for choice in past]),
             target=None if target is None else names[heading],
             target_cell=target,
             direction=None if target is None else _direction(target[0] - row, target[1] - col),

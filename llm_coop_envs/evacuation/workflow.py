@@ -17,7 +17,7 @@ from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 _ROOM = names("rows cols rounds exit_names summarised strong confident helpful")
-_SEEN = _ROOM | names("exits counts_self counts_desks feeling")
+_SEEN = _ROOM | names("informed exits counts_self counts_desks feeling")
 # Authors' code of Wu et al. 2024: the same for all calls; neither paper nor code sets anything phase by phase.
 _TEAM_UP = {"parameters": {"temperature": 0.0, "top_p": 1.0, "max_tokens": 512}}
 
@@ -56,15 +56,19 @@ class EvacuationWorkflow(Workflow[EvacuationWorkflowSettings]):
             _SEEN | names("heard message_length"),
             (("heard", "first"),),
         ),
-        Call("panic", "feeling", _ROOM | names("nearest_distance around around_kind counts_self")),
+        Call("panic", "feeling", _ROOM | names("informed nearest_distance around around_kind counts_self")),
         Call("evaluate", "evaluation", _SEEN),
         Call(
             "exit",
             "",
-            _ROOM | names("feeling evaluation heard may_talk past_exits target"),
+            _ROOM | names("feeling evaluation heard informed may_talk past_exits memory target"),
             (("heard", "first"), ("past_exits", "newest")),
         ),
-        Call("move", "", names("rows cols rounds row col previous target_cell direction options together diagonals")),
+        Call(
+            "move",
+            "",
+            names("rows cols rounds row col previous memory target_cell direction options together diagonals"),
+        ),
     )
     settings_type = EvacuationWorkflowSettings
     presets = dict.fromkeys(("team_up", "team_up_text", "team_up_claude", "shall_we_talk"), _TEAM_UP)

@@ -21,10 +21,11 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.hooks import Event, Over, Stage
 from llm_coop_envs.core.presence import STAYS
 from llm_coop_envs.core.question import Number
+from llm_coop_envs.core.settings import OWN
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
-from llm_coop_envs.kbc.slots import KBCSlots, PastRound
+from llm_coop_envs.kbc.slots import KBCSlots, OwnRound, PastRound
 
 # Winning numbers are announced with 2 decimals in the program of Pan et al. 2024.
 DECIMALS = 2
@@ -51,10 +52,10 @@ class KBCEnv(ScenarioEnv):
     Reward: what the reward rule pays in each decision, in currency (`unit` per unit); 0 in talk steps.
 
     Features (float32): facts of the text, and the progress of the episode, which `round` in the info tells too. Scaled
-    means (number - low) / (high - low).
+    means (number - low) / (high - low). What is announced is as the player sees it, but no further off than it can be.
         `progress` decisions made / decisions of the episode; `deciding` 1 in act steps; `ratio`; `offset` / (high -
         low); `own_weight` the share of the player's own number in the mean that counts (1 / players, or 1 / (groups x
-        members)); `announced` 1 once a winning number has been announced; `last_target` the last one, scaled, 0
+        members)); `announced` 1 once the player knows of a winning number; `last_target` the last one, scaled, 0
         before; `own_last` the player's own last number, scaled, in repeated sessions, 0 before and otherwise. In
         group play also `own_group_last`, `lowest_group_last`, `highest_group_last`: the last announced numbers of
         groups, scaled, 0 before.
@@ -79,7 +80,6 @@ class KBCEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         settings = self.settings
-        self._noisy = any(settings.reach("observation_noise"))
         self.n_players = settings.players
         self._span = float(settings.high - settings.low)
         self._groups = np.zeros(0, dtype=np.int64)
@@ -134,7 +134,7 @@ class KBCEnv(ScenarioEnv):
             last = int(self._without[self._groups == group].max())
             if last < STAYS:
                 why = f"leaves nobody of group {group + 1} from round {last} on; one of each group must stay"
-                raise SettingsError("changes", False, why)
+                raise SettingsError("changes", "present", why)
 
     def _gather(self, there: Indices) -> None:
         """Let these players take part from now on."""
@@ -176,6 +176,7 @@ class KBCEnv(ScenarioEnv):
         self._numbers: NDArray[Any] | None = None
         self._own: list[NDArray[Any]] = []
         self._own_columns: list[tuple[float, ...]] | None = None
+        self._won_columns: list[tuple[float, ...]] = []
         self._targets: tuple[float, ...] = ()
         self._group_numbers: tuple[tuple[float, ...], ...] = ()
 
@@ -234,8 +235,10 @@ class KBCEnv(ScenarioEnv):
                 self._group_numbers = (*self._group_numbers, announced)[-last:]
         if self.record:
             self.emit("round", **self._round_data(numbers, settled, self.round))
-        if self._targets:
-            self.happened("winning_number", number=self._targets[-1])
+        if self._targets and settings.listeners:
+            for i in np.flatnonzero(~self.blind).tolist() if self._noisy else [None]:
+                number = self._targets[-1] if i is None else self._seen(i, self._made, self._last_announced())[0]
+                self.happened("winning_number", number=number, concerned=None if i is None else [i])
 
     def _settle(self, numbers: NDArray[Any], round_: int) -> Settled:
         """Settle a round among those who took part in it."""
@@ -279,17 +282,28 @@ class KBCEnv(ScenarioEnv):
         rows[:, 0] = self._made / self.settings.decisions
         if self.phase != TALK:
             rows[:, 1] = 1.0
-        if self._targets:
-            rows[:, 5] = 1.0
-            rows[:, 6] = self._scaled(self._targets[-1])
-            rows[:, 7] = self._scaled(self._own[-1])
+        if not self._targets:
+            return rows
+        first, last = len(FEATURES), self._last_announced()
+        told = np.array([self._seen(i, self._made, last) for i in range(self.n_players)] if self._noisy else [last])
+        scaled = np.broadcast_to(self._scaled(told), (self.n_players, len(last)))
+        rows[:, 5], rows[:, 6] = 1.0, scaled[:, 0]
         if self._group_numbers:
-            scaled = self._scaled(np.array(self._group_numbers[-1]))
-            first = len(FEATURES)
-            rows[:, first] = scaled[self._groups]
-            rows[:, first + 1] = scaled.min()
-            rows[:, first + 2] = scaled.max()
+            groups = scaled[:, 1:]
+            rows[:, first] = groups[self._everyone, self._groups]
+            rows[:, first + 1], rows[:, first + 2] = groups.min(axis=1), groups.max(axis=1)
+        if self._noisy:
+            rows = np.clip(rows, *self._feature_bounds, dtype=np.float32)
+        rows[:, 7] = self._scaled(self._own[-1])
+        if self._hides:
+            rows[self.blind, 5:7] = rows[self.blind, first:] = 0.0
+        if self._forgets:
+            rows[self.forgetful, 5:] = 0.0
         return rows
+
+    def _last_announced(self) -> tuple[float, ...]:
+        """The last target, and in group play the groups' numbers."""
+        return (self._targets[-1], *(self._group_numbers[-1] if self._group_numbers else ()))
 
     def _slots(self, index: int, common: dict[str, Any]) -> KBCSlots:
         settings = self.settings
@@ -316,24 +330,34 @@ class KBCEnv(ScenarioEnv):
             vars(slots).update(hearers=hearers, announces=announces, announcers=len(self._announcers))
         return slots
 
-    def _past(self, index: int) -> tuple[PastRound, ...]:
+    def _past(self, index: int) -> tuple[PastRound | OwnRound, ...]:
         if not self._own:
             return ()
+        now, first = self.settings_of(index), self._made - len(self._targets) + 1
         if self._own_columns is None:
-            rows = [numbers.tolist() for numbers in self._own]
-            self._own_columns = list(zip(*(map(tidy, row) for row in rows), strict=True))
-        first = self._made - len(self._targets) + 1
-        groups = self._group_numbers or repeat(())
-        targets = self._targets
-        if self._noisy:
-            targets = tuple(self._as_seen(index, number, target) for number, target in enumerate(targets, first))
-        past = tuple(map(PastRound, count(first), targets, self._own_columns[index], groups))
-        return past[-self.settings_of(index).history :] if self.settings.changes else past
+            self._own_columns = _columns(self._own)
+            if self._hides:
+                self._won_columns = _columns([self._settle(one, k).rewards for k, one in enumerate(self._own, first)])
+        own, rounds = self._own_columns[index], count(first)
+        past: tuple[PastRound | OwnRound, ...]
+        if now.information == OWN:
+            past = tuple(map(OwnRound, rounds, own, self._won_columns[index]))
+        elif self._noisy:
+            announced = zip(self._targets, *zip(*self._group_numbers, strict=True), strict=True)
+            seen = [self._seen(index, number, one) for number, one in zip(rounds, announced, strict=False)]
+            past = tuple(PastRound(first + k, one[0], own[k], one[1:]) for k, one in enumerate(seen))
+        else:
+            past = tuple(map(PastRound, rounds, self._targets, own, self._group_numbers or repeat(())))
+        most = now.history if now.memory is None else min(now.history, now.memory)
+        return past[max(0, len(past) - most) :]
 
-    def _as_seen(self, index: int, number: int, target: float) -> float:
-        """A round's target as a player sees it."""
-        noise = self.settings.in_round(number, self.possible_agents[index]).observation_noise
-        return tidy(round(target + noise * self._span * float(self.noise(index, number, 1)[0]), DECIMALS))
+    def _seen(self, index: int, number: int, announced: tuple[float, ...]) -> tuple[float, ...]:
+        """What was announced of a round, as a player sees it."""
+        error = self.error(index, number, number, len(announced))
+        if error is None:
+            return announced
+        off = (error * self._span).tolist()
+        return tuple(tidy(round(one + by, DECIMALS)) for one, by in zip(announced, off, strict=True))
 
     def _persona(self, index: int, talking: bool) -> str:
         settings = self.settings
@@ -370,3 +394,8 @@ class KBCEnv(ScenarioEnv):
         shown = " ".join(named) + (" ..." if len(last) > 40 else "")
         won = f"{int(settled.winners.sum())} of {len(self.present_in(made))} won"
         return f"last numbers: {shown}\nmean {settled.mean:.2f}, target {settled.target:.2f}, {won}"
+
+
+def _columns(rounds: list[NDArray[Any]]) -> list[tuple[float, ...]]:
+    """Each player's numbers in these rounds."""
+    return list(zip(*(map(tidy, one.tolist()) for one in rounds), strict=True))

@@ -208,7 +208,7 @@ class KbcSection(ScenarioSection[Guesses]):
         return [
             Drawing(
                 name="kbc_distribution",
-                caption="Numbers of the first decision, all players of all episodes, as shares of the whole numbers, "
+                caption="Numbers of the first decision, all players of all episodes, rounded to integers, as shares, "
                 "smoothed by a Gaussian kernel of bandwidth 1"
                 f"{f' as the published curve is. Grey: {_HUMANS}.' if people else '.'}{other}",
                 alt="Line chart: how often each number was named in the first decision, one curve for each condition"

@@ -116,7 +116,7 @@ class LargeCondition:
     def row(self, column: str, value: str, cells: Sequence[Cell], below: str = "") -> TableRow:
         """A row about some of the players."""
         name = f"{column}: {value}" if column else value
-        return TableRow(name=f"{self.one.condition.title}, {name}", below=below or self.one.below, cells=cells)
+        return self.one.row(cells, name=f"{self.one.condition.title}, {name}", below=below or self.one.below)
 
     def mean(self, values: Sequence[float | None], digits: int | None = None) -> Cell:
         """The mean over episodes of numbers, counts or shares; none is below 0 where no number can be."""
@@ -235,7 +235,7 @@ def _published(played: Sequence[LargeCondition], published: Mapping[str, Any]) -
                 continue
             found = [_statistic(crowd, entry) for crowd in one.crowds]
             cells = [one.mean(found, _DIGITS), Cell(text=f"{entry['value']:g}", below=entry["title"])]
-            rows.append(TableRow(name=f"{one.one.condition.title}: {entry['what']}", below=one.one.below, cells=cells))
+            rows.append(one.one.row(cells, name=f"{one.one.condition.title}: {entry['what']}"))
     source = [f"Published: {published['source']}", *dict.fromkeys(notes)]
     return ReportTable(
         title="The large-scale study", head=["", "here", "published"], rows=rows, notes=source if rows else []

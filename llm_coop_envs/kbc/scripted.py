@@ -21,7 +21,7 @@ from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import fixed_point
 from llm_coop_envs.kbc.settings import KBCSettings
-from llm_coop_envs.kbc.slots import KBCSlots
+from llm_coop_envs.kbc.slots import KBCSlots, PastRound
 from llm_coop_envs.policies.base import Policy, SlotsPolicy
 
 # Poisson mean of Camerer, Ho and Chong 2004 ("A Cognitive Hierarchy Model of Games"): their summary value over games.
@@ -39,6 +39,11 @@ def numbers_in(text: str, low: float, high: float) -> list[float]:
 @functools.lru_cache(maxsize=4096)  # in a crowd many say the same, and everybody around reads it
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(map(float, _NUMBER.findall(text)))
+
+
+def announced(slots: KBCSlots) -> float | None:
+    """The last winning number that a player was told; `None` if it was told none."""
+    return next((row.target for row in reversed(slots.past) if isinstance(row, PastRound)), None)
 
 
 class KBCPolicy(SlotsPolicy):
@@ -62,11 +67,12 @@ class KBCPolicy(SlotsPolicy):
         return min(max(target, self.settings.low), self.settings.high)
 
     def anchor(self, slots: KBCSlots) -> float:
-        """The mean that level 0 stands for: the last one announced, or the middle of the range."""
+        """The mean that level 0 stands for: the last one announced to the player, or the middle of the range."""
         low, high = self.settings.low, self.settings.high
-        if not slots.past:
+        target = announced(slots)
+        if target is None:
             return (low + high) / 2
-        mean = (slots.past[-1].target - float(self.settings.offset)) / float(self.settings.ratio)
+        mean = (target - float(self.settings.offset)) / float(self.settings.ratio)
         return min(max(mean, low), high)
 
     def anything(self) -> float:
@@ -110,7 +116,7 @@ class LevelK(KBCPolicy):
 
     def number(self, slots: KBCSlots) -> float:
         """The level's number."""
-        if self.k == 0 and self.zero == "random" and not slots.past:
+        if self.k == 0 and self.zero == "random" and announced(slots) is None:
             return self.anything()
         number = self.anchor(slots)
         for _ in range(self.k):
@@ -161,7 +167,7 @@ class Poisson(KBCPolicy):
     def number(self, slots: KBCSlots) -> float:
         """The number of this player's level."""
         level = self.levels[slots.me]
-        if level == 0 and not slots.past:
+        if level == 0 and announced(slots) is None:
             return self.anything()
         return self.hierarchy(self.anchor(slots), level)[level]
 

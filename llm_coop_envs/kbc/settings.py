@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.changes import check_patterns
 from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.question import Number
-from llm_coop_envs.core.settings import ScenarioSettings, added
+from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 
 MAX_PLAYERS = 1_000_000
@@ -48,6 +48,11 @@ class KBCSettings(ScenarioSettings):
     Listeners may listen to `winning_number`, the target that a repeated session announces. Whoever is no longer
     `present` names no number: mean, target and winners are those of the others. Two have to stay, and one of each
     group.
+
+    With `information="own"` a repeated session announces nothing: a player is told its own numbers and what they won.
+    (Neither paper has such an arm. In the nested and single sessions of Wu et al. 2024 nobody is told anything, so that
+    it changes nothing there.) `observation_noise` is a share of the range, of everything announced. `memory` counts
+    rounds that are shown, and those in which what was said is still heard.
 
     Attributes:
         players: how many play, 2 to 1,000,000. 24 in Wu et al. 2024.
@@ -83,8 +88,6 @@ class KBCSettings(ScenarioSettings):
         rounds: decisions of a repeated session. 5 in Pan et al. 2024, figure 7.
         history: of how many of the latest rounds a repeated session shows the announced numbers and one's own. In
             Pan et al. 2024 players keep the whole history of their 5 rounds, which 20 holds too.
-        observation_noise: how far off a repeated session's targets are seen: the standard deviation of each player's
-            error as a share of the range (0 in all sources), in texts and slots; numeric features stay exact.
         order: who speaks first in sequential talk: `"shuffled"`, anew for each talk (the program of
             version 3), or `"fixed"`, in the players' order (the program of version 1, whose paper says random).
             Decisions are simultaneous: they leave no trace that a later player could see.
@@ -110,7 +113,6 @@ class KBCSettings(ScenarioSettings):
         "rounds": (1, MAX_ROUNDS),
         "history": (1, MAX_ROUNDS),
         "persona_from": (0, MAX_ROUNDS),
-        "observation_noise": (0, 1),
         "hearers": (1, MAX_PLAYERS),
     }
     happenings: ClassVar[Mapping[str, str]] = {"winning_number": "the target, 2 decimals"}
@@ -118,7 +120,7 @@ class KBCSettings(ScenarioSettings):
     changeable: ClassVar[Mapping[str, bool]] = {
         "history": True,
         "talk_turns": False,
-        "observation_noise": True,
+        **dict.fromkeys(PERCEPTION, True),
         "present": True,
     }
     fewest: ClassVar[int] = 2
@@ -152,7 +154,6 @@ class KBCSettings(ScenarioSettings):
     personas: tuple[str, ...] = ()
     persona_from: int = 0
     persona_in_talk: bool = True
-    observation_noise: float = added(0.0)
     audience: str = added("everyone")
     hearers: int = added(24)
     announcers: tuple[str, ...] = added(())

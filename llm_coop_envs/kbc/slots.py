@@ -13,15 +13,29 @@ class PastRound(NamedTuple):
 
     Attributes:
         round: which round, from 1.
-        target: the announced winning number, 2 decimals.
+        target: the announced winning number as this player sees it, 2 decimals.
         own: the number this player named.
-        group_numbers: the groups' announced numbers, 2 decimals; empty without groups.
+        group_numbers: the groups' announced numbers, likewise; empty without groups.
     """
 
     round: int
     target: float
     own: float
     group_numbers: tuple[float, ...]
+
+
+class OwnRound(NamedTuple):
+    """An earlier round as a player remembers it that is told nothing of the others.
+
+    Attributes:
+        round: which round, from 1.
+        own: the number this player named.
+        won: what it got for it, in currency.
+    """
+
+    round: int
+    own: float
+    won: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +64,7 @@ class KBCSlots(Slots):
         group: the player's group, from 1; 0 without groups.
         repeated: whether numbers are announced and the session goes on.
         round: the round of a repeated session, from 1; 0 in other sessions, which do not tell.
-        past: what was announced in the latest rounds of a repeated session, oldest first; empty in other sessions.
+        past: what this player was told of the latest rounds of a repeated session, oldest first; else empty.
         turns: how often everyone speaks before this decision; 0 if there is no talk before it.
         turn: which of these times it is now, from 1; 0 when deciding.
         together: whether everyone speaks at once instead of one after the other.
@@ -78,7 +92,7 @@ class KBCSlots(Slots):
     group: int
     repeated: bool
     round: int
-    past: tuple[PastRound, ...]
+    past: tuple[PastRound | OwnRound, ...]
     turns: int
     turn: int
     together: bool
@@ -92,7 +106,8 @@ class KBCSlots(Slots):
         """Own numbers and targets of the rounds that are remembered."""
         if not self.past:
             return {}
+        targets = [(float(row.round), row.target) for row in self.past if isinstance(row, PastRound)]
         return {
             "your number": [(float(row.round), row.own) for row in self.past],
-            "target": [(float(row.round), row.target) for row in self.past],
+            **({"target": targets} if targets else {}),
         }

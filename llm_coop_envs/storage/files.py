@@ -201,7 +201,7 @@ def read_json(path: Path, what: Callable[[str], str]) -> dict[str, Any]:
         data = json.loads(path.read_bytes())
     except OSError as error:
         raise RunError(what(error.strerror or str(error))) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(what(f"it is damaged: {error}")) from error
     if not isinstance(data, dict):
         raise RunError(what("it holds no JSON object"))

@@ -16,8 +16,9 @@ import secrets
 import socket
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ class Lease:
 
 @contextlib.contextmanager
 def alone_with(path: Path) -> Iterator[None]:
-    """Wait for a lease, and hold it for a moment: no longer than its holder could be silent.
+    """Wait for a lease, and hold it.
 
     Raises:
         RunError: the folder cannot be written.
@@ -143,9 +144,28 @@ def alone_with(path: Path) -> Iterator[None]:
     while not lease.take():
         time.sleep(_POLL)
     try:
-        yield
+        with beating(lease.beat):
+            yield
     finally:
         lease.release()
+
+
+@contextlib.contextmanager
+def beating(beat: Callable[[], object]) -> Iterator[None]:
+    """Show signs of life in a thread: `beat` is called every `HEARTBEAT` seconds."""
+    ended = threading.Event()
+
+    def live() -> None:
+        while not ended.wait(HEARTBEAT):
+            beat()
+
+    heart = threading.Thread(target=live, daemon=True)
+    heart.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        heart.join()
 
 
 def check_leases(folder: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.extras import need
+from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.storage.files import whole
 
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ def need_arrow() -> None:
     Raises:
         MissingExtra: pyarrow is not installed.
     """
-    need("pyarrow.parquet", "writing Parquet tables", "study")
+    try:
+        import pyarrow.parquet  # noqa: F401  # only whether it is there: some builds lack it
+    except ImportError as error:
+        raise MissingExtra("writing Parquet tables", "study") from error
 
 
 def write_table(path: Path, table: pa.Table) -> None:

@@ -151,4 +151,4 @@ def need_matplotlib() -> None:
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    need("matplotlib.figure", "drawing figures", "study")
+    need("matplotlib", "drawing figures", "study")

@@ -5,7 +5,7 @@
     room    still: rows, cols, exits [{name, cells}], desks, hears (radius or null)
             moving: at [[row, col]], from (where they began the round), status, heading (exit or -1), out (by exit)
     chart   still: rounds, unit, levels [{label, value}], band [low, high] or null
-            moving: values (each player's), more {name: each player's}
+            moving: values (each player's), more {name: each player's}, and levels and band where they are others now
     line    still: low, high, what
             moving: values, or bins where there are too many; marks [{label, value}], winners [player]
     table   still: nothing

@@ -16,6 +16,7 @@ from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.kinds import make
+from llm_coop_envs.wrappers import SingleAgentView
 
 MARKETS = {
     "logit": {"cost": (1.0, 1.2, 1.1), "quality": (2.0, 2.1, 2.3)},
@@ -186,7 +187,10 @@ def test_pages_and_pictures_show_it_as_gone():
     assert scene.left == {1}
     assert len(scene.nash) == 2
     assert np.isnan(scene.prices[-1]).tolist() == [False, True, False]
-    assert PAGE.moving(scene)["values"][1] is None
+    moving = PAGE.moving(scene)
+    assert moving["values"][1] is None
+    assert [level["value"] for level in moving["levels"]] == [scene.nash[0], scene.joint[0]]
+    assert "levels" not in PAGE.moving(played(rounds=2)[0].scene())
     assert (3, "firm_1 left the market") in PAGE.moments(env.events)
     quiet, _ = played(rounds=5, changes=gone((3, "firm_1")), record=False)
     assert quiet.scene().left == {1}
@@ -201,7 +205,7 @@ def test_pages_and_pictures_show_it_as_gone():
         ({"changes": [{**gone((3, "firm_0"))[0], "until_round": 4}]}, "does not come back; leave until_round out"),
         (
             {"changes": [*gone((3, "firm_0")), {"from_round": 5, "settings": {"present": True}}]},
-            "in round 5 firm_0 would come back",
+            "'firm_0': would come back in round 5",
         ),
         ({"present": False}, "takes everybody out of the game"),
     ],
@@ -225,6 +229,25 @@ def test_answers_to_deviations_need_two_firms_to_the_end():
     for changes in (gone((5, "firm_1"), (9, "firm_2")), gone((25, "firm_1"))):
         with pytest.raises(SettingsError, match="2 firms or more must be left in the last round"):
             Deviations(horizon=5).longer(BertrandSettings(firms=3, collusion_window=0, rounds=20, changes=changes))
+
+
+@pytest.mark.parametrize("policy", ["q_learning:calvano"])
+def test_what_goes_by_all_prices_refuses_to_play(policy):
+    env = bertrand_v0.parallel_env(preset="calvano", rounds=4, changes=gone((3, "firm_1")))
+    with pytest.raises(SettingsError, match="let all of them stay"):
+        play(env, make(policy), seed=0)
+
+
+@pytest.mark.parametrize("seat", ["firm_0", "firm_1"])
+def test_one_seat_alone_ends_with_its_firm_or_goes_on(seat):
+    env = bertrand_v0.parallel_env(firms=3, rounds=4, talk=False, prices="grid", changes=gone((3, seat)))
+    view = SingleAgentView(env, "firm_0", make("bertrand/best_reply"), numeric=True)
+    view.reset(seed=1)
+    ends = []
+    while not ends or not any(ends[-1]):
+        ends.append(view.step(3)[2:4])
+    assert ends[-1] == ((True, False) if seat == "firm_0" else (False, True))
+    assert len(ends) == (2 if seat == "firm_0" else 4)
 
 
 def test_paths_are_of_those_who_are_left():

@@ -65,6 +65,7 @@ SCENES = {
         (3, "act"),
         "firm_2",
     ),
+    "own": ({"preset": "team_up", **TALK, "information": "own", "memory": 2}, (5, "act", 3, LINES), "firm_0"),
     "plain_first_round": ({**TALK, "talk": False}, (1, "act"), "firm_0"),
 }
 

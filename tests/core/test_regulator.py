@@ -1,5 +1,7 @@
 """A regulator's seat, in every scenario."""
 
+import json
+
 import numpy as np
 import pytest
 from configurations import CONFIGURATIONS, REGULATOR, SMALL_ROOM
@@ -49,6 +51,24 @@ def drive(env, rule, *, said="let us agree on 1.9", price=1.9, reports=()):
 
 def told(env, kind):
     return [event for event in env.events if event["type"] == kind]
+
+
+@pytest.mark.parametrize("talk", [True, False])
+@pytest.mark.parametrize("name", GAMES)
+def test_off_it_leaves_every_byte_of_the_events_as_without_it(name, talk):
+    module, settings, policy = GAMES[name]
+
+    def recorded(**more):
+        env = module.parallel_env(record=True, **{**settings, "talk": talk}, **more)
+        names = (f"{name}/{policy}" if agent != SEAT else "regulator/never" for agent in env.possible_agents)
+        play(env, dict(zip(env.possible_agents, map(make, names), strict=True)), seed=4)
+        return b"".join(json.dumps(event).encode() + b"\n" for event in env.events), env.possible_agents
+
+    events, agents = recorded(regulator=None)
+    assert (events, agents) == recorded()
+    assert SEAT not in agents
+    assert b"regulat" not in events
+    assert recorded(regulator={"powers": ["log"]})[0] != events
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -66,6 +66,10 @@ def second_round(**more):
     return env, 3
 
 
+def own_only(**more):
+    return second_round(information="own", memory=0, **more)
+
+
 def off_turn(**more):
     env, _ = move(**more)
     return env, next(i for i in range(5) if i not in env.on_turn.tolist())
@@ -108,6 +112,7 @@ CASES = [
     exit_choice,
     move,
     second_round,
+    own_only,
     off_turn,
     crowded,
     seated,

@@ -168,3 +168,15 @@ def test_listeners_who_have_left_are_told_nothing():
     told = {event["round"]: event["agents"] for event in of_type(env.events, "news")}
     assert "player_1" in told[2]
     assert "player_1" not in told[3]
+
+
+@pytest.mark.parametrize("delivery", ["swap", "shuffle"])
+def test_nobody_speaks_under_the_name_of_who_has_left(delivery):
+    env, _ = played("kbc/level_k", delivery=delivery, changes=gone((3, ["player_1", "player_3"])))
+    seeming = [
+        (event["round"], event["agent"], event["delivered"]["speaker"]) for event in of_type(env.events, "message")
+    ]
+    assert {speaker for number, _, speaker in seeming if number < 3} == {f"player_{i}" for i in range(5)}
+    later = {(agent, speaker) for number, agent, speaker in seeming if number >= 3}
+    assert {speaker for _, speaker in later} == {"player_0", "player_2", "player_4"}
+    assert all(agent != speaker for agent, speaker in later)

@@ -33,6 +33,10 @@ EPISODES = {
     "repeated": {"preset": "large_scale", "players": 3, "rounds": 3},
     "repeated_talk": {"players": 2, "session": "repeated", "rounds": 2, "talk_turns": 1, "low": 10, "high": 90},
     "repeated_long": {"players": 2, "session": "repeated", "rounds": 4, "history": 2, "talk": False, "groups": 2},
+    "repeated_own": {
+        **{"players": 3, "session": "repeated", "rounds": 4, "talk_turns": 1, "information": "own", "memory": 2},
+        "groups": [1, 2],
+    },
     "groups": {
         "players": 5,
         "groups": [2, 2, 1],

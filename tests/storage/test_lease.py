@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from llm_tools import ENVIRONMENT
@@ -144,6 +145,19 @@ def test_many_take_turns(tmp_path):
         one.join()
     assert (tmp_path / "count").read_text() == "150"
     assert [one.name for one in tmp_path.iterdir()] == ["count"]
+
+
+def test_who_holds_it_for_long_shows_signs_of_life(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "HEARTBEAT", 0.01)
+    with alone_with(tmp_path / "it"):
+        held = tmp_path / "it.1"
+        os.utime(held, (0, 0))
+        for _ in range(500):
+            if held.stat().st_mtime > 0:
+                break
+            time.sleep(0.01)
+        assert held.stat().st_mtime > 0
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_carry_leases_is_refused(tmp_path, monkeypatch):

@@ -23,6 +23,19 @@ REGULATOR = {
 # For single switches: what they change shows with few people, and random steps take long.
 FEW = {**SMALL_ROOM, "people": 6, "rounds": 5}
 
+
+def perceived(role):
+    """Noise throughout; later one player learns of nobody else, another one remembers one round, then none."""
+    return {
+        "observation_noise": 0.2,
+        "changes": [
+            {"from_round": 2, "players": f"{role}_0", "settings": {"information": "own"}},
+            {"from_round": 2, "players": f"{role}_1", "settings": {"memory": 1}},
+            {"from_round": 3, "players": f"{role}_1", "settings": {"memory": 0, "observation_noise": 1.0}},
+        ],
+    }
+
+
 CONFIGURATIONS = {
     "kbc": (kbc_v0, {"players": 5}),
     "kbc-talk-until": (kbc_v0, {"players": 5, "talk_until": 2}),
@@ -36,6 +49,13 @@ CONFIGURATIONS = {
     "kbc-groups": (
         kbc_v0,
         {"players": 6, "low": 10, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False},
+    ),
+    "kbc-perceived": (
+        kbc_v0,
+        {
+            **{"players": 3, "session": "repeated", "rounds": 3, "groups": [1, 2], "talk_turns": 1},
+            **perceived("player"),
+        },
     ),
     "kbc-leaving": (
         kbc_v0,
@@ -62,6 +82,7 @@ CONFIGURATIONS = {
             "initial_prices": 1.5,
         },
     ),
+    "bertrand-perceived": (bertrand_v0, {"rounds": 4, "exchanges": 1, "firms": 3, **perceived("firm")}),
     "bertrand-regulated": (
         bertrand_v0,
         {"rounds": 3, "regulator": {**REGULATOR, "orders": ["silence", "cap 1.6"], "reward": "welfare"}},
@@ -108,6 +129,7 @@ CONFIGURATIONS = {
             ],
         },
     ),
+    "evacuation-perceived": (evacuation_v0, {**FEW, "people": 3, "rounds": 3, **perceived("evacuee")}),
     "evacuation-no-diagonals": (evacuation_v0, {**FEW, "diagonals": False}),
     "evacuation-disabled-block": (evacuation_v0, {**FEW, "injury": "active", "disabled_block": True}),
     "evacuation-injury": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "talk": False}),

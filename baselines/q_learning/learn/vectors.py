@@ -103,49 +103,34 @@ def _best_two(typing: Any, address: Any, offset: Any, place: Any, value: Any) ->
     return signature, generate
 
 
-def _get(typing: Any, address: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.load(_pointer(builder, given[0], given[1], _F64))
+def _reading(number: Any, kind: Any) -> Any:
+    """What reads a number from an array of some kind."""
 
-    return types.float64(types.int64, types.int64), generate
+    def read(typing: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            if kind is _I32:
+                return builder.zext(builder.load(_pointer(builder, given[0], given[1], kind, 2)), _I64)
+            return builder.load(_pointer(builder, given[0], given[1], kind))
 
+        return number(types.int64, types.int64), generate
 
-def _get_whole(typing: Any, address: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.load(_pointer(builder, given[0], given[1], _I64))
-
-    return types.int64(types.int64, types.int64), generate
-
-
-def _put(typing: Any, address: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        builder.store(given[2], _pointer(builder, given[0], given[1], _F64))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.float64), generate
+    return inlined(read)
 
 
-def _put_whole(typing: Any, address: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        builder.store(given[2], _pointer(builder, given[0], given[1], _I64))
-        return context.get_dummy_value()
+def _writing(number: Any, kind: Any) -> Any:
+    """What writes a number into an array of some kind."""
 
-    return types.void(types.int64, types.int64, types.int64), generate
+    def write(typing: Any, address: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            if kind is _I32:
+                builder.store(builder.trunc(given[2], kind), _pointer(builder, given[0], given[1], kind, 2))
+            else:
+                builder.store(given[2], _pointer(builder, given[0], given[1], kind))
+            return context.get_dummy_value()
 
+        return types.void(types.int64, types.int64, number), generate
 
-def _get_half(typing: Any, address: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.zext(builder.load(_pointer(builder, given[0], given[1], _I32, 2)), _I64)
-
-    return types.int64(types.int64, types.int64), generate
-
-
-def _put_half(typing: Any, address: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        builder.store(builder.trunc(given[2], _I32), _pointer(builder, given[0], given[1], _I32, 2))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
+    return inlined(write)
 
 
 def _exp(builder: Any, row: Any) -> Any:
@@ -272,13 +257,13 @@ Of several equal largest the first place; a `place` outside the row puts nothing
 best_two = inlined(_best_two)
 """best_two(address, offset, place, value) -> (largest, its place, largest of the others); else as `best`."""
 
-get, get_whole = inlined(_get), inlined(_get_whole)
+get, get_whole = _reading(types.float64, _F64), _reading(types.int64, _I64)
 """get(address, index) -> array[index], for float64 and for int64."""
 
-put, put_whole = inlined(_put), inlined(_put_whole)
+put, put_whole = _writing(types.float64, _F64), _writing(types.int64, _I64)
 """put(address, index, value): array[index] = value, for float64 and for int64."""
 
-get_half, put_half = inlined(_get_half), inlined(_put_half)
+get_half, put_half = _reading(types.int64, _I32), _writing(types.int64, _I32)
 """As `get_whole` and `put_whole`, for uint32, with a `half_address`."""
 
 weigh = inlined(_weigh)

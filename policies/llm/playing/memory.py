@@ -52,6 +52,12 @@ class Memory:
         if most is not None:
             del notes[: -max(1, most)]
 
+    def forget(self, before: int) -> None:
+        """Drop what was noted before a round, and the summary, as the messages that it stands for may be gone."""
+        notes = {call: [note for note in kept if note.round >= before] for call, kept in self.notes.items()}
+        self.notes = {call: kept for call, kept in notes.items() if kept}
+        self.summary, self.summarised = None, 0
+
     def latest(self, call: str, count: int) -> tuple[Note, ...]:
         """The latest notes of a kind, oldest first, at most so many."""
         return tuple(self.notes.get(call, ())[-count:]) if count else ()

@@ -174,6 +174,8 @@ class LLMPolicy(Policy):
             request.observation.get("text", ""),
             "" if self._workflow.from_text else slots.notice,
         )
+        if slots.memory is not None and agent != SEAT:
+            turn.memory.forget(turn.round - slots.memory)
         workflow, prompter = self._workflow, self._prompter
         if self._regulated is not None and (slots.phase in PHASES or agent == SEAT):
             workflow, prompter = self._regulated

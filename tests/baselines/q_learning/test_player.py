@@ -146,6 +146,8 @@ def test_what_cannot_play_is_said_before_anything_starts(scenario, argument, opt
         ({"mu": 0.3}, "learned in a market whose Nash prices are 1.47293, 1.47293"),
         ({"grid_points": 10}, "needs its own grid of 15 prices from 1.42773"),
         ({"history_window": 0}, "needs to see 1 past rounds"),
+        ({"memory": 0}, "memory=0: the Q table needs to see 1 past rounds; set it to 1 or more"),
+        ({"changes": [{"from_round": 9, "settings": {"memory": 0}}]}, "memory=0: the Q table needs to see 1"),
     ],
 )
 def test_a_table_of_another_market_is_refused(settings, said):

@@ -76,7 +76,7 @@ def test_what_cannot_be_played_is_refused():
         make("bertrand", "in_turn", {"intervals": 6})
     with pytest.raises(SettingsError, match="trained on bertrand, not on kbc"):
         make("kbc", "in_turn", {})
-    for settings in ({"information": "own"}, {"history_window": 0}):
+    for settings in ({"information": "own"}, {"history_window": 0}, {"memory": 0}):
         env, policy, _ = learned(**settings)
         with pytest.raises(SettingsError, match="replies to the rival's last price"):
             play(env, policy, seed=0)

@@ -32,9 +32,21 @@ def test_a_real_model_played_every_shipped_study(name):
     assert one["calls"] >= one["asked"] == one["answered"] + one["repaired"] + one["retried"] + one["fallbacks"]
 
 
+# One condition more, in which no seat is a model's.
+BESIDE = f"""{TINY}\
+  - name: rules
+    scenario: bertrand
+    settings: {{rounds: 3, collusion_window: 2, talk: false}}
+    policies: price_matching
+    model: {{seats: {{firm_*: }}}}
+    seeds: [0]
+"""
+
+
 def test_a_run_is_checked_before_it_is_recorded(tmp_path):
     with answering() as server:
-        run = play(server, tmp_path / "run", TINY).run
+        run = play(server, tmp_path / "run", BESIDE).run
+    assert len(run.conditions) == 3
     one = record([run.folder])["studies"]["tiny"]
     assert (one["models"], one["packs"]) == (["scripted"], [f"en-a {load_pack('en-a').manifest.version}"])
     assert (one["conditions"], one["episodes"]) == (["bertrand", "kbc"], 2)

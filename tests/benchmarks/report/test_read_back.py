@@ -4,22 +4,15 @@ Studies are chosen by hypothesis: sizes, lengths, presets, numbers of players, c
 here uses the sections' own reading of events.
 """
 
-import tempfile
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from small import small_study
+from reading_back import check_cell, played, rounds_in
 
-from llm_coop_envs.benchmarks.report.reading import read_run
-from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.kbc.reference import smoothed
 from llm_coop_envs.render.charts.curves import draw_panels
 
-DASH = "\N{EN DASH}"
 EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),
     max_examples=8,
@@ -30,46 +23,9 @@ EXAMPLES = settings(
 )
 
 
-def played(scenario, conditions):
-    """Play a study of one scenario: its section, and the events of each episode by condition."""
-    text = "name: drawn\nconditions:\n"
-    for number, (preset, options, policies, seeds) in enumerate(conditions):
-        text += (
-            (
-                f"  - {{name: c{number}, scenario: {scenario}, preset: {preset}, policies: {policies},\n"
-                f"     seeds: {seeds}, settings: {options}}}\n"
-            )
-            .replace("True", "true")
-            .replace("False", "false")
-            .replace("None", "null")
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        run_study(small_study(text), Path(folder) / "run")
-        run = open_run(Path(folder) / "run")
-        (section,), _ = read_run(run)
-        return section, {c.name: [run.read_events(c.name, seed)[1] for seed in c.seeds] for c in run.conditions}
-
-
-def rounds_in(events):
-    return [event for event in events if event["type"] == "round"]
-
-
 def ours(axes):
     """The thick lines of this run's conditions in axes, by their labels."""
     return {str(line.get_label()).split(": ")[-1]: line for line in axes.lines if "here" in str(line.get_label())}
-
-
-def shown(values, decimals):
-    """How a table writes the mean of the episodes that have a value, and how many they are."""
-    there = [value for value in values if value is not None]
-    return (f"{np.mean(there):.{decimals}f}", len(there)) if there else (DASH, 0)
-
-
-def check_cell(cell, values, decimals):
-    text, count = shown(values, decimals)
-    # A mean may fall on the border between two last digits.
-    assert cell.text == text or abs(float(cell.text) - float(text)) < 1.5 * 10**-decimals
-    assert (f"{count} of {len(values)}" in cell.below) == (0 < count < len(values))
 
 
 def conditions_of(one, most=3):
@@ -95,8 +51,25 @@ CONTEST = st.tuples(
 )
 
 
+def watched(played, powers, rule):
+    """The same with a regulator."""
+    preset, options, policy, seeds = played
+    return preset, {**options, "regulator": powers}, f"{{all: {policy}, regulator_0: {rule}}}", seeds
+
+
+KEYWORDS = "{name: regulator/keywords, options: {words: [I, choose], action: %s}}"
+WATCHED_CONTEST = st.builds(
+    watched,
+    CONTEST,
+    st.just({"powers": ["log", "revise", "veto"]}),
+    st.sampled_from([KEYWORDS % action for action in ("log", "revise", "veto")]),
+)
+NESTED = {"players": 3, "session": "nested", "exchanges": 2, "high": 100, "talk": True}
+
+
 @EXAMPLES
-@given(conditions_of(CONTEST))
+@given(conditions_of(st.one_of(CONTEST, WATCHED_CONTEST)))
+@example([watched(("two_thirds", NESTED, "follower", [3]), {"powers": ["veto"]}, KEYWORDS % "veto")])
 def test_beauty_contests(conditions):
     section, events = played("kbc", conditions)
     numbers = {
@@ -199,12 +172,25 @@ def runs_of(flags, least):
     return found
 
 
+CAPPED = st.builds(
+    watched,
+    MARKET,
+    st.sampled_from([{"powers": ["veto", "fine"], "on": ["choices"], "fine": 10, "orders": ["cap 4", "silence"]}]),
+    st.sampled_from(
+        [
+            "{name: regulator/threshold, options: {above: 5, action: veto}}",
+            "{name: regulator/threshold, options: {above: 5, action: fine}}",
+            "{name: regulator/never, options: {order: cap 4}}",
+        ]
+    ),
+)
+
 # Episodes of one condition that end in different rounds, some while prices are held together, beside a longer one.
 FREE = {"rounds": 90, "collusion_window": 25, "exchanges": 1, "initial_prices": "random", "force_first_price": False}
 
 
 @EXAMPLES
-@given(conditions_of(st.one_of(MARKET, THREE_FIRMS)))
+@given(conditions_of(st.one_of(MARKET, THREE_FIRMS, CAPPED)))
 @example(
     [
         ("team_up_linear", FREE, "price_matching", [0, 1, 2]),
@@ -272,6 +258,16 @@ ROOM = st.tuples(
 )
 
 
+CLOSED = st.builds(
+    watched,
+    ROOM.filter(lambda drawn: drawn[0] == "small"),
+    st.just({"powers": [], "orders": ["close left", "recommend right"]}),
+    st.sampled_from(
+        [f"{{name: regulator/never, options: {{order: {order}}}}}" for order in ("close left", "recommend right")]
+    ),
+)
+
+
 def escaped(events, number, name=None):
     """How many had left by a round: by one exit, or by any."""
     cells = [exit_ for exit_, _, _ in events[0]["room"]["exits"]]
@@ -280,7 +276,7 @@ def escaped(events, number, name=None):
 
 
 @EXAMPLES
-@given(conditions_of(ROOM))
+@given(conditions_of(st.one_of(ROOM, CLOSED)))
 def test_evacuations(conditions):
     section, events = played("evacuation", conditions)
     lasts = {name: found[0][0]["settings"]["rounds"] for name, found in events.items()}
@@ -299,7 +295,8 @@ def test_evacuations(conditions):
     assert seen == set(events)
     for table in section.tables():
         assert table.rows
-        for row in table.rows:
+        # An exit that is closed is no legal choice; test_flagged.py reads what is left without such choices.
+        for row in (one for one in table.rows if "without" not in one.name):
             people = {len(one[0]["agents"]) for one in events[row.name]}
             assert table.title == f"People who have left, of {people.pop()}"
             for head, cell in zip(table.head[1:], row.cells, strict=True):
@@ -319,3 +316,18 @@ def test_evacuations(conditions):
     shared = set.intersection(*({one[0]["seed"] for one in found} for found in events.values()))
     # Panels of different conditions show the same room where they can.
     assert len(seeds) == 1 or not shared
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize(
+    ("check", "conditions"),
+    [
+        (test_beauty_contests, st.one_of(CONTEST, WATCHED_CONTEST)),
+        (test_price_competition, st.one_of(MARKET, THREE_FIRMS, CAPPED)),
+        (test_evacuations, st.one_of(ROOM, CLOSED)),
+    ],
+)
+@settings(EXAMPLES, max_examples=100)
+@given(data=st.data())
+def test_many_more(check, conditions, data):
+    check.hypothesis.inner_test(data.draw(conditions_of(conditions)))

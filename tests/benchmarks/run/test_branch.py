@@ -10,6 +10,7 @@ from llm_coop_envs.benchmarks.run.branch import PART, begin_branch, plan_branch
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.verify import verify_run
+from llm_coop_envs.benchmarks.study.selection import select
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.journal import read_questions
@@ -20,12 +21,12 @@ seed: 2
 conditions:
   - name: kbc
     scenario: kbc
-    settings: {players: 2, exchanges: 3}
+    settings: {players: 3, exchanges: 3}
     policies: poisson
     seeds: [0, 1]
   - name: bertrand
     scenario: bertrand
-    settings: {rounds: 4, exchanges: 1, collusion_window: 0, planning_period: 1}
+    settings: {firms: 3, rounds: 4, exchanges: 1, collusion_window: 0, planning_period: 1}
     policies: price_matching
     seeds: [0]
   - name: evacuation
@@ -40,6 +41,7 @@ arms:
   - name: selfish
     title: uncooperative from then on
     policy: {options: {personas: [uncooperative], parameters: {default: {temperature: 1.3}}}}
+  - {name: fewer, players: "*_1", settings: {present: false}}
 """
 AT = 2
 
@@ -75,12 +77,17 @@ def told(folder, name):
     return found
 
 
+def of_fewer(key, line, name):
+    """Whether a question was asked after some had left."""
+    return key.episode == f"{name}-fewer/0" and line.get("from") != "branch"
+
+
 def test_nothing_of_the_prefix_is_asked_twice(tmp_path, source, arms):
     with answering() as server:
         plan, outcome = branched(source, arms, tmp_path / "run", server)
         asked = sum(server.asked.values())
     assert outcome.complete
-    assert len(plan.study.conditions) == 9
+    assert len(plan.study.conditions) == 12
     run, original = outcome.run, open_run(source)
     newly = 0
     for arm in run.conditions:
@@ -110,6 +117,13 @@ def test_nothing_of_the_prefix_is_asked_twice(tmp_path, source, arms):
     assert {one.get("temperature") for one in last} == {0.7, 1.3}
     # Plans of before are still shown to whoever goes on as somebody else.
     assert any("Your plan, made in round" in str(one) for one in last if one.get("temperature") == 1.3)
+    for name in ("kbc", "bertrand", "evacuation"):  # who has left is asked nothing, and the others are told
+        asked_later = [key.agent for key, line in read_questions(tmp_path / "run") if of_fewer(key, line, name)]
+        assert asked_later
+        assert not any(agent.endswith("_1") for agent in asked_later)
+    texts = {key.episode: str(line["request"]) for key, line in read_questions(tmp_path / "run")}
+    assert "firm_1 has left for good" in texts["bertrand-fewer/0"]
+    assert "player_1 has left for good" in texts["kbc-fewer/0"]
     assert verify_run(tmp_path / "run").faults == []
 
 
@@ -158,7 +172,7 @@ WRONG = {
     "the same arm twice": (
         ["--at", 2],
         ARMS + "  - {name: mute, settings: {talk: false}}\n",
-        ["line 6", "arm 'mute' changes the same as arm 'silent'"],
+        ["line 7", "arm 'mute' changes the same as arm 'silent'"],
     ),
     "what a scenario cannot change": (
         ["--at", 2],
@@ -182,3 +196,9 @@ def test_what_cannot_be_branched_is_told_before_anything_is_paid(tmp_path, sourc
 def test_another_kind_of_run_has_no_branches(tmp_path, arms):
     (tmp_path / "none").mkdir()
     assert_sentence(invoke("branch", tmp_path / "none", "--at", 2, "--arms", arms), "is no run folder")
+
+
+def test_one_scenario_of_a_run_of_several_is_branched_with_the_same_words(source, arms):
+    """A pack's hash is that of its words for all scenarios of the run."""
+    plan = plan_branch(source, AT, arms, lambda study: select(study, only=["bertrand"]))
+    assert {one.scenario for one in plan.study.conditions} == {"bertrand"}

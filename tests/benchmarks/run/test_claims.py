@@ -112,6 +112,20 @@ def test_rules_are_shared_too(run, tmp_path):
     assert not list((run.folder / "claims").rglob("[0-9]*"))
 
 
+def test_a_part_that_looks_just_before_another_ends_the_run_has_not_stopped(run, monkeypatch):
+    other = Claims(run, "b")
+    other.claim((0, 2))
+
+    def elsewhere(claims):
+        other.close()
+        assert run_study(small_study(), run.folder, access=ModelAccess(part="c")).complete
+        return 0
+
+    monkeypatch.setattr(Claims, "elsewhere", elsewhere)
+    assert run_study(small_study(), run.folder, access=ModelAccess(part="a")).complete
+    assert open_run(run.folder).complete
+
+
 @pytest.mark.slow
 def test_two_processes_share_a_run_and_one_is_killed(tmp_path, study_file):
     """Both play; one is killed; the other ends its share; the killed one is started again and ends the run."""

@@ -296,6 +296,16 @@ def test_what_is_no_order_is_refused(steered, what):
     assert order(folder, {"do": "status"})["main"]["paused"] is False
 
 
+def test_what_is_nested_too_deep_ends_nobody(steered):
+    folder, _ = steered
+    (session,) = sessions(folder)
+    with socket.socket(socket.AF_UNIX) as talk:
+        talk.connect(str(control.socket_path(session["name"])))
+        talk.sendall(b"[" * 60_000 + b"\n")
+        assert b"error" in talk.recv(1000)
+    assert order(folder, {"do": "status"})["main"]["paused"] is False
+
+
 def test_a_silent_peer_keeps_nobody_out_for_long(steered, monkeypatch):
     folder, _ = steered
     (session,) = sessions(folder)

@@ -1,16 +1,21 @@
 """A language model in the regulator's seat, over the loopback server, in every scenario."""
 
+import json
 from collections import Counter
 
 import pytest
 from model_studies import answering, asking
 from small import contents, small_study
 
+from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.tables import read_episode
 from llm_coop_envs.benchmarks.run.verify import verify_run
+from llm_coop_envs.benchmarks.study.selection import select
+from llm_coop_envs.benchmarks.study.study import load_study
+from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 
 POWERS = "{on: [talk, choices], powers: [log, revise, veto, fine], fine: 1.0, orders: [silence]}"
@@ -84,3 +89,26 @@ def test_what_cannot_be_read_stops_nothing_and_is_counted(tmp_path, kind):
         (one,) = {row["policy"] for row in found.answers}
         assert one == "llm:scripted"
         assert sum(row["fallbacks"] for row in found.answers) == sum(row["asked"] for row in found.answers) > 0
+
+
+@pytest.mark.parametrize(("study", "arm"), [("oversight", "unwatched"), ("governance", "ungoverned")])
+def test_the_arm_without_a_regulator_plays_every_byte_of_a_study_that_knows_none(study, arm):
+    told = f"""\
+name: without
+conditions:
+  - name: {arm}
+    scenario: bertrand
+    pair: {study}
+    preset: team_up_linear
+    settings: {{rounds: 20, collusion_window: 0}}
+    policies: {{all: {{name: price_matching, options: {{step: 0.05}}}}}}
+    episodes: 2
+"""
+    shipped = select(load_study(study), only=[arm], episodes=2, rounds=20)
+    recorded = []
+    for one in (shipped, small_study(told)):
+        (condition,) = one.conditions
+        found = [run_coroutine(play_episode(one.seed, condition, seed, None)) for seed in condition.seeds]
+        recorded.append([json.dumps(episode.events) for episode in found])
+    assert recorded[0] == recorded[1]
+    assert "regulat" not in "".join(recorded[0])

@@ -39,7 +39,7 @@ def on_ray(path, folder, workers, *more):
 def test_the_same_bytes_as_without_ray(tmp_path, study_file, workers, study):
     path = study_file(study)
     # First, so that learners are compiled once and not in every worker.
-    subprocess.run(command("run", path, "-o", tmp_path / "whole"), env=ENVIRONMENT, check=True)
+    subprocess.run(command("run", path, "--workers", "1", "-o", tmp_path / "whole"), env=ENVIRONMENT, check=True)
     session = on_ray(path, tmp_path / "ray", workers)
     _, said = session.communicate(timeout=300)
     assert session.returncode == 0, said

@@ -185,6 +185,7 @@ def test_what_decides_no_episode_is_none_of_the_rules(scenario):
     assert {f"{scenario}/{name}.py" for name in ("env", "scripted", "workflow")} | {"core/array_env.py"} <= files
     others = (found.scene, found.picture, found.page, found.report, found.bench, found.planted)
     assert not {f"{scenario}/{one.partition(':')[0].rpartition('.')[2]}.py" for one in others} & files
+    assert not {"core/statistics.py", "core/ray_cluster.py", "core/rendering.py"} & files
     assert not {"bertrand/comparison_report.py", "evacuation/drawing_room.py", "kbc/report_crowd.py"} & files
 
 

@@ -203,6 +203,32 @@ def test_what_is_no_order_is_refused(asks, content):
     assert "is no order" in found["error"]
 
 
+def test_what_is_nested_too_deep_is_refused(asks):
+    headers = {"Origin": f"http://{asks.host}", "Sec_Fetch_Site": "same-origin"}
+    status, _, body = asks.send("/api/control", "POST", "[" * 60_000, **headers)
+    assert status == 409
+    assert b"is no order" in body
+
+
+def test_no_other_site_is_allowed_to_ask_first(asks):
+    asked = {"Origin": "http://evil.example", "Access_Control_Request_Method": "POST"}
+    for token in (True, False):
+        status, headers, _ = asks.send("/api/control", "OPTIONS", token=token, **asked)
+        assert status == 403
+        assert not [name for name in headers if name.startswith("Access-Control")]
+
+
+@pytest.mark.parametrize(
+    "text", ["%00%00%00abc", "%22+OR+%22a", "a%22+NEAR+%22b", "***", "%27%3BDROP+TABLE+agents%3B--"]
+)
+@pytest.mark.parametrize("field", ["said", "name", "persona", "policy", "model"])
+def test_what_is_searched_is_text(asks, field, text):
+    place = "agents?run=rules&condition=kbc-talk&seed=0"
+    status, found = asks.get(f"{place}&{field}={text}")
+    assert (status, found["total"]) == (200, 0)
+    assert asks.get(place)[1]["total"] == 5
+
+
 def test_every_answer_forbids_what_the_page_does_not_need(asks):
     for path in ("/", "/app.js", "/api/runs", "/api/nothing", "/nothing.js"):
         _, headers, _ = asks.send(path)
@@ -313,12 +339,18 @@ def test_what_is_damaged_is_told_and_the_rest_goes_on(runs, tmp_path):
     path.write_bytes(path.read_bytes()[:200])
     (journal,) = (tmp_path / "journal" / "journal").glob("main.*")
     journal.write_bytes(journal.read_bytes()[:9000] + b"damaged" * 10 + journal.read_bytes()[9100:])
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "run.json").write_text("[" * 100_000)
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "run.json")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "run.json").write_text(json.dumps({"format": 3, "kind": "other"}))
     with viewed(tmp_path) as found:
         asks = Asking(*found)
         told = {one["run"]: one.get("problem", "") for one in asks.get("runs")[1]}
         assert "is damaged" in told["manifest"]
+        assert "is damaged" in told["deep"]
+        assert "pipe" not in told
         assert "has format 99" in told["newer"]
         assert told["other"]
         assert told["fine"] == told["half"] == told["gone"] == ""

@@ -7,6 +7,7 @@ import drawn
 import numpy as np
 import pytest
 
+from llm_coop_envs import bertrand_v0, kbc_v0
 from llm_coop_envs.errors import SceneError
 from llm_coop_envs.evacuation.drawing import person_at
 from llm_coop_envs.evacuation.drawing_room import layout_of
@@ -173,3 +174,14 @@ def test_long_curves_keep_their_extremes():
     assert len(short) <= 602
     assert (short.max(), short.min()) == (9.0, -3.0)
     assert (np.diff(x) > 0).all()
+
+
+def test_who_has_left_is_missing_in_pictures():
+    gone = [{"from_round": 3, "players": "*_1", "settings": {"present": False}}]
+    contest = {"players": 4, "session": "repeated", "rounds": 4, "talk": False, "choices": "real"}
+    for module, settings in ((bertrand_v0, {"firms": 3, "rounds": 4, "talk": False}), (kbc_v0, contest)):
+        env = module.parallel_env(**settings, record=True, changes=gone)
+        env.reset(seed=0)
+        while env.agents:
+            env.step({agent: {"choice": np.array([1.6])} for agent in env.agents})
+            assert array_of(draw(env.scene(), PLAIN)).std() > 0

@@ -83,8 +83,9 @@ function Chart({ episode, frames, place, who }: Drawing) {
   const box = useRef<HTMLDivElement>(null);
   const [themed, again] = useState(0);
   const [width, setWidth] = useState(0);
-  const { levels, band, unit, rounds } = episode.still;
+  const { unit, rounds } = episode.still;
   const shown = frames.slice(0, place + 1).filter((one): one is Frame => !!one && one.values.length > 0);
+  const { levels, band } = shown.at(-1)?.levels ? shown.at(-1)! : episode.still;
   const last = shown[shown.length - 1];
   useEffect(() => {
     const change = () => again((one) => one + 1);
@@ -179,18 +180,19 @@ function Line({ episode, frame, who, choose }: Drawing & { frame: Frame }) {
   const wide = 100, tall = 34;
   const x = (value: number) => (wide * (value - low)) / (high - low || 1);
   const winners = new Set<number>(frame.winners);
-  const values: number[] = frame.values ?? [];
+  const values: (number | null)[] = frame.values ?? [];
   const bins: number[] = frame.bins ?? [];
   const levels = new Map<number, number>();
-  const dots = values.map((value, k) => {
+  const dots = values.flatMap((value, k) => {
+    if (value === null) return []; // who has left
     const spot = Math.round(x(value) / 1.6);
     const level = levels.get(spot) ?? 0;
     levels.set(spot, level + 1);
-    return { value, k, level };
+    return [{ value, k, level }];
   });
   const step = Math.min(1.7, (tall - 8) / Math.max(...levels.values(), 1));
   const most = Math.max(...bins, 1);
-  const counted = values.length || bins.reduce((sum, one) => sum + one, 0);
+  const counted = dots.length || bins.reduce((sum, one) => sum + one, 0);
   return (
     <figure class="line">
       <svg viewBox={`-3 -3 ${wide + 6} ${tall + 9}`} role="img"

@@ -221,10 +221,12 @@ def test_everything_is_reproduced_and_recorded(call, tmp_path, monkeypatch):
 def test_a_part_of_the_record_is_brought_up_to_date(call, tmp_path, monkeypatch):
     quick = learners({"grid_points": 4}, beta=0.005, window=500)
     variants = [("delta", Variant(name="delta 0.9", settings=quick), 3)]
-    monkeypatch.setattr(command, "reproduced_variants", lambda only: variants)
+    monkeypatch.setattr(command, "reproduced_variants", lambda only: [one for one in variants if one[0] in only])
     monkeypatch.setattr(command, "SEQUENTIAL_RUNS", {2: 2})
     # Nothing but these has sessions that are kept: the folder need not be there.
     assert call("reproduce", tmp_path / "new", "--study", "sequential")[0] == 0
+    with pytest.raises(RunError, match="cannot be written"):
+        call("reproduce", tmp_path / "new" / "recorded.json", "--study", "sequential")
     assert call("reproduce", tmp_path, "--study", "delta", "--study", "sequential")[0] == 0
     record, shipped = json.loads((tmp_path / "recorded.json").read_text()), recorded()
     assert record["studies"]["delta"].pop("delta 0.9")["sessions"] == 3
@@ -234,8 +236,9 @@ def test_a_part_of_the_record_is_brought_up_to_date(call, tmp_path, monkeypatch)
     assert record == shipped
     with pytest.raises(SettingsError, match="the record's is 0"):
         call("reproduce", tmp_path, "--study", "delta", "--seed", 3)
-    with pytest.raises(SettingsError, match="did you mean 'delta'"):
-        call("reproduce", tmp_path, "--study", "dalta")
+    for wrong, meant in (("dalta", "delta"), ("sequentiel", "sequential")):
+        with pytest.raises(SettingsError, match=f"did you mean '{meant}'"):
+            call("reproduce", tmp_path, "--study", wrong)
 
 
 def test_firms_that_meet_have_learned_apart(call, tmp_path):

@@ -71,6 +71,28 @@ SITUATIONS = [
         {"choose": [0]},
     ),
     (
+        "kbc",
+        "own",
+        kbc_v0,
+        {
+            **{"players": 3, "session": "repeated", "rounds": 3, "talk_turns": 1, "groups": 2, "order": "fixed"},
+            **{"information": "own", "memory": 1},
+        },
+        {"own_reasons": 9},
+        {"talk": [-3], "choose": [-1]},
+    ),
+    (
+        "bertrand",
+        "own",
+        bertrand_v0,
+        {
+            **{"preset": "team_up_linear", "rounds": 6, "planning_period": 2, "exchanges": 1, "opener": "fixed"},
+            **{"information": "own", "memory": 2},
+        },
+        {},
+        {"talk": [-1], "plan": [-1], "price": [-1]},
+    ),
+    (
         "bertrand",
         "team_up",
         bertrand_v0,
@@ -142,6 +164,14 @@ SITUATIONS = [
         },
         {"answers": "json", "feeling_in_talk": True},
         {"talk": [-1], "panic": [-1], "evaluate": [-1], "exit": [-1], "move": [12]},
+    ),
+    (
+        "evacuation",
+        "own",
+        evacuation_v0,
+        {"preset": "small", "people": 4, "rounds": 3, "replan_probability": 1.0, "information": "own", "memory": 0},
+        {},
+        {"talk": [0], "panic": [0], "exit": [-1], "move": [-1]},
     ),
     (
         "evacuation",

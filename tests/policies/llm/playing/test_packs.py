@@ -29,9 +29,9 @@ WORDS = {
     ("en-a", 6): "96e47caf9bd9878d",
     ("en-b", 6): "b883bcccd72d7d03",
     ("fish", 1): "9a3edd521c86afe8",
-    ("de-a", 7): "4b27f169f8fa7bbd",
-    ("en-a", 7): "ab756aaba9736084",
-    ("en-b", 7): "add1d59dd30cc4d7",
+    ("de-a", 7): "e0a79496827d52ef",
+    ("en-a", 7): "47e9251c554b9d0c",
+    ("en-b", 7): "3d43335291ff80b0",
 }
 
 # What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number
