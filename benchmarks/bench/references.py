@@ -34,7 +34,7 @@ def record(name: str, folder: Path) -> dict[str, Any]:
         RunError: it has no scorecard.
     """
     card, manifest = read_card(folder), open_run(folder).manifest
-    session = manifest["sessions"][-1]
+    session, packs = manifest["sessions"][-1], [one["pack"] for one in manifest["models"]]
     kept = ("tendency", "scenario", "score", "low", "high", "scored", "episodes", "reliability", "competency")
     return {
         "name": name,
@@ -42,7 +42,9 @@ def record(name: str, folder: Path) -> dict[str, Any]:
         "date": session["ended"][:10],
         "command": session["command"].rpartition(" -o ")[0],
         "versions": session["versions"],
-        "packs": [{key: one["pack"][key] for key in ("name", "version", "digest")} for one in manifest["models"]],
+        "packs": list(
+            {one["digest"]: {key: one[key] for key in ("name", "version", "digest")} for one in packs}.values()
+        ),
         "lines": [{key: line[key] for key in kept} for line in card["lines"]],
     }
 

@@ -92,7 +92,7 @@ def simulate(cluster: Cluster, seconds: float) -> Simulated:
     """
     parts = cluster.machines * PARTS
     free: dict[tuple[str, int], float] = {}
-    worked = dict.fromkeys((_CPU, _MODEL, _FOLDER), 0.0)
+    worked: dict[str, float] = dict.fromkeys((_CPU, _MODEL, _FOLDER), 0.0)
     begun, end = seconds, 2 * seconds
     answered = 0
     # Calls, by how many their episode has left: whose answers are being written, and whose wait for the next time.

@@ -80,7 +80,8 @@ def page() -> str:
     """The whole page as Markdown: the prose, with what was recorded where it says so."""
     found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     studies = found["studies"]
-    total = {name: sum(one[name] for one in studies.values()) for name in ("episodes", "calls", "seconds", *COUNTS)}
+    summed = ("episodes", "calls", "seconds", *COUNTS)
+    total: dict[str, Any] = {name: sum(one[name] for one in studies.values()) for name in summed}
     rows = [_row(name, f"{len(one['conditions'])} of {_seats(name)}", one) for name, one in studies.items()]
     total["packs"] = sorted({pack for one in studies.values() for pack in one["packs"]})
     rows.append(_row("all", str(sum(len(one["conditions"]) for one in studies.values())), total))

@@ -239,16 +239,16 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
         if not any(one.invalid for one in arms) and len(set.intersection(*(set(one.seeds) for one in arms))) > 1
     ]
     if tested:
+        primary = Primary.of(run.manifest)
         families = [
             f"the family '{name}'" if name else "each scenario"
             for name in dict.fromkeys(first.condition.family for first, _ in tested)
         ]
-        primary = Primary.of(run.manifest)
-        within = f"the study's {primary.in_words()}" if primary else f"{' and '.join(families)}."
         told.append(
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
-            "tests that turn pairs round, adjusted (Holm 1979) within " + within
+            "tests that turn pairs round, adjusted (Holm 1979) within "
+            + (f"the study's {primary.in_words()}" if primary else f"{' and '.join(families)}.")
         )
     return " ".join(told)
 

@@ -120,7 +120,7 @@ def paired_arms(
 def compared(
     sections: Iterable[ScenarioSection[Any]],
 ) -> Iterator[tuple[PlayedCondition[Any], PlayedCondition[Any]]]:
-    """The conditions of each pair: that which is compared with, and one of the others."""
+    """Which conditions are compared, each with the one before it; see `families.comparisons`."""
     for section in sections:
         played = {one.condition.name: one for one in section.conditions}
         for first, second in comparisons(one.condition for one in section.conditions):

@@ -1,11 +1,11 @@
 """What a page that watches costs a run: `python -m llm_coop_envs.benchmarks.speed.watching`.
 
-The same run is played with a page open and without one, in turns, each in a process of its own. The page follows the
-episode that is being played as a browser does: it listens to the stream of runs, and whenever that says something new
-asks for the run, the episode and its last rounds. What counts is the ratio of each pair: CPU seconds of the run's
-process (all its threads, importing not counted), and its seconds on the clock, in which server and page take part of
-the machine, too. What the thread that answers the page used is said beside it: that figure does not need a quiet
-machine, and leaves out what threads cost that wait for each other.
+A run is played in a process of its own, and asked in some stretches and left alone in others, which take turns. In the
+first it is asked what `llm-coop view` asks while a page shows the episode that is being played (how the run goes, and
+all events of the episode), `OFTEN` times in each second of processor time instead of once. What counts is the ratio of
+the run's processor time per event in two stretches beside each other, on the logarithm's scale, divided by how much too
+often was asked: so that noise of some percent, which other work on the machine makes, becomes a hundredth of that. All
+threads of the run count, and what they cost that wait for each other; the page's server is another process.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import http.client
-import json
+import math
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from llm_coop_envs.benchmarks.report.comparison import t_interval
 from llm_coop_envs.benchmarks.run import control
 from llm_coop_envs.benchmarks.run.model_access import ModelAccess
 from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.benchmarks.run.steering import Steering
-from llm_coop_envs.benchmarks.speed.harness import arguments, machine, row, spread, write
+from llm_coop_envs.benchmarks.speed.harness import arguments, machine, write
 from llm_coop_envs.benchmarks.speed.llm_studies import server as scripted_server
 from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.benchmarks.study.study import parse_study
+from llm_coop_envs.errors import RunError
 
 # Rules that answer at once, in rounds that cost little: nothing hides what the page adds.
 _RULES = """\
@@ -44,7 +44,7 @@ conditions:
     scenario: bertrand
     settings: {rounds: 4000, talk: false}
     policies: grim_trigger
-    episodes: %d
+    episodes: 20000
 """
 _MODEL = """\
 name: watched
@@ -54,38 +54,24 @@ conditions:
     preset: two_thirds
     settings: {players: 24}
     policies: poisson
-    episodes: %d
+    episodes: 20000
 """
-KINDS = {"rules": (_RULES, 200), "model": (_MODEL, 24)}
-"""The study, and how many episodes of it are played."""
+KINDS = {"rules": _RULES, "model": _MODEL}
+"""The study, with more episodes than are played until the measurement ends."""
+OFTEN = 20
+STRETCH = 1.0
+"""Seconds of the run's processor time."""
+_FETCHED = 2_000
 
 
-def play(kind: str, folder: Path, episodes: int, url: str) -> dict[str, float]:
-    """Play the run in this process; what it took."""
-    study = parse_study(KINDS[kind][0] % episodes, "watched.yaml")
+def play(kind: str, folder: Path, url: str) -> None:
+    """Play the run in this process."""
+    study = parse_study(KINDS[kind], "watched.yaml")
     access = ModelAccess()
     if kind == "model":
         study = with_players(study, read_player("llm:scripted"))
         access = ModelAccess(endpoint={"base_url": url})
-    spent, serve = [0.0], control._serve
-
-    def timed(listener: socket.socket, steering: Steering, over: threading.Event, look: Callable[[], None]) -> None:
-        serve(listener, steering, over, look)
-        spent[0] = time.thread_time()
-
-    vars(control)["_serve"] = timed
-    wall, cpu = time.perf_counter(), time.process_time()
     run_study(study, folder, access=access)
-    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "answering": spent[0]}
-
-
-def measured(kind: str, episodes: int, url: str, *, watched: bool) -> dict[str, float]:
-    """The run's figures, and how often a page that watched was told something."""
-    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as opened:
-        looks = opened.enter_context(watching(Path(name))) if watched else [0]
-        words = [sys.executable, "-m", __spec__.name, "--play", kind, f"{name}/run", url, "--episodes", str(episodes)]
-        done = subprocess.run(words, check=True, capture_output=True, text=True)
-        return {**json.loads(done.stdout.splitlines()[-1]), "looks": looks[0]}
 
 
 @contextlib.contextmanager
@@ -111,79 +97,95 @@ def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[str
         server.wait()
 
 
-@contextlib.contextmanager
-def watching(folder: Path) -> Iterator[list[int]]:
-    """A page of a folder of runs, open as long as the block lasts; yields how often it was told something."""
-    looks = [0]
-    with serving(folder) as (_, ask):
-        stream = ask("api/live")
-        thread = threading.Thread(target=_look, args=(stream, ask, looks), daemon=True)
-        thread.start()
-        yield looks
-    thread.join()
+def look(folder: Path) -> int:
+    """Ask what the page's server asks while an episode is shown; how many events came."""
+    playing = control.live(folder)["main"]["playing"]
+    name = min(playing, default="")
+    there, events = bool(name), 0
+    with contextlib.suppress(RunError):  # it is finished by now
+        while events < there:
+            what = {"do": "events", "episode": name, "first": events, "most": _FETCHED}
+            answer = control.ask(playing[name]["by"], what)
+            there = answer["there"]
+            events += len(answer["events"])
+    return events
 
 
-def _look(stream: http.client.HTTPResponse, ask: Callable[[str], http.client.HTTPResponse], looks: list[int]) -> None:
-    """What a page does that shows the episode that is being played."""
-    shown: tuple[str, str] | None = None
-    with contextlib.suppress(OSError, http.client.HTTPException):
-        while line := stream.readline():
-            if not line.startswith(b"data: "):
-                continue
-            runs = json.loads(line.removeprefix(b"data: "))
-            playing = {(one["run"], name) for one in runs for live in one["live"].values() for name in live["playing"]}
-            if shown not in playing:
-                shown = min(playing, default=None)
-            if shown is None:
-                continue
-            looks[0] += 1
-            condition, _, seed = shown[1].rpartition("/")
-            place = urllib.parse.urlencode({"run": shown[0], "condition": condition, "seed": seed})
-            answer = ask(f"api/episode?{place}")
-            about = json.loads(answer.read())
-            if answer.status == 200:
-                ask(f"api/frames?{place}&first={max(0, len(about['rounds']) - 2)}&most=100").read()
+def stretch(folder: Path, run: subprocess.Popen[str], size: float, *, watched: bool) -> tuple[float, list[int]]:
+    """Processor seconds of the run per event in one stretch, and the events that each look brought."""
+    began, before = _spent(run), _events(folder, size)
+    looks: list[int] = []
+    while _spent(run) < began + STRETCH:
+        if watched and _spent(run) > began + len(looks) / OFTEN:
+            looks.append(look(folder))
+        time.sleep(0.002)
+    return (_spent(run) - began) / (_events(folder, size) - before), looks
+
+
+def _spent(run: subprocess.Popen[str]) -> float:
+    """The processor seconds of another process, all threads together."""
+    return time.clock_gettime(~run.pid << 3 | 2)  # as the kernel numbers the clocks of processes
+
+
+def _events(folder: Path, size: float) -> float:
+    """How many events there are so far, where a finished episode has so many."""
+    told = control.live(folder)["main"]
+    playing = sum(one["events"] for one in told["playing"].values())
+    return float(told.get("finished", 0) * size + playing)
+
+
+def measure(kind: str, pairs: int, url: str) -> dict[str, Any]:
+    """By how many percent a run becomes slower that is looked at once in a second, with its interval of 95 %."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        words = [sys.executable, "-m", __spec__.name, "--play", kind, str(folder), url]
+        run = subprocess.Popen(words, stdout=subprocess.DEVNULL, text=True)
+        try:
+            while not control.live(folder).get("main", {}).get("finished"):
+                time.sleep(0.1)
+            size = _size(folder)
+            ratios, looks = [], []
+            for turn in range(pairs):
+                cost = {}
+                for watched in (False, True) if turn % 2 else (True, False):
+                    cost[watched], brought = stretch(folder, run, size, watched=watched)
+                    looks += brought
+                ratios.append(math.log(cost[True] / cost[False]))
+        finally:
+            run.kill()
+            run.wait()
+    slower = t_interval([100 / OFTEN * one for one in ratios])
+    assert slower is not None
+    found = {"percent": slower.mean, "low": slower.low, "high": slower.high}
+    return {**found, "pairs": pairs, "looks": len(looks), "events_of_a_look": float(np.mean(looks))}
+
+
+def _size(folder: Path) -> float:
+    """Events of an episode; all have about as many."""
+    from llm_coop_envs.benchmarks.run.folder import open_run
+
+    run = open_run(folder)
+    return float(np.mean([len(run.read_events(*one)[1]) for one in sorted(run.finished())[:5]]))
 
 
 def main() -> None:
-    """Measure both kinds of run, print the ratios, and write the record."""
-    parser = arguments(__doc__ or "", 7)
+    """Measure both kinds of run, print what was found, and write the record."""
+    parser = arguments(__doc__ or "", 100)
     parser.add_argument("--only", choices=sorted(KINDS), help="one kind of run")
-    parser.add_argument("--episodes", type=int, help="of each run")
     parser.add_argument("--play", nargs=3, metavar="WHAT", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.play:
         kind, folder, url = given.play
-        print(json.dumps(play(kind, Path(folder), given.episodes, url)))
+        play(kind, Path(folder), url)
         return
     record: dict[str, Any] = {"machine": machine("llm-coop-envs", "aiohttp", "orjson")}
     with scripted_server("--remember", "1000000") as url:
         for kind in [given.only] if given.only else KINDS:
-            record[kind] = pairs(kind, given.episodes or KINDS[kind][1], given.repeats, url)
+            found = record[kind] = measure(kind, given.repeats, url)
+            print(f"{kind}: slower by {found['percent']:.2f} % ({found['low']:.2f} to {found['high']:.2f})", flush=True)
+            print(f"{kind}: {found['looks']} looks with {found['events_of_a_look']:.0f} events each", flush=True)
     record["load"] = os.getloadavg()[0]
     write(record, given.json)
-
-
-def pairs(kind: str, episodes: int, repeats: int, url: str) -> dict[str, Any]:
-    """The figures of so many pairs, and their ratios."""
-    measured(kind, episodes, url, watched=False)  # the first one finds out, and is not counted
-    found: dict[bool, list[dict[str, float]]] = {False: [], True: []}
-    for turn in range(repeats):
-        for watched in (False, True) if turn % 2 else (True, False):
-            found[watched].append(measured(kind, episodes, url, watched=watched))
-        told = {one: found[True][-1][one] / found[False][-1][one] for one in ("cpu", "wall")}
-        print(f"{kind}, pair {turn + 1}: cpu {told['cpu']:.3f}, wall {told['wall']:.3f}", flush=True)
-    shares = spread([100 * one["answering"] / one["cpu"] for one in found[True]])
-    record: dict[str, Any] = {"looks": [one["looks"] for one in found[True]], "answering_percent": shares}
-    print(row(f"{kind}, cpu of answering, %", shares, 30, 3), flush=True)
-    for figure in ("cpu", "wall"):
-        alone, seen = ([one[figure] for one in found[watched]] for watched in (False, True))
-        ratios = [one / other for one, other in zip(seen, alone, strict=True)]
-        record[figure] = {"alone": spread(alone), "watched": spread(seen), "ratio": spread(ratios), "ratios": ratios}
-        for name in ("alone", "watched", "ratio"):
-            print(row(f"{kind}, {figure} {name}", record[figure][name], 30, 3), flush=True)
-    print(f"{kind}, looks of the page: {record['looks']}, load {os.getloadavg()[0]:.1f}", flush=True)
-    return record
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SEATS = "seats"
 GIVEN, GIVEN_MODEL = "given", "given_model"
+"""Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
 GIVEN_MODELS = ("given_model_1", "given_model_2")
 """Two language models that meet."""
 WAITS_FOR = {
@@ -35,7 +36,6 @@ WAITS_FOR = {
     **dict.fromkeys(GIVEN_MODELS, "two language models: --model NAME --model OTHER"),
 }
 """What a condition waits for, by the policy that stands in for it, and how it is given."""
-"""Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
 
 
 @dataclass(frozen=True, kw_only=True)

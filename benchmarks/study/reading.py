@@ -162,6 +162,8 @@ def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
         fields["scenario"].fail(str(error))
     preset = fields["preset"].text() if "preset" in fields else None
     places = fields["settings"].mapping() if "settings" in fields else {}
+    if "preset" in places:
+        places["preset"].fail("is no setting; write 'preset' beside 'settings'")
     entries = [check_change(item) for item in fields["changes"].items()] if "changes" in fields else []
     of_settings = [item for item in entries if "settings" in item.value]
     if of_settings:

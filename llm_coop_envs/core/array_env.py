@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,20 @@ from llm_coop_envs.core.actions import ChoiceReader, Indices
 from llm_coop_envs.core.changes import Change, check_patterns
 from llm_coop_envs.core.channels import Audience, Conversation, Message
 from llm_coop_envs.core.delivery import DELIVER, check_delivery
-from llm_coop_envs.core.draws import NOISE, Key, key_of, side_generator
+from llm_coop_envs.core.draws import Key, key_of
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.core.listeners import MENTION, News, Notices
+from llm_coop_envs.core.perception import Perception
 from llm_coop_envs.core.presence import leaving_rounds
 from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
 from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
 from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
 from llm_coop_envs.core.regulator import TALK as TALK
-from llm_coop_envs.core.settings import OWN, ScenarioSettings
+from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
 
 
-class ArrayEnv(Hooks):
+class ArrayEnv(Perception):
     """One scenario, played with arrays of choices.
 
     Attributes:
@@ -96,9 +97,7 @@ class ArrayEnv(Hooks):
         self.conversation = Conversation(settings.message_length)
         check_delivery(settings)
         self._treats = any(treatment != DELIVER for treatment in settings.reach("delivery"))
-        self._noisy = any(settings.reach("observation_noise"))
-        self._hides = OWN in settings.reach("information")
-        self._forgets = any(rounds is not None for rounds in settings.reach("memory"))
+        self._perceive()
         self._clear()
 
     def _clear(self) -> None:
@@ -367,39 +366,6 @@ class ArrayEnv(Hooks):
         if len(gone):
             self.leave(gone)
         return gone
-
-    def settings_of(self, index: int | None = None) -> Any:
-        """The settings that hold in this round, for everybody or for one player."""
-        return self.settings.in_round(self.round, None if index is None else self.possible_agents[index])
-
-    @property
-    def blind(self) -> NDArray[np.bool_]:
-        """Who learns in this round only what it does itself and what that brings; (players,)."""
-        return self._each(lambda now: now.information == OWN)
-
-    @property
-    def forgetful(self) -> NDArray[np.bool_]:
-        """Who knows nothing in this round of those before it; (players,)."""
-        return self._each(lambda now: now.memory == 0)
-
-    def error(self, index: int, round_: int, moment: int, size: int) -> NDArray[np.float64] | None:
-        """By how much a player is off in what it sees of a round; `None` where it sees all as it is.
-
-        Args:
-            index: the player.
-            round_: the round of which it sees something: its noise then counts.
-            moment: a number for what it sees; errors of different moments are independent, those of one are the same
-                whenever it looks.
-            size: how many errors.
-        """
-        noise = self.settings.in_round(round_, self.possible_agents[index]).observation_noise if self._noisy else 0.0
-        return noise * side_generator(self._key, NOISE, index, moment).standard_normal(size) if noise else None
-
-    def _each(self, holds: Callable[[Any], bool]) -> NDArray[np.bool_]:
-        """For which players something holds of the settings in this round; (players,)."""
-        if not self.settings.changes:
-            return np.full(self.n_players, holds(self.settings))
-        return np.fromiter((holds(self.settings_of(i)) for i in range(self.n_players)), np.bool_, self.n_players)
 
     def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
         """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""

@@ -388,11 +388,6 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         heard = self.conversation.heard(index, own=own, since=self._since(index))
         return tuple([m.as_heard(names[m.speaker], m.speaker == index) for m in heard])
 
-    def _since(self, index: int) -> int | None:
-        """The first round of which a player still knows what it heard; `None`: of all."""
-        rounds = self.settings_of(index).memory if self._forgets else None
-        return None if rounds is None else self.round - rounds
-
     # Inside.
 
     def _asked(self, index: int) -> Question:

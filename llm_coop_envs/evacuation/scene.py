@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.settings import PERCEPTION
 from llm_coop_envs.evacuation.room import MOVES, Room, build_room
+from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.render.scenes.base import OPENED, IntArray, Scene
 from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker, frozen
 
@@ -50,6 +52,7 @@ class EvacuationScene(Scene):
         count_self: whether the people seen include the watcher.
         count_desks: whether they include desks.
         hidden: whether it shows only what some people know: where others head for is not among it.
+        seen_by_all: whether everybody sees and remembers all that the room shows.
     """
 
     room: Room
@@ -71,12 +74,15 @@ class EvacuationScene(Scene):
     count_self: bool
     count_desks: bool
     hidden: bool = False
+    seen_by_all: bool = True
 
-    def known_to(self, players: Collection[int]) -> EvacuationScene:
-        """What people in the room know: of the others where they are.
+    def known_to(self, players: Collection[int]) -> EvacuationScene | None:
+        """What people in the room know: of the others where they are; `None` where somebody may see less.
 
         What the others said far away, where they head for and who they are stays hidden.
         """
+        if not self.seen_by_all:
+            return None
         others = np.array([person not in players for person in range(len(self.agents))])
         return replace(
             self,
@@ -115,6 +121,9 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         self._curve.append(self._out)
         self._curve_from = 0
         self._shared: dict[str, NDArray[Any]] = {}
+        given = [settings, *(change["settings"] for change in settings.get("changes", ()))]
+        usual = {name: getattr(EvacuationSettings, name) for name in PERCEPTION}
+        self._seen_by_all = all(one.get(name, value) == value for one in given for name, value in usual.items())
 
     def scene(self) -> EvacuationScene:
         """The scene of the moment."""
@@ -130,6 +139,7 @@ class EvacuationTracker(Tracker[EvacuationScene]):
             curve=self._curve.view(),
             curve_from=self._curve_from,
             out=tuple(self._out),
+            seen_by_all=self._seen_by_all,
             hearing_radius=settings["hearing_radius"] if settings["talk"] else None,
             **{name: settings[name] for name in ("rounds", "count_self", "count_desks")},
         )

@@ -61,7 +61,7 @@ class EvacuationWorkflow(Workflow[EvacuationWorkflowSettings]):
         Call(
             "exit",
             "",
-            _ROOM | names("feeling evaluation heard informed may_talk past_exits memory target"),
+            _ROOM | names("feeling evaluation heard may_talk past_exits memory target"),
             (("heard", "first"), ("past_exits", "newest")),
         ),
         Call(

@@ -202,12 +202,36 @@ def test_a_delayed_message_is_remembered_from_when_it_is_heard(memory):
     assert found[3] == (["in 1", "in 2"] if memory else ["in 2"])
 
 
-def test_who_does_not_see_is_not_told_by_a_listener_either():
-    listeners = [{"on": "winning_number"}]
+@pytest.mark.parametrize("memory", [0, None])
+@pytest.mark.parametrize("name", ["kbc", "kbc-groups", "bertrand"])
+def test_of_a_forgotten_past_nothing_is_left_in_numbers_and_words(name, memory):
+    shown = []
+    for k in (0, 1):
+        more = {**HOMOGENEOUS, "firms": 2, "initial_prices": None} if name == "bertrand" else {}
+        env, role = made(name, memory=memory, **more)
+        env.reset(seed=1)
+        while env.round < 3:
+            env.step({agent: {"choice": choice} for agent, choice in OTHERWISE[role][k].items()})
+        shown.append((3, *(view[f"{role}_1"] for view in env.look())))
+    assert same(*shown) == (memory == 0)
+
+
+def test_the_last_move_is_forgotten_in_numbers_too():
+    moved = {}
+    for memory in (0, None):
+        env, _ = made("evacuation-together", memory=memory)
+        columns = [env.feature_names.index(name) for name in ("last_down", "last_right")]
+        moved[memory] = {key: view["observation"][columns].any() for key, (_, view, _) in views(env).items()}
+    assert any(moved[None].values())
+    assert not any(moved[0].values())
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_who_does_not_see_is_not_told_by_a_listener_either(noise):
     env = kbc_v0.parallel_env(
         **{**CONTEST, "rounds": 3},
-        listeners=listeners,
-        observation_noise=0.1,
+        listeners=[{"on": "winning_number"}],
+        observation_noise=noise,
         record=True,
         changes=[{"from_round": 1, "players": "player_0", "settings": {"information": "own"}}],
     )
@@ -218,8 +242,9 @@ def test_who_does_not_see_is_not_told_by_a_listener_either():
         env.step({agent: {"choice": 30} for agent in env.agents})
     assert told["player_0"].notice == ""
     assert f"{told['player_1'].past[-1].target:g}" in told["player_1"].notice
-    assert told["player_1"].notice != told["player_2"].notice
-    assert all("player_0" not in event["agents"] for event in env.events if event["type"] == "news")
+    assert (told["player_1"].notice == told["player_2"].notice) == (not noise)
+    news = [event["agents"] for event in env.events if event["type"] == "news"]
+    assert sorted(agent for agents in news for agent in agents) == ["player_1"] * 3 + ["player_2"] * 3
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -25,15 +25,13 @@ FEW = {**SMALL_ROOM, "people": 6, "rounds": 5}
 
 
 def perceived(role):
-    """Noise throughout; later one player learns of nobody else, another one remembers one round, then none."""
-    return {
-        "observation_noise": 0.2,
-        "changes": [
-            {"from_round": 2, "players": f"{role}_0", "settings": {"information": "own"}},
-            {"from_round": 2, "players": f"{role}_1", "settings": {"memory": 1}},
-            {"from_round": 3, "players": f"{role}_1", "settings": {"memory": 0, "observation_noise": 1.0}},
-        ],
-    }
+    """Later all are off in what they see, one player learns of nobody else, and one remembers nothing."""
+    return [
+        {"from_round": 2, "settings": {"observation_noise": 0.2}},
+        {"from_round": 2, "players": f"{role}_0", "settings": {"information": "own"}},
+        {"from_round": 2, "players": f"{role}_2", "settings": {"memory": 1}},
+        {"from_round": 3, "players": f"{role}_2", "settings": {"memory": 0, "observation_noise": 1.0}},
+    ]
 
 
 CONFIGURATIONS = {
@@ -50,18 +48,11 @@ CONFIGURATIONS = {
         kbc_v0,
         {"players": 6, "low": 10, "session": "repeated", "rounds": 5, "groups": [2, 2, 2], "talk": False},
     ),
-    "kbc-perceived": (
-        kbc_v0,
-        {
-            **{"players": 3, "session": "repeated", "rounds": 3, "groups": [1, 2], "talk_turns": 1},
-            **perceived("player"),
-        },
-    ),
     "kbc-leaving": (
         kbc_v0,
         {
-            **{"players": 4, "session": "repeated", "rounds": 2, "groups": [2, 2], "talk_turns": 1},
-            "changes": [{"from_round": 2, "players": "player_1", "settings": {"present": False}}],
+            **{"players": 4, "session": "repeated", "rounds": 3, "groups": [2, 2], "talk_turns": 1},
+            "changes": [{"from_round": 2, "players": "player_1", "settings": {"present": False}}, *perceived("player")],
         },
     ),
     "kbc-regulated": (kbc_v0, {"players": 3, "session": "single", "regulator": REGULATOR}),
@@ -82,7 +73,6 @@ CONFIGURATIONS = {
             "initial_prices": 1.5,
         },
     ),
-    "bertrand-perceived": (bertrand_v0, {"rounds": 4, "exchanges": 1, "firms": 3, **perceived("firm")}),
     "bertrand-regulated": (
         bertrand_v0,
         {"rounds": 3, "regulator": {**REGULATOR, "orders": ["silence", "cap 1.6"], "reward": "welfare"}},
@@ -98,6 +88,7 @@ CONFIGURATIONS = {
             "changes": [
                 {"from_round": 2, "players": "firm_1", "settings": {"present": False}},
                 {"from_round": 3, "players": "firm_0", "settings": {"present": False}},
+                *perceived("firm"),
             ],
         },
     ),
@@ -125,11 +116,11 @@ CONFIGURATIONS = {
             "talk": False,
             "changes": [
                 {"from_round": 2, "settings": {"talk": True, "delivery": "swap"}},
-                {"from_round": 3, "players": ["evacuee_1", "evacuee_2"], "settings": {"present": False}},
+                {"from_round": 3, "players": ["evacuee_1", "evacuee_3"], "settings": {"present": False}},
+                *perceived("evacuee"),
             ],
         },
     ),
-    "evacuation-perceived": (evacuation_v0, {**FEW, "people": 3, "rounds": 3, **perceived("evacuee")}),
     "evacuation-no-diagonals": (evacuation_v0, {**FEW, "diagonals": False}),
     "evacuation-disabled-block": (evacuation_v0, {**FEW, "injury": "active", "disabled_block": True}),
     "evacuation-injury": (evacuation_v0, {**SMALL_ROOM, "injury": "active", "talk": False}),

@@ -52,7 +52,10 @@ def pairs_for(effect, power):
     """By trying: the fewest pairs, from 6 on, with that power."""
     n = np.arange(6, 1500)
     bound, shift = stats.t.ppf(0.975, n - 1), abs(effect) * np.sqrt(n)
-    return n[np.argmax(stats.nct.sf(bound, n - 1, shift) + stats.nct.cdf(-bound, n - 1, shift) >= power)]
+    # Of effects that are very large SciPy knows neither tail.
+    found = np.nan_to_num(stats.nct.sf(bound, n - 1, shift), nan=1.0)
+    opposite = np.nan_to_num(stats.nct.cdf(-bound, n - 1, shift), nan=0.0)
+    return n[np.argmax(found + opposite >= power)]
 
 
 PAIR = st.fixed_dictionaries(

@@ -300,3 +300,9 @@ def test_ties_in_the_division_of_seats_go_to_the_earlier_player():
         agents = [f"player_{i}" for i in range(players)]
         seated = [one.policy for one in assign_seats(condition, agents, np.random.default_rng(0)).values()]
         assert tuple(seated.count(f"kbc/{name}") for name in ("announcer", "uniform", "poisson")) == counts
+
+
+def test_a_preset_among_the_settings_is_refused_with_its_line():
+    text = "name: x\nconditions:\n  - name: a\n    scenario: kbc\n    policies: level_k\n    settings: {preset: half}\n"
+    with pytest.raises(StudyError, match=r"line 6: .*preset: is no setting; write 'preset' beside 'settings'"):
+        parse_study(text, "x.yaml")

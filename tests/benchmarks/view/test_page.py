@@ -206,6 +206,7 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
         browser.shows("There is no run in this folder yet")
         playing = threading.Thread(target=lambda: play(server, tmp_path / "run"))
         playing.start()
+        browser.shows("price unknown")  # something was answered
         browser.click("Pause", "button")
         browser.until("document.querySelector('.chip.paused')")
         time.sleep(1)

@@ -34,8 +34,8 @@ def seen(monkeypatch):
     monkeypatch.setattr(windows, "_UNSEEN", ())
 
 
-def talking(people=12, rounds=1):
-    env = evacuation_v0.parallel_env(people=people, rounds=rounds, record=True)
+def talking(people=12, rounds=1, **more):
+    env = evacuation_v0.parallel_env(people=people, rounds=rounds, record=True, **more)
     env.reset(seed=1)
     while env.phase == "talk":
         env.submit({agent: {"message": LONG} for agent in env.agents})
@@ -106,6 +106,15 @@ def test_what_is_hidden_is_no_zero(monkeypatch):
     written.clear()
     draw(env.scene(), View())
     assert "\u2013" not in written
+
+
+@pytest.mark.parametrize("setting", [{"information": "own"}, {"observation_noise": 0.1}, {"memory": 0}])
+def test_whoever_may_see_less_plays_by_the_text(setting):
+    """The room from above shows everybody, where each stands now and stood before."""
+    change = {"from_round": 1, "players": "evacuee_3", "settings": setting}
+    for more in (setting, {"changes": [change]}):
+        assert talking(**more).scene().known_to([3]) is None
+    assert talking().scene().known_to([3]) is not None
 
 
 def test_rules_and_all_that_was_heard_are_on_a_key(monkeypatch):

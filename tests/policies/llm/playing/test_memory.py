@@ -30,6 +30,15 @@ def test_notes_are_found_by_kind_and_round():
     assert memory.last("panic", 3) is None
 
 
+def test_what_is_too_old_is_forgotten_with_the_summary_of_it():
+    memory = Memory(last_asked={"plan": 4}, summary=Note(4, "Much was said."), summarised=9)
+    for number in range(5):
+        memory.write("plan", Note(number, "x"))
+    memory.write("panic", Note(1, "Calm."))
+    memory.forget(3)
+    assert memory == Memory(notes={"plan": [Note(3, "x"), Note(4, "x")]}, last_asked={"plan": 4})
+
+
 def test_the_latest_note_is_kept_even_where_none_are_shown():
     memory = Memory()
     for number in range(3):

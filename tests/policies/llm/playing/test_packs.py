@@ -39,7 +39,7 @@ WORDS = {
 KBC_RULES = " ".join(
     [
         "me players low high integer ratio offset winner_rule tolerance",
-        "reward_rule unit currency groups group repeated round past",
+        "reward_rule unit currency groups group repeated round past informed memory",
     ]
 )
 HEARING = "turns together audience hearers announces announcers"
@@ -59,11 +59,11 @@ PUBLISHED = {
     " own_insights",
     "bertrand/tool": f"{FIRM} prior plan said said_left_out exchanges options left",
     "bertrand/note": f"{FIRM} prior plan",
-    "evacuation/talk": f"{ROOM} exits counts_self counts_desks heard heard_left_out feeling message_length",
-    "evacuation/panic": f"{ROOM} nearest_distance around around_kind counts_self",
-    "evacuation/evaluate": f"{ROOM} feeling exits counts_self counts_desks",
-    "evacuation/exit": f"{ROOM} feeling evaluation heard heard_left_out may_talk past_exits target",
-    "evacuation/move": "rows cols rounds row col previous target_cell direction options together diagonals",
+    "evacuation/talk": f"{ROOM} informed exits counts_self counts_desks heard heard_left_out feeling message_length",
+    "evacuation/panic": f"{ROOM} informed nearest_distance around around_kind counts_self",
+    "evacuation/evaluate": f"{ROOM} informed feeling exits counts_self counts_desks",
+    "evacuation/exit": f"{ROOM} memory feeling evaluation heard heard_left_out may_talk past_exits target",
+    "evacuation/move": "memory rows cols rounds row col previous target_cell direction options together diagonals",
 }
 
 
