@@ -34,11 +34,11 @@ def rivalries(settings: BertrandSettings, without: NDArray[np.int64] | None, nam
     everybody = tuple(range(settings.firms))
     found = {everybody: settings.among(everybody)}
     for turn in [] if without is None else np.unique(without[without < STAYS]).tolist():
-        firms = tuple(np.flatnonzero(without > turn).tolist())
+        firms: tuple[int, ...] = tuple(np.flatnonzero(without > turn).tolist())
         try:
             found[firms] = settings.among(firms)
         except SettingsError as error:
-            who = ", ".join(names[i] for i in firms)
+            who = ", ".join([names[i] for i in firms])
             raise SettingsError("changes", error.value, f"with {who} alone from round {turn} on: {error}") from error
     return found
 

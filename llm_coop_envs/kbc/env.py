@@ -146,7 +146,7 @@ class KBCEnv(ScenarioEnv):
         self._base[:, 4] = weights
         self._fixed_slots |= {"players": len(there), "groups": tuple(sizes.tolist())}
         for cached in ("_hearing", "_announcers"):
-            self.__dict__.pop(cached, None)
+            vars(self).pop(cached, None)
 
     def _let_go(self) -> None:
         """Go on without those who are no longer present."""
