@@ -104,18 +104,19 @@ class Browser:
 
     def tap(self, script):
         """Click what a script finds, as soon as it does."""
-        self.until(script)
-        self.run(f"({script}).dispatchEvent(new MouseEvent('click', {{bubbles: true, cancelable: true}}))")
+        click = "new MouseEvent('click', {bubbles: true, cancelable: true})"
+        self.until(f"(found => found && (found.dispatchEvent({click}), true))({script})")
 
     def fill(self, label, value):
         """Write into the field with a label, or choose from it."""
-        labels = "[...document.querySelectorAll('label')]"
-        self.until(f"{labels}.some(e => e.innerText.startsWith({json.dumps(label)}))")
-        self.run(f"""(() => {{
-            const label = {labels}.find(e => e.innerText.startsWith({json.dumps(label)}));
-            const field = label.querySelector("input, select");
+        self.until(f"""(() => {{
+            const labels = [...document.querySelectorAll('label')];
+            const field = labels.find(e => e.innerText.startsWith({json.dumps(label)}))?.querySelector("input, select");
+            if (!field) return false;
             field.value = {json.dumps(str(value))};
+            if (field.value !== {json.dumps(str(value))}) return false;  // no such option yet
             field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", {{bubbles: true}}));
+            return true;
         }})()""")
 
     def size(self, width, height=900, dark=False):

@@ -279,7 +279,8 @@ def test_a_model_that_refuses_to_play_is_no_result(tmp_path):
     (shown,) = [one for one in section.tables() if one.head[1] == "profit gain above Nash"]
     rows = {row.name: row for row in shown.rows}
     assert rows["m"].bad
-    assert "invalid; no result: 100% of all decisions were taken by a fallback" in rows["m"].below
+    assert "choices flagged, invalid; " in rows["m"].below
+    assert "; no result: 100% of all decisions were taken by a fallback" in rows["m"].below
     assert {cell.text for cell in rows["m"].cells} == {NOTHING.text}
     assert not rows["grim trigger"].bad
     assert rows["grim trigger"].cells[0].text != NOTHING.text
