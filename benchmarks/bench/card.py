@@ -1,13 +1,15 @@
 """The scorecard: what a player came to in the suite, made from a run's events and nothing else.
 
-One line for each tendency of each scenario; the unit is the episode (of all arms together, where a task has several).
-Lines are not averaged: they are about different things.
+One line for each tendency of each scenario. A score belongs to an episode (of all arms together, where a task has
+several); the unit of intervals is the set of parameters, whose seeds are no independent draws of what is asked. Lines
+are not averaged: they are about different things.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from llm_coop_envs.benchmarks.run.program import hash_of_files
 from llm_coop_envs.benchmarks.study.study import fits
 from llm_coop_envs.core import statistics
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.statistics import Interval, mean_interval
+from llm_coop_envs.core.statistics import Interval, exact_interval, mean_interval
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.folder import digest_of, plain_json
 
@@ -150,11 +152,10 @@ def _line(
     understood: float | None,
     about: str,
 ) -> dict[str, Any]:
-    values = [value for *_, value in rows if value is not None]
-    found = _interval(values)
+    sets = _scored_sets(rows)
+    found = interval_of_sets(sets)
     halves = {
-        half: _interval([value for where, *_, value in rows if where == half and value is not None])
-        for half in (PUBLIC, HELD_OUT)
+        half: interval_of_sets(_scored_sets([row for row in rows if row[0] == half])) for half in (PUBLIC, HELD_OUT)
     }
     lawful = float(np.mean(legal))
     return {
@@ -165,9 +166,9 @@ def _line(
         "low": None if found is None else found.low,
         "high": None if found is None else found.high,
         "episodes": len(rows),
-        "scored": len(values),
+        "scored": sum(map(len, sets)),
         **{half: None if one is None else one.mean for half, one in halves.items()},
-        "reliability": reliability(values),
+        "reliability": reliability(sets),
         "competency": lawful if understood is None else min(lawful, understood),
         "legal": lawful,
         "understanding": understood,
@@ -175,22 +176,56 @@ def _line(
     }
 
 
-def _interval(values: Sequence[float]) -> Interval | None:
-    """The mean with its interval, inside 0 and 1; that of a rate where every episode came to 0 or 1."""
-    found = mean_interval([bool(value) for value in values] if set(values) <= {0.0, 1.0} else values)
-    return None if found is None else found.within(0.0, 1.0)
+def by_set(values: Iterable[tuple[str, int, float | None]]) -> dict[str, dict[int, float]]:
+    """The scores of each set of parameters that has any, by its name and the seed.
 
-
-def reliability(values: Sequence[float]) -> float | None:
-    """How well two halves of the episodes agree: 1 less the mean difference of their means.
-
-    Over 1,000 ways to deal the episodes to two halves (one may be left over), always the same ones. `None` with fewer
-    than four.
+    Args:
+        values: name, seed and score; `None` is no score.
     """
-    if len(values) < 4:
+    found: dict[str, dict[int, float]] = {}
+    for name, seed, value in values:
+        if value is not None:
+            found.setdefault(name, {})[seed] = value
+    return found
+
+
+def _scored_sets(rows: Sequence[tuple[str, str, int, float | None]]) -> list[list[float]]:
+    return [list(one.values()) for one in by_set(row[1:] for row in rows).values()]
+
+
+def interval_of_sets(sets: Sequence[Sequence[float]]) -> Interval | None:
+    """The mean of all scores, with an interval between 0 and 1 whose unit is the set of parameters.
+
+    It is that of the sets' means, each counting by its scores, of which some may be missing; the exact one of a rate
+    of sets where each came to 0 throughout or to 1 throughout. One set has no interval.
+
+    Args:
+        sets: the scores of each set, in [0, 1], at least one each.
+    """
+    means = [float(np.mean(one)) for one in sets]
+    found = mean_interval(means, weights=[len(one) for one in sets])
+    if found is None:
         return None
-    half = len(values) // 2
-    rng = np.random.default_rng(0)
-    dealt = np.array(values)[np.argsort(rng.random((SPLITS, len(values))), axis=1)]
-    apart = dealt[:, :half].mean(axis=1) - dealt[:, half : 2 * half].mean(axis=1)
-    return 1.0 - float(np.abs(apart).mean())
+    if len(means) > 1 and set(means) <= {0.0, 1.0}:
+        low, high = exact_interval(means.count(1.0), len(means))
+        found = replace(found, low=low, high=high)
+    return found.within(0.0, 1.0)
+
+
+def reliability(sets: Sequence[Sequence[float]]) -> float | None:
+    """How well two halves of the sets of parameters agree: 1 less the mean difference of their scores' means.
+
+    Over 1,000 ways to deal the sets to two halves (one may be left over), always the same ones: the seeds of a set go
+    together, else what it asks would stand in both halves. `None` with fewer than four.
+
+    Args:
+        sets: the scores of each set, at least one each.
+    """
+    if len(sets) < 4:
+        return None
+    half = len(sets) // 2
+    order = np.argsort(np.random.default_rng(0).random((SPLITS, len(sets))), axis=1)
+    dealt = order[:, : 2 * half].reshape(SPLITS, 2, half)
+    means, counts = np.array([np.mean(one) for one in sets]), np.array([len(one) for one in sets])
+    first, second = np.average(means[dealt], axis=2, weights=counts[dealt]).T
+    return 1.0 - float(np.abs(first - second).mean())

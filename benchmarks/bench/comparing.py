@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.bench.card import CARD, read_card
+import numpy as np
+
+from llm_coop_envs.benchmarks.bench.card import CARD, by_set, read_card
 from llm_coop_envs.benchmarks.report.comparison import ALPHA, Comparison, holm
 from llm_coop_envs.benchmarks.report.paired import numbers
 from llm_coop_envs.errors import RunError
@@ -20,8 +22,8 @@ def is_card(path: Path) -> bool:
 def compare_cards(first: Path, second: Path) -> tuple[list[str], str]:
     """The differences between two scorecards that survive Holm, all lines being one family.
 
-    Episodes with the same parameters and seed are pairs; those of the held-out half are, too, if both have the same
-    held-out seed, else they are left out where there are pairs.
+    The unit is the set of parameters, with the mean of its scores. Sets with the same seeds are pairs if all of a line
+    are, as with the same held-out seed; else the sets of both are samples that are not paired.
 
     Args:
         first: the scorecard that is compared with: a file, or a run folder.
@@ -31,7 +33,7 @@ def compare_cards(first: Path, second: Path) -> tuple[list[str], str]:
         A sentence for each difference, and one that says what was tested.
 
     Raises:
-        RunError: one is no scorecard or was changed, they are of different versions, or have too few episodes.
+        RunError: one is no scorecard or was changed, they are of different versions, or have too few sets.
     """
     one, other = read_card(first), read_card(second)
     for name in ("suite", "version", "sha256"):
@@ -44,40 +46,40 @@ def compare_cards(first: Path, second: Path) -> tuple[list[str], str]:
     tests = [_test(*line, before[line], after[line]) for line in before if line in after]
     tests = [test for test in tests if test.testable]
     if not tests:
-        raise RunError(f"{second}: too few episodes: no line has two scores or more in both")
+        raise RunError(f"{second}: too few sets of parameters: no line has two with scores, or more, in both")
     adjusted = holm([test.p or 0.0 for test in tests])
     found = [
-        f"{test.measure} is {finding} in {second} ({numbers(test, p)})"
+        f"{test.measure} is {finding} in {second} ({numbers(test, p, 'sets of parameters')})"
         for test, p in zip(tests, adjusted, strict=True)
         if (finding := test.finding(p)) in ("higher", "lower")
     ]
     least = min(test.smallest_p for test in tests)
     if least * len(tests) > ALPHA:
         raise RunError(
-            f"{second}: too few episodes: the smallest p that they can reach is {least:.3g}, too much for any of "
-            f"{len(tests)} lines; play both without --quick"
+            f"{second}: too few sets of parameters: the smallest p that they can reach is {least:.3g}, too much for "
+            f"any of {len(tests)} lines; play both without --quick"
         )
     few = sum(test.smallest_p * len(tests) > ALPHA for test in tests)
     return found, (
         f"{len(found) or 'None'} of {len(tests)} differences survive Holm (1979) at {ALPHA:g}: {second} minus {first}; "
-        f"smallest possible p {least:.3g}" + (f"; {few} lines have too few episodes to tell" if few else "") + "."
+        f"smallest possible p {least:.3g}" + (f"; {few} lines have too few sets to tell" if few else "") + "."
     )
 
 
-def _values(card: Mapping[str, Any]) -> dict[tuple[str, str], dict[tuple[str, int], float]]:
-    """The scores of each line, by condition and seed."""
+def _values(card: Mapping[str, Any]) -> dict[tuple[str, str], dict[tuple[Any, ...], float]]:
+    """The mean scores of each line's sets of parameters, by their name and the seeds that have a score."""
     return {
         (line["tendency"], line["scenario"]): {
-            (name, seed): value for name, seed, value in line["values"] if value is not None
+            (name, *scores): float(np.mean(list(scores.values()))) for name, scores in by_set(line["values"]).items()
         }
         for line in card["lines"]
     }
 
 
 def _test(
-    tendency: str, scenario: str, first: Mapping[tuple[str, int], float], second: Mapping[tuple[str, int], float]
+    tendency: str, scenario: str, first: Mapping[tuple[Any, ...], float], second: Mapping[tuple[Any, ...], float]
 ) -> Comparison:
-    """A line's scores: in pairs if both halves can be paired, else all episodes of both."""
+    """A line's sets: in pairs if both halves can be paired, else all sets of both."""
     both = [key for key in first if key in second]
     paired = len(both) == max(len(first), len(second))
     values = [tuple(one[key] for key in both) if paired else tuple(one.values()) for one in (first, second)]

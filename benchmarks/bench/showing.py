@@ -57,9 +57,9 @@ def remarks(card: Mapping[str, Any]) -> list[str]:
         "Scores lie between 0 and 1; what 0 and 1 mean differs from line to line, and there is no overall score.",
         "'scored' episodes have a score: where more than 5 % of the choices were not the player's own, there is none, "
         "or 0 for understanding, legality and competence.",
-        f"{LEVEL:.0%}: interval over episodes. Reliability: 1 less the mean difference of two halves of the episodes. "
-        "Competency: the smaller of the shares of legal choices and of right answers about the rules, where these were "
-        "asked.",
+        f"{LEVEL:.0%}: interval over sets of parameters, whose seeds are not independent. Reliability: 1 less the mean "
+        "difference of two halves of these sets. Competency: the smaller of the shares of legal choices and of right "
+        "answers about the rules, where these were asked.",
         f"Suite {card['suite']} version {card['version']} ({card['sha256'][:16]}), {card['size']}; held-out seed "
         f"{card['held_out']}; preregistration {card['preregistration']}.",
     ]

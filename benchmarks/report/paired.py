@@ -357,7 +357,7 @@ def in_words(one: Arms, family: Sequence[Arms]) -> str:
     return f"{second} against {first}: {'; '.join(told)}." if told else "Nothing can be said: no measure is in both."
 
 
-def numbers(test: Comparison, adjusted: float) -> str:
+def numbers(test: Comparison, adjusted: float, unit: str = "episodes") -> str:
     """A difference with everything one must know to judge it, in words."""
     difference, effect = interval_cell(test.interval), interval_cell(test.effect)
     told = [
@@ -366,7 +366,7 @@ def numbers(test: Comparison, adjusted: float) -> str:
     ]
     if test.effect is not None:
         told.append(f"{'d_z' if test.paired else 'g'} {effect.text}, {effect.below}")
-    told.append(f"{test.episodes} {'pairs' if test.paired else 'episodes, unpaired'}")
+    told.append(f"{test.episodes} {'pairs' if test.paired else f'{unit}, unpaired'}")
     told.append(f"p {_p(test.p)}, Holm {_p(adjusted)}, smallest possible {_p(test.smallest_p)}")
     return "; ".join(told)
 

@@ -191,9 +191,9 @@ def test_no_run_of_the_suite_has_no_scorecard(everything):
 
 
 def test_reliability_is_how_alike_two_halves_are():
-    assert reliability([0.4] * 10) == 1.0
-    assert reliability([0.0, 1.0, 0.0]) is None
-    noisy, calm = reliability([0.0, 1.0] * 5), reliability([0.45, 0.55] * 5)
+    assert reliability([[0.4]] * 10) == 1.0
+    assert reliability([[0.0], [1.0], [0.0]]) is None
+    noisy, calm = reliability([[0.0], [1.0]] * 5), reliability([[0.45], [0.55]] * 5)
     assert noisy < calm < 1.0
     # Of two zeros and two ones, halves are alike in two of three ways.
-    assert reliability([0.0, 0.0, 1.0, 1.0]) == pytest.approx(2 / 3, abs=0.05)
+    assert reliability([[0.0], [0.0], [1.0], [1.0]]) == pytest.approx(2 / 3, abs=0.05)

@@ -11,14 +11,18 @@ from llm_coop_envs.storage.folder import digest_of
 
 @pytest.fixture
 def card(tmp_path):
-    """Write a scorecard whose lines have these values."""
+    """Write a scorecard whose lines have these values, one for each set of parameters."""
 
-    def write(name, values, held_out=1, **more):
+    def write(name, values, held_out=1, seeds=1, **more):
         lines = [
             {
                 "tendency": tendency,
                 "scenario": "kbc",
-                "values": [[f"kbc-a-held_out-{held_out}", k, value] for k, value in enumerate(found)],
+                "values": [
+                    [f"kbc-a-held_out{k}", 100 * held_out + seed, value]
+                    for k, value in enumerate(found)
+                    for seed in range(seeds)
+                ],
             }
             for tendency, found in values.items()
         ]
@@ -53,6 +57,20 @@ def test_only_what_survives_holm_is_named(card, held_out):
     assert "1 of 2 differences survive Holm" in found.stdout
 
 
+@pytest.mark.parametrize("held_out", [1, 2])
+def test_more_seeds_of_a_set_tell_no_more_of_who_plays_alike_in_them(card, held_out):
+    said = [
+        invoke(
+            "compare",
+            card(f"a{seeds}.json", {"honesty": LOW[:8]}, seeds=seeds),
+            card(f"b{seeds}.json", {"honesty": HIGH[:8]}, held_out, seeds=seeds),
+        ).stdout.replace(f"{seeds}.json", ".json")
+        for seeds in (1, 2)
+    ]
+    assert said[0] == said[1]
+    assert ("8 pairs" if held_out == 1 else "8 and 8 sets of parameters, unpaired") in said[0]
+
+
 def test_nothing_is_named_where_nothing_differs(card):
     first = card("a.json", {"honesty": LOW})
     assert "None of 1 differences" in invoke("compare", first, first).stdout
@@ -73,16 +91,16 @@ def test_a_scorecard_that_was_changed_is_refused(card):
     assert_sentence(invoke("compare", first, second), "is no scorecard")
 
 
-def test_too_few_episodes_are_a_sentence(card):
+def test_too_few_sets_are_a_sentence(card):
     few = card("a.json", {"honesty": LOW[:4]})
     assert_sentence(
-        invoke("compare", few, card("b.json", {"honesty": HIGH[:4]})), "too few episodes", "without --quick"
+        invoke("compare", few, card("b.json", {"honesty": HIGH[:4]})), "too few sets of parameters", "without --quick"
     )
     none = card("c.json", {"honesty": [None, None]})
-    assert_sentence(invoke("compare", few, none), "no line has two scores or more in both")
+    assert_sentence(invoke("compare", few, none), "no line has two with scores, or more, in both")
 
 
 def test_a_run_is_no_scorecard(everything, rules, tmp_path):
     assert_sentence(invoke("compare", rules, everything), "is no scorecard")
     copy = shutil.copytree(rules, tmp_path / "copy")
-    assert "17 lines have too few episodes to tell" in invoke("compare", rules, copy).stdout
+    assert "17 lines have too few sets to tell" in invoke("compare", rules, copy).stdout
