@@ -1,5 +1,6 @@
 """The page in a real browser: open, scrub, filter, steer, compare, hostile messages, for everybody."""
 
+import contextlib
 import json
 import shutil
 import threading
@@ -21,7 +22,12 @@ from llm_coop_envs.benchmarks.speed.view import make_large
 from llm_coop_envs.benchmarks.view import index as indexes
 from llm_coop_envs.benchmarks.view.one_file import write_page
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = [
+    needs_chromium,
+    pytest.mark.slow,
+    # A browser may knock just when a server ends, and asyncio complains of what it had let in by then.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 EVIL = (
     "<script>window.broken = 1</script><img src=x onerror='window.broken = 2'><svg onload='window.broken = 3'></svg>"
@@ -42,10 +48,18 @@ ROUTES = {
 READY = "!document.body.innerText.includes('Loading') && !document.body.innerText.includes('Looking for')"
 
 
+@contextlib.contextmanager
+def looked_at(browser, folder):
+    """A page's server, which the browser has left, and asks nothing of, when it ends."""
+    with viewed(folder) as found:
+        yield found
+        browser.open("about:blank")
+
+
 @pytest.fixture(scope="module")
 def page(browser, runs):
     """The page of two runs; yields its address without the token."""
-    with viewed(runs) as (_, address):
+    with looked_at(browser, runs) as (_, address):
         browser.open(address)
         browser.shows("everything")
         yield address.split("?")[0]
@@ -187,7 +201,7 @@ def test_branches_are_compared_from_the_round_on_at_which_they_part(browser, run
     given = ("--at", 9, "--arms", arms, "--only", "bertrand-talk", "-o", tmp_path / "runs" / "arms")
     assert invoke("branch", tmp_path / "runs" / "source", *given).exit_code == 0
     one, other = (condition.name for condition in open_run(tmp_path / "runs" / "arms").conditions)
-    with viewed(tmp_path / "runs") as (_, address):
+    with looked_at(browser, tmp_path / "runs") as (_, address):
         browser.open(address)
         browser.shows("everything")
         base = address.split("?")[0]
@@ -202,7 +216,7 @@ def test_branches_are_compared_from_the_round_on_at_which_they_part(browser, run
 
 
 def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
-    with answering(latency=0.03) as server, viewed(tmp_path) as (_, address):
+    with answering(latency=0.03) as server, looked_at(browser, tmp_path) as (_, address):
         browser.open(address)
         browser.shows("There is no run in this folder yet")
         playing = threading.Thread(target=lambda: play(server, tmp_path / "run"))
@@ -230,7 +244,7 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
 
 
 def test_what_becomes_of_an_order_is_shown(browser, tmp_path):
-    with answering(latency=2.0) as server, viewed(tmp_path) as (_, address):
+    with answering(latency=2.0) as server, looked_at(browser, tmp_path) as (_, address):
         playing = threading.Thread(target=lambda: play(server, tmp_path / "run"))
         playing.start()
         browser.open(address)
@@ -264,7 +278,7 @@ def test_rounds_of_a_live_run_of_rules_appear_as_they_are_played(browser, tmp_pa
         return fast(*given, on_step=lambda env: (on_step(env), time.sleep(0.05)))
 
     monkeypatch.setattr(workers, "play_episode", slowly)
-    with viewed(tmp_path) as (_, address):
+    with looked_at(browser, tmp_path) as (_, address):
         playing = threading.Thread(target=lambda: run_study(small_study(rules), tmp_path / "run"))
         playing.start()
         browser.open(address)
@@ -292,7 +306,7 @@ def test_a_large_episode_is_shown_while_it_is_read(browser, tmp_path, monkeypatc
 
     monkeypatch.setattr(indexes.Taking, "keep", kept)
     reading = threading.Thread(target=lambda: indexes.Index(run).take_episode("contest", 0))
-    with viewed(tmp_path / "runs") as (server, address):
+    with looked_at(browser, tmp_path / "runs") as (server, address):
         episodes = server.questions.episodes
         monkeypatch.setattr(episodes, "_read_apart", lambda *_: reading.is_alive())
         monkeypatch.setitem(episodes._busy, (run.folder, "contest/0"), None)
@@ -359,7 +373,7 @@ def shows_evil(browser, address):
 
 
 def test_messages_are_text(browser, hostile):
-    with viewed(hostile) as (_, address):
+    with looked_at(browser, hostile) as (_, address):
         browser.open(address)
         browser.shows("short")
         shows_evil(browser, address.split("?")[0])
@@ -392,7 +406,7 @@ def test_an_exported_page_needs_no_server(browser, runs, tmp_path):
 def test_a_run_that_is_deleted_meanwhile_is_told(browser, runs, tmp_path):
     for name in ("a", "b"):
         shutil.copytree(runs / "rules", tmp_path / name)
-    with viewed(tmp_path) as (_, address):
+    with looked_at(browser, tmp_path) as (_, address):
         browser.open(address)
         browser.shows("everything")
         base = address.split("?")[0]
@@ -417,7 +431,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(browser, runs, tmp_pat
     path = tmp_path / "half" / "events" / "kbc-talk" / "0.jsonl.gz"
     path.write_bytes(path.read_bytes()[:200])
     (tmp_path / "half" / "events" / "kbc-talk" / "1.jsonl.gz").unlink()
-    with viewed(tmp_path) as (_, address):
+    with looked_at(browser, tmp_path) as (_, address):
         browser.open(address)
         browser.shows("it is damaged")
         browser.shows("has format 99")
@@ -439,7 +453,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(browser, runs, tmp_pat
 
 
 def test_a_kept_address_opens_what_it_names_in_a_browser_that_was_never_there(browser, runs):
-    with viewed(runs) as (_, address):
+    with looked_at(browser, runs) as (_, address):
         base = address.split("?")[0]
         browser.open("about:blank")
         browser.open(f"{base}#/{ROUTES['room']}")

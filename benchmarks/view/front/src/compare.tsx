@@ -1,5 +1,5 @@
 // Two episodes side by side: of two runs, of two conditions, or branches from the branching round on.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { runs, useData, type Detail, type Episode } from "./data";
 import { Body, jumpsOf, placeOf, useEpisode, useFrames, useScrubber, type Place } from "./episode";
 import { exact, Gone, Shown } from "./parts";
@@ -33,8 +33,9 @@ export function CompareView() {
 }
 
 function Choice({ name, label, place, run }: { name: string; label: string; place: Place | null; run?: Detail }) {
-  const [chosen, choose] = useState(place?.run ?? "");
-  useEffect(() => choose(place?.run ?? ""), [place?.run]);
+  // What was chosen holds until the address names another run.
+  const [picked, pick] = useState({ beside: place?.run, run: place?.run ?? "" });
+  const chosen = picked.beside === place?.run ? picked.run : place?.run ?? "";
   const asked = useData<Detail>(chosen && chosen !== run?.run ? "run" : null, { run: chosen });
   const held = chosen === run?.run ? run : asked.data;
   const condition = held?.found.find((one) => one.name === place?.condition) ?? held?.found[0];
@@ -48,7 +49,7 @@ function Choice({ name, label, place, run }: { name: string; label: string; plac
     <fieldset>
       <legend>{label}</legend>
       <label>Run
-        <select value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
+        <select value={chosen} onChange={(event) => pick({ beside: place?.run, run: event.currentTarget.value })}>
           <option value="">–</option>
           {runs.value?.filter((one) => !one.problem).map((one) => <option value={one.run}>{one.run}</option>)}
         </select>
