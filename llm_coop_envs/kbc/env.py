@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping
 from fractions import Fraction
@@ -146,7 +147,8 @@ class KBCEnv(ScenarioEnv):
         self._base[:, 4] = weights
         self._fixed_slots |= {"players": len(there), "groups": tuple(sizes.tolist())}
         for cached in ("_hearing", "_announcers"):
-            vars(self).pop(cached, None)
+            with contextlib.suppress(AttributeError):  # nobody asked for it yet
+                delattr(self, cached)
 
     def _let_go(self) -> None:
         """Go on without those who are no longer present."""
