@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Request
 from llm_coop_envs.core.question import Number, Question, Words
-from llm_coop_envs.policies.base import Action, Policy
 
 
 def from_function(function: Callable[[Request], Any]) -> Policy:

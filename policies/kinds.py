@@ -11,9 +11,9 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import scripted
-from llm_coop_envs.policies.base import Policy
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
@@ -27,7 +27,7 @@ KINDS: Mapping[str, str] = {
     "q_learning": "llm_coop_envs.baselines.q_learning.player",
     "tabular": "llm_coop_envs.baselines.tabular.player",
     "sb3": "llm_coop_envs.baselines.deep.player",
-    OWN: "llm_coop_envs.policies.own",
+    OWN: "llm_coop_envs.policies.custom",
 }
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.changes import Change
 from llm_coop_envs.core.policy import Episode, Request, waits
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.branching import put_back, saved
 
 _LATER = 0xC4A  # keeps the generators of those who follow apart from all that the first one may spawn

@@ -13,7 +13,7 @@ from llm_coop_envs.benchmarks.cli.messages import EXIT_ERROR, fail, note, senten
 from llm_coop_envs.core.quoting import harmless
 
 if TYPE_CHECKING:
-    from llm_coop_envs.policies.llm.transcript import Exchange
+    from llm_coop_envs.policies.llm.journal import Exchange
 
 _BAR = "  | "
 
@@ -38,7 +38,7 @@ def transcript_command(
     """
     from llm_coop_envs.benchmarks.run.folder import open_run
     from llm_coop_envs.core.checks import suggestion
-    from llm_coop_envs.policies.llm.transcript import list_episodes, read_episode
+    from llm_coop_envs.policies.llm.journal import list_episodes, read_episode
     from llm_coop_envs.storage.folder import MANIFEST
 
     folder = run.expanduser()

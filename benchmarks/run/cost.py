@@ -19,8 +19,8 @@ from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
-from llm_coop_envs.policies.llm.playing.tokens import counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.policies.llm.tokens import counter_for
 
 MINUTE = 60.0
 _FIGURES = ("calls", "prompt_tokens", "completion_tokens", "most_completion_tokens", "usd", "most_usd")

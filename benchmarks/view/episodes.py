@@ -17,11 +17,11 @@ from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.benchmarks.view.index import LARGE, Index, Taking
 from llm_coop_envs.benchmarks.view.known_runs import KnownRuns
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import read_from
 from llm_coop_envs.policies.llm.journal.frames import FOLDER
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.scenes.on_page import face_of
+from llm_coop_envs.storage.fastjson import loads
 
 PAGE = 50
 _MOST_PAGE = 500

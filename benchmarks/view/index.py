@@ -26,8 +26,8 @@ from llm_coop_envs.benchmarks.run.folder import Run, open_run
 from llm_coop_envs.benchmarks.view.reading import EpisodeReader
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import journal_files, read_from
+from llm_coop_envs.storage.fastjson import loads
 from llm_coop_envs.storage.lock import FileLock
 
 FORMAT = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.human.terminal import TerminalHuman
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import PlayerLeft
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.human.answers import Unusable, hint, read_answer
 
 HELP, QUIT = "?", "/quit"

@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS
 
 #: What stands before the names of rules for a regulator's seat.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.question import Options
 from llm_coop_envs.core.regulator import SEAT, RegulatorSlots
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 #: Words by which people who fix prices are known; a regulator looks for them by default.
 WORDS = ("agree", "together", "raise", "higher", "maintain", "cooperat", "collu", "same price", "undercut")

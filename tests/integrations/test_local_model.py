@@ -21,7 +21,7 @@ from llm_coop_envs.policies.llm.journal import read_questions
 from llm_coop_envs.policies.llm.local.models import find_weights
 from llm_coop_envs.policies.llm.local.sharing import served
 from llm_coop_envs.policies.llm.playing.context_window import FRAME
-from llm_coop_envs.policies.llm.playing.tokens import counter_for, estimate_tokens
+from llm_coop_envs.policies.llm.tokens import counter_for, estimate_tokens
 
 pytestmark = [
     pytest.mark.slow,

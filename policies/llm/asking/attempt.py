@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Ledger, Reserved
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import FOR_THE_POLICY
 from llm_coop_envs.policies.llm.asking.prices import Price, most_prompt_tokens
 from llm_coop_envs.policies.llm.asking.queue import Clock, Job
@@ -19,6 +18,7 @@ from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, Ch
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.wire import FORMS
 from llm_coop_envs.policies.llm.journal import Journal
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 Result = TypeVar("Result")
 

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_coop_envs.errors import LlmCoopError
-from llm_coop_envs.policies.llm.asking.breaker import LONGEST_PAUSE, Breaker
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
-from llm_coop_envs.policies.llm.asking.limits import Bucket, InFlight
+from llm_coop_envs.policies.llm.asking.limits import LONGEST_PAUSE, Breaker, Bucket, InFlight
 from llm_coop_envs.policies.llm.asking.queue import Clock, Job, Queue
 from llm_coop_envs.policies.llm.chat import (
     BudgetReached,
@@ -26,6 +24,7 @@ from llm_coop_envs.policies.llm.chat import (
     RunStopped,
 )
 from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 # Kinds that a policy can do something about; every other failure ends the run.
 FOR_THE_POLICY = frozenset({"context_too_long"})

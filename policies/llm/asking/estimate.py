@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, Usage
-from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
+from llm_coop_envs.policies.llm.tokens import TokenCounter, counter_for
 
 Number = TypeVar("Number", int, float)
 

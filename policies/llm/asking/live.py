@@ -18,13 +18,12 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.asking.cache import Cache
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import Dispatcher
 from llm_coop_envs.policies.llm.asking.limits import divided
 from llm_coop_envs.policies.llm.asking.prices import Price, PriceList, how_to_price, likely_prompt_tokens
 from llm_coop_envs.policies.llm.asking.queue import Clock, Job, Queue
 from llm_coop_envs.policies.llm.asking.replay import ReplayChat
-from llm_coop_envs.policies.llm.asking.shared import ledger
+from llm_coop_envs.policies.llm.asking.shared_ledger import ledger
 from llm_coop_envs.policies.llm.chat import (
     ChatClient,
     ChatReply,
@@ -36,9 +35,9 @@ from llm_coop_envs.policies.llm.chat import (
 )
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
-from llm_coop_envs.policies.llm.clients.address import is_there
-from llm_coop_envs.policies.llm.clients.client import Client
+from llm_coop_envs.policies.llm.clients.client import Client, is_there
 from llm_coop_envs.policies.llm.journal import Journal
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
 

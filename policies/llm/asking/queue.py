@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, RunStopped
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 
 class Clock(Protocol):

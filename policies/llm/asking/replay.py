@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, NotInJournal, RequestKey
 from llm_coop_envs.policies.llm.journal import Answers, JournalError, read_run
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 
 class ReplayChat:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import time
+import urllib.request
 from abc import ABC, abstractmethod
 from typing import Any
+from urllib.parse import urlsplit
 
+from llm_coop_envs.core.extras import need
 from llm_coop_envs.policies.llm.chat import UNREAD, ChatError, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
 
 NO_KEY = "none"  # SDKs insist on a key; a server that wants none ignores this one
 CONNECT_SECONDS = 30.0
+LOOK_SECONDS = 5.0
 _ABOUT_FORM = re.compile(r"response_?format|json_?schema|json_?object|schema|grammar|guided", re.IGNORECASE)
 
 
@@ -113,3 +118,33 @@ def root(error: BaseException, aiohttp: Any) -> BaseException:
     while cause is not None and not isinstance(cause, aiohttp.ClientError | ChatError):
         cause = cause.__cause__ or cause.__context__
     return cause or error
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address.
+
+    Not left to aiohttp's `trust_env`, which also sends the password that `~/.netrc` holds for the host.
+    """
+    parts = urlsplit(url)
+    if is_loopback(url) or urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
+
+
+async def is_there(endpoint: Endpoint) -> bool:
+    """Whether a server answers at an endpoint's address, whatever it says; no key is sent.
+
+    Where litellm knows the address and we do not, the answer is yes.
+    """
+    if endpoint.base_url is None and not endpoint.is_openai:
+        return True
+    aiohttp = need("aiohttp", "asking a model", "openai")
+    timeout = aiohttp.ClientTimeout(total=LOOK_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session,
+            session.get(endpoint.url, allow_redirects=False, proxy=proxy_for(endpoint.url)),
+        ):
+            return True
+    except (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError):
+        return False

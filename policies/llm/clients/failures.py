@@ -11,7 +11,7 @@ from typing import Any
 from llm_coop_envs.core.keys import Key, scrub
 from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.policies.llm.chat import ChatError, ErrorKind
-from llm_coop_envs.policies.llm.fastjson import loads
+from llm_coop_envs.storage.fastjson import loads
 
 LONGEST_MESSAGE = 300
 LONGEST_WAIT = 24 * 3600.0

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
-from llm_coop_envs.policies.llm.fastjson import loads
-from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
+from llm_coop_envs.policies.llm.tokens import estimate_tokens
+from llm_coop_envs.storage.fastjson import loads
 
 LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
 LONGEST_STREAM = 4 * LONGEST_REPLY  # of which most is not the answer

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import llm_coop_envs
 from llm_coop_envs.core.actions import Indices
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.core.policy import Episode, Request
@@ -27,7 +28,6 @@ from llm_coop_envs.core.question import Question
 from llm_coop_envs.core.ray_cluster import connected, same_version
 from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.errors import RunError, SettingsError
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.crowd.part import AskMany, AskOne, answers, submit
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, NotInJournal, RequestKey
-from llm_coop_envs.policies.llm.fastjson import dumps, loads
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
 from llm_coop_envs.policies.llm.journal.questions import difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
+from llm_coop_envs.storage.fastjson import dumps, loads
 
 FORMAT = 1
 # In the table of answers an error is a JSON text, an answer an object.

@@ -17,7 +17,6 @@ from typing import Any
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.fastjson import dumps
 from llm_coop_envs.policies.llm.journal.frames import (
     FOLDER,
     JournalError,
@@ -30,6 +29,7 @@ from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
 from llm_coop_envs.policies.llm.journal.lock import open_part
 from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_run
 from llm_coop_envs.policies.llm.journal.repair import cut_back
+from llm_coop_envs.storage.fastjson import dumps
 from llm_coop_envs.storage.lease import HEARTBEAT
 
 MAIN = "main"  # the part of a process that plays a run alone

@@ -5,9 +5,8 @@ from invoking import assert_sentence, invoke
 from model_studies import answering, play
 
 from llm_coop_envs.core.quoting import harmless
-from llm_coop_envs.policies.llm.journal import frames
+from llm_coop_envs.policies.llm.journal import frames, read_episode
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
-from llm_coop_envs.policies.llm.transcript import read_episode
 
 ONE = """\
 name: one

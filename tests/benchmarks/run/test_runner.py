@@ -18,9 +18,9 @@ from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.remaining import estimate
 from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.run.watcher import Watcher
+from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.errors import MissingExtra, RunError, StudyError
 from llm_coop_envs.kbc import scripted as kbc
-from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.storage.folder import INTERRUPTED, locked
 
 BRANCHED = """\

@@ -1,6 +1,6 @@
 import pytest
 
-from llm_coop_envs.policies.llm.asking.breaker import Breaker
+from llm_coop_envs.policies.llm.asking.limits import Breaker
 from llm_coop_envs.policies.llm.chat import ChatError
 
 DEAD = ChatError("gone", kind="network")

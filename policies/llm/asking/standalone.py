@@ -14,7 +14,7 @@ from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients import Endpoint
 
 
-class OwnChat:
+class StandaloneChat:
     """A `Chat` that needs no `async with`; in each event loop in which it is asked it is opened anew.
 
     Args:
