@@ -123,12 +123,12 @@ class Branching:
         """
         env = self.env
         world, events = env.get_state(), env.events
-        minds = [saved(policy) for policy in self._table.policies]
+        minds = [save_state(policy) for policy in self._table.policies]
 
         def all_back(name: str) -> None:
             self._begin(name)
             for policy, mind in zip(self._table.policies, minds, strict=True):
-                put_back(policy, mind)
+                restore_state(policy, mind)
             env.set_state(world)
 
         all_back(f"{self._name}/{label}")
@@ -206,7 +206,7 @@ def _message(event: Event) -> str:
     return InOtherWords(event["text"], heard) if heard else event["text"]
 
 
-def saved(policy: PolicyLike) -> tuple[bool, Any, Any]:
+def save_state(policy: PolicyLike) -> tuple[bool, Any, Any]:
     """What a policy keeps: whether it says so itself, its state, and its generator's.
 
     The shape of a policy asks for neither `get_state` nor `episode`; types cannot follow `hasattr`.
@@ -217,8 +217,8 @@ def saved(policy: PolicyLike) -> tuple[bool, Any, Any]:
     return own, policy.get_state() if own else copy.deepcopy(vars(policy)), stream  # type: ignore[attr-defined]
 
 
-def put_back(policy: PolicyLike, kept: tuple[bool, Any, Any]) -> None:
-    """Let a policy go on with what `saved` gave."""
+def restore_state(policy: PolicyLike, kept: tuple[bool, Any, Any]) -> None:
+    """Let a policy go on with what `save_state` gave."""
     own, state, stream = kept
     if not own:
         vars(policy).clear()

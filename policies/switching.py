@@ -12,7 +12,7 @@ import numpy as np
 from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.changes import Change
 from llm_coop_envs.core.policy import Episode, Request, waits
-from llm_coop_envs.policies.branching import put_back, saved
+from llm_coop_envs.policies.branching import restore_state, save_state
 
 _LATER = 0xC4A  # keeps the generators of those who follow apart from all that the first one may spawn
 
@@ -83,12 +83,12 @@ class Switching(Policy):
 
     def get_state(self) -> dict[str, Any]:
         """What each of them keeps; see `policies.branching`."""
-        return {"policies": [saved(policy) for policy in self.policies]}
+        return {"policies": [save_state(policy) for policy in self.policies]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on with what `get_state` gave."""
         for policy, one in zip(self.policies, state["policies"], strict=True):
-            put_back(policy, one)
+            restore_state(policy, one)
         self._share()
 
     def _share(self) -> None:

@@ -106,20 +106,20 @@ class ChatRequest:
 
     def settings(self) -> dict[str, Any]:
         """All but the messages, as JSON data; unset fields are left out."""
-        found: dict[str, Any] = {"model": self.model}
+        settings: dict[str, Any] = {"model": self.model}
         for name in ("temperature", "top_p", "max_tokens"):
             if (value := getattr(self, name)) is not None:
-                found[name] = value
+                settings[name] = value
         if self.stop:
-            found["stop"] = list(self.stop)
+            settings["stop"] = list(self.stop)
         for name in ("seed", "reasoning_effort"):
             if (value := getattr(self, name)) is not None:
-                found[name] = value
+                settings[name] = value
         if self.json_schema is not None:
-            found["json_schema"] = dict(self.json_schema)
+            settings["json_schema"] = dict(self.json_schema)
         if self.extra:
-            found["extra"] = dict(self.extra)
-        return found
+            settings["extra"] = dict(self.extra)
+        return settings
 
     def plain(self) -> dict[str, Any]:
         """The complete request as JSON data, as it is journalled."""
@@ -138,12 +138,12 @@ class ChatRequest:
             self.seed,
             self.reasoning_effort,
         )
-        found = _known_settings.get(name)
-        if found is None:
+        digest = _known_settings.get(name)
+        if digest is None:
             if len(_known_settings) >= _MOST_SETTINGS:
                 _known_settings.clear()
-            found = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii"))
-        return found
+            digest = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii"))
+        return digest
 
     def digest(self) -> str:
         """What tells this request from another one: SHA-256 in hex.
@@ -219,7 +219,7 @@ class ChatReply:
             tokens["cached"] = usage.cached_tokens
         if usage.estimated:
             tokens["estimated"] = True
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "text": self.text,
             "finish_reason": self.finish_reason,
             "model": self.model,
@@ -228,8 +228,8 @@ class ChatReply:
         }
         for name in ("cost", "refusal", "reasoning"):
             if (value := getattr(self, name)) is not None:
-                found[name] = value
-        return found
+                data[name] = value
+        return data
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> ChatReply:

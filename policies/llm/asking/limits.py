@@ -1,52 +1,54 @@
-"""How many requests may be under way: found by trying, and kept under what the user states per minute.
+"""How fast an endpoint is asked: limits on requests in flight and per minute, the circuit breaker, pauses to retry.
 
-Time is always passed in, so that nothing here waits or reads a clock.
+Time is always passed in; nothing here waits or reads a clock.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
 from llm_coop_envs.policies.llm.chat import ChatError
-from llm_coop_envs.policies.llm.clients.endpoint import Limits
+from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
 
 SHRINK = 0.8
 GROW = 1.05
 DOUBLE = 2
-COOL_DOWN = 15.0  # seconds: refusals that arrive within it belong to one episode
-WORTH = 1.1  # a limit that is half as large again must bring at least a tenth more answers per second
-STEP = 1.5
-HOLD = 60.0  # seconds until growth that brought nothing is tried again
-EVIDENCE = 20  # requests from which a share of refusals is believed
-ALIVE = 0.1  # an endpoint that answers no larger share is full or down, not flaky
-HELPED = 0.8  # fewer in flight have helped if the share of refusals fell below so much of what it was
+COOL_DOWN = 15.0  # seconds: refusals within this time belong to one episode
+STEP = 1.5  # a limit this many times as large...
+WORTH = 1.1  # ...must bring this many times as many answers per second, else it has not paid
+HOLD = 60.0  # seconds until growth that has not paid is tried again
+EVIDENCE = 20  # requests needed before a share of refusals counts as evidence
+ALIVE = 0.1  # an endpoint that answers a smaller share is full or down, not flaky
+HELPED = 0.8  # shrinking has helped if the share of refusals fell below this fraction of what it was
 MINUTE = 60.0
 
-# Of the breaker.
+# The circuit breaker.
 DEAD = frozenset({"server", "network", "timeout", "bad_reply"})
-FAILURES = 12  # in a row, no answer between; with 30 % of attempts failing that happens once in two million
+FAILURES = 12  # in a row; with 30 % of attempts failing at random, that happens once in two million
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 120.0
 GIVE_UP = 1800.0
 
 
 class InFlight:
-    """The limit on requests in flight, found by trying.
+    """The limit on requests in flight, found by trial.
 
-    It doubles from round to round (a round is as many answers as the limit) until the provider first says "too many"
-    or growth stops paying; then it grows by 5 % a round. A refusal or time-out shrinks it to 0.8 of what was in
-    flight, once per episode of 15 s; a server error keeps it from growing for as long. (The scheme of the UK AI
-    Security Institute's Inspect, with a check that growth pays: a local server that answers four at a time
-    gets no faster from 400 requests, they only time out.)
+    The limit doubles from round to round (a round is as many answers as the limit) until the provider first answers
+    "too many requests" or growth stops paying. Then it grows by 5 % a round. A refusal or time-out shrinks it to 0.8
+    of the requests in flight, once per episode of 15 s. A server error stops growth for 15 s.
 
-    Some refusals have nothing to do with our number: a quota shared with others, a flaky gateway. If fewer in flight
-    bring no fewer of them, the limit goes back to what it was, and such a share of refusals shrinks it no more.
+    This is the scheme of Inspect (UK AI Security Institute), with a check that growth pays: a local server that
+    answers four questions at a time gets no faster from 400; most of them time out.
+
+    Some refusals do not depend on our requests, such as a quota shared with others or a flaky gateway. If fewer
+    requests in flight do not reduce them, the limit goes back to what it was, and that share of refusals is endured.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limit = limits.start
         self._most = self._given = limits.most
-        self._found = 0  # the limit that had been found when it was capped, while the provider does not refuse it
+        self._uncapped = 0  # the limit found before it was capped; 0 once the provider has refused it
         self._slow_start = True
         self._frozen_until = 0.0
         self._shrunk_until = 0.0
@@ -59,21 +61,21 @@ class InFlight:
         self._before: tuple[int, float] | None = None  # limit, and share of refusals, before it was last shrunk
         self._endured: float | None = None  # a share of refusals that does not depend on the limit
 
-    def cap(self, most: int) -> None:
-        """Keep the limit at or below `most` from now on, and below what was given at first; with 0 nothing is sent."""
-        self._found = max(self._found, self.limit)
-        self._most = min(self._given, most)
-        self.limit = min(self._found, self._most)
+    def cap(self, ceiling: int) -> None:
+        """Keep the limit at or below a ceiling, and below the configured one; a ceiling of 0 sends nothing."""
+        self._uncapped = max(self._uncapped, self.limit)
+        self._most = min(self._given, ceiling)
+        self.limit = min(self._uncapped, self._most)
 
-    def sent(self, now: float, in_flight: int) -> None:
-        """A request was sent; `in_flight` includes it."""
+    def record_sent(self, now: float, in_flight: int) -> None:
+        """Record that a request was sent; `in_flight` includes it."""
         if self._round_began is None:
             self._round_began = now
         if in_flight >= self.limit:
             self._full = True
 
-    def answered(self, now: float) -> None:
-        """A request was answered; at the end of a clean round in which the limit was reached, it grows."""
+    def record_answer(self, now: float) -> None:
+        """Record an answer. At the end of a round without failures in which the limit was reached, the limit grows."""
         self._answers += 1
         self._episode.answered += now < self._shrunk_until
         if self._answers < self.limit * self._span:
@@ -84,7 +86,7 @@ class InFlight:
             if self._paid is None or self.limit >= STEP * self._paid[0]:
                 if self._paid is not None and rate < WORTH * self._paid[1]:
                     if self._span == 1:
-                        self._span = 2  # answers come in waves: a second round is counted before it is given up
+                        self._span = 2  # answers come in waves: measure a second round before giving up
                         return
                     self.limit = min(self._paid[0], self._most)
                     self._paid = None
@@ -96,13 +98,13 @@ class InFlight:
             self._grow()
         self._new_round(now)
 
-    def refused(self, now: float, in_flight: int) -> None:
-        """A request was refused (429) or timed out; `in_flight` includes it."""
+    def record_refusal(self, now: float, in_flight: int) -> None:
+        """Record that a request was refused (429) or timed out; `in_flight` includes it."""
         if now < self._shrunk_until:
             self._episode.refused += 1
             return
-        self._found = 0
-        # An episode that ended long ago says nothing about this refusal.
+        self._uncapped = 0
+        # An episode that ended long ago is no evidence about this refusal.
         share = self._episode.share if now < self._shrunk_until + COOL_DOWN else None
         self._episode = _Outcomes()
         self._shrunk_until = now + COOL_DOWN
@@ -114,7 +116,7 @@ class InFlight:
             self._frozen_until = now
             self._new_round(now)
             return
-        # While a share is endured the limit grows, so that what was counted belongs to no one limit.
+        # While a share of refusals is endured the limit grows, so the counts belong to several limits.
         self._before = None if share is None or self._endured is not None else (self.limit, share)
         self._endured = None
         self.limit = min(self._most, max(1, int(SHRINK * min(self.limit, in_flight))))
@@ -123,8 +125,8 @@ class InFlight:
         self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
         self._new_round(now)
 
-    def faltered(self, now: float) -> None:
-        """The server failed otherwise: no growth for a while."""
+    def record_fault(self, now: float) -> None:
+        """Record another failure of the server: the limit does not grow for a while."""
         self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
         self._new_round(now)
 
@@ -141,21 +143,21 @@ class InFlight:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """What became of the requests that ended in an episode."""
+    """Outcomes of the requests that ended during an episode."""
 
     answered: int = 0
     refused: int = 0
 
     @property
     def share(self) -> float | None:
-        """The share of refusals; `None` if it is no reason to endure them: none, too few requests, hardly an answer."""
+        """The share of refusals; `None` if there are none, too few requests, or hardly any answers."""
         total = self.answered + self.refused
-        known = self.refused > 0 and total >= EVIDENCE and self.answered > ALIVE * total
-        return self.refused / total if known else None
+        is_evidence = self.refused > 0 and total >= EVIDENCE and self.answered > ALIVE * total
+        return self.refused / total if is_evidence else None
 
 
 class Bucket:
-    """An amount per minute, given out evenly, with a second's worth at once; `None` for no limit."""
+    """A token bucket: an amount per minute, given out evenly; it holds one second's worth. `None` means no limit."""
 
     def __init__(self, per_minute: int | None, now: float) -> None:
         self._rate = self._given = None if per_minute is None else per_minute / MINUTE
@@ -165,9 +167,9 @@ class Bucket:
         self._at = now
 
     def wait(self, amount: float, now: float) -> float:
-        """Seconds until `amount` may be taken; 0 if now.
+        """Seconds until an amount may be taken.
 
-        An amount larger than a second's worth waits for a full bucket and leaves a debt.
+        An amount larger than one second's worth waits for a full bucket and leaves a debt.
         """
         if self._rate is None:
             return 0.0
@@ -177,7 +179,7 @@ class Bucket:
         return missing / self._rate if missing > 1e-9 else 0.0
 
     def divide(self, parts: int, now: float) -> None:
-        """Give out no more than one of so many parts of what was given at first."""
+        """Give out one of `parts` equal shares of the configured rate."""
         if self._given is not None and parts != self._parts:
             self._fill(now)
             self._rate = self._given / parts
@@ -186,7 +188,7 @@ class Bucket:
             self._parts = parts
 
     def take(self, amount: float, now: float) -> None:
-        """Take an amount, into debt if need be; a negative one gives back."""
+        """Take an amount, into debt if need be; a negative amount gives back."""
         if self._rate is not None:
             self._fill(now)
             self._level = min(self._level - amount, self._room)
@@ -198,9 +200,14 @@ class Bucket:
 
 
 class Breaker:
-    """Counts failures in a row; after `FAILURES` of them the endpoint is paused, then tried with single requests.
+    """The circuit breaker: opens after `FAILURES` failures in a row.
 
-    It is tried again at `until`; `dead_for` are the seconds from the first of these failures to the last.
+    The endpoint is then paused and tried with single requests, in growing intervals.
+
+    Attributes:
+        until: when the endpoint is tried again.
+        failures: failures in a row.
+        dead_for: seconds from the first of these failures to the last.
     """
 
     def __init__(self) -> None:
@@ -214,30 +221,38 @@ class Breaker:
         self._pause = FIRST_PAUSE
 
     @property
-    def open(self) -> bool:
-        """Whether the endpoint is held for dead: nothing is sent, or one request to find out."""
+    def is_open(self) -> bool:
+        """Whether the endpoint is considered dead: it gets no request, or a single one as a test."""
         return self.failures >= FAILURES
 
     @property
-    def hopeless(self) -> bool:
-        """Whether it has been dead for so long that the run stops."""
+    def is_hopeless(self) -> bool:
+        """Whether the endpoint has been dead for so long that the run stops."""
         return self.dead_for >= GIVE_UP
 
-    def answered(self) -> bool:
-        """The endpoint answered or refused in an orderly way; says whether it was held for dead until now."""
-        was_open = self.open
+    def record_answer(self) -> bool:
+        """Close the breaker after an answer or an orderly refusal.
+
+        Returns:
+            Whether it was open until now.
+        """
+        was_open = self.is_open
         if self.failures:
             self._reset()
         return was_open
 
-    def failed(self, error: ChatError, now: float) -> bool:
-        """An attempt failed; says whether a pause begins now."""
+    def record_failure(self, error: ChatError, now: float) -> bool:
+        """Count a failure, if it is of a kind that suggests a dead endpoint.
+
+        Returns:
+            Whether a pause begins now.
+        """
         if error.kind not in DEAD:
             return False
         self.failures += 1
         if self._since is None:
             self._since = now
-        if not self.open or now < self.until:
+        if not self.is_open or now < self.until:
             return False
         self.dead_for = now - self._since
         self.until = now + self._pause
@@ -245,6 +260,26 @@ class Breaker:
         return True
 
 
-def divided(total: int, parts: int, number: int) -> int:
-    """What one of several gets of a total that is divided as evenly as it can be; `number` counts them from 0."""
+def pause_after(retry: Retry, failures: int, error: ChatError, generator: random.Random) -> float:
+    """Seconds to wait after the `failures`-th failed attempt (from 1), at least as many as the provider asks for."""
+    # Beyond 2**40 the pause has long reached its cap; the exponent must not overflow.
+    longest = min(retry.longest_pause, retry.first_pause * 2.0 ** min(failures - 1, 40))
+    return max(generator.uniform(0.0, longest), error.retry_after or 0.0)
+
+
+def goes_on(retry: Retry, failures: int, spent: float, error: ChatError) -> bool:
+    """Whether to make another attempt.
+
+    Args:
+        retry: the limits on attempts.
+        failures: failed attempts so far.
+        spent: seconds since the first attempt, without pauses of the whole endpoint.
+        error: the last failure.
+    """
+    in_time = spent < retry.total and (error.retry_after or 0.0) <= retry.total
+    return error.may_retry and failures < retry.attempts and in_time
+
+
+def divide_evenly(total: int, parts: int, number: int) -> int:
+    """The share of part `number` (from 0) in a total divided as evenly as possible: 10 by 3 gives 4, 3, 3."""
     return total // parts + (number < total % parts)

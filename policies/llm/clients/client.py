@@ -41,7 +41,7 @@ class Client(ABC):
         """Ask once; see `ChatClient.complete`."""
         started, form = time.perf_counter(), self.form
         try:
-            found = await self._ask(request, {"Idempotency-Key": idempotency_key} if idempotency_key else None)
+            completion = await self._ask(request, {"Idempotency-Key": idempotency_key} if idempotency_key else None)
         except ChatError as error:
             if error.kind == "bad_request" and request.json_schema is not None and self._other_form(form, str(error)):
                 raise ChatError(str(error), kind="form", status=error.status) from None
@@ -58,7 +58,7 @@ class Client(ABC):
         latency = time.perf_counter() - started
         self._answered |= request.json_schema is not None
         try:
-            return wire.read_completion(found, request, where=self._endpoint.where, latency=latency)
+            return wire.read_completion(completion, request, where=self._endpoint.where, latency=latency)
         except RecursionError:
             raise wire.bad_reply(self._endpoint.where, "JSON that is nested too deeply") from None
 
@@ -74,13 +74,13 @@ class Client(ABC):
         """Nothing that is secret."""
         return f"{type(self).__name__}({self._endpoint.where})"
 
-    def _other_form(self, form: str, said: str) -> bool:
+    def _other_form(self, form: str, refusal: str) -> bool:
         """Whether a request that was refused is worth another attempt with another form."""
         if form == self.form:  # else a question that was under way beside this one has found it out
-            if self._answered and not _ABOUT_FORM.search(said):
+            if self._answered and not _ABOUT_FORM.search(refusal):
                 return False
             self._refused.add(form)
-            self.form = next((one for one in wire.FORMS if one not in self._refused), form)
+            self.form = next((candidate for candidate in wire.FORMS if candidate not in self._refused), form)
         return self.form != form
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
@@ -107,8 +107,10 @@ class Client(ABC):
             return ChatError(f"{where} took no connection for {CONNECT_SECONDS:g} s", kind="timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
             code = error.os_error.errno  # asyncio's own words for it name the address again, and not what is wrong
-            why = os.strerror(code) if code and code > 0 else error.os_error.strerror or type(error.os_error).__name__
-            return ChatError(f"{where} cannot be reached ({why})", kind="network")
+            reason = (
+                os.strerror(code) if code and code > 0 else error.os_error.strerror or type(error.os_error).__name__
+            )
+            return ChatError(f"{where} cannot be reached ({reason})", kind="network")
         return ChatError(f"{where} broke off the connection ({type(error).__name__})", kind="network", maybe_paid=True)
 
 
@@ -131,7 +133,7 @@ def proxy_for(url: str) -> str | None:
     return urllib.request.getproxies().get(parts.scheme)
 
 
-async def is_there(endpoint: Endpoint) -> bool:
+async def is_reachable(endpoint: Endpoint) -> bool:
     """Whether a server answers at an endpoint's address, whatever it says; no key is sent.
 
     Where litellm knows the address and we do not, the answer is yes.

@@ -212,7 +212,7 @@ def is_loopback(url: str) -> bool:
 
 
 def _check_url(url: object) -> None:
-    why = "must be the address of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1"
+    requirement = "must be the address of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1"
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         sound = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -224,7 +224,7 @@ def _check_url(url: object) -> None:
     if secret or (not sound and any(sign in str(url) for sign in "@?#")):
         # The address is not shown, because what is wrong with it may be a secret.
         raise SettingsError(
-            "base_url", "[hidden]", f"{why}, without user, password, '?' or '#'; keys come from key_env"
+            "base_url", "[hidden]", f"{requirement}, without user, password, '?' or '#'; keys come from key_env"
         )
     if not sound:
-        raise SettingsError("base_url", url, why)
+        raise SettingsError("base_url", url, requirement)

@@ -46,9 +46,9 @@ def status_error(
     where: str, status: int, body: str, headers: Mapping[str, str] | None = None, *, key: Key | None = None
 ) -> ChatError:
     """The error for an HTTP answer that is no success; the key in use is kept out of its message."""
-    said, code = _what_was_said(body)
-    kind = kind_of(status, f"{code} {said}")
-    message = scrub(said, (key,)).strip()
+    message_text, code = _what_was_said(body)
+    kind = kind_of(status, f"{code} {message_text}")
+    message = scrub(message_text, (key,)).strip()
     if 300 <= status < 400:
         message = f"it sends elsewhere, which is not followed: prompts and key would go there; {message}"
     if len(message) > LONGEST_MESSAGE:
@@ -57,10 +57,10 @@ def status_error(
     return ChatError(sentence, kind=kind, status=status, retry_after=retry_after(headers or {}))
 
 
-def kind_of(status: int, said: str) -> ErrorKind:
+def kind_of(status: int, text: str) -> ErrorKind:
     """Which kind of failure an HTTP status means, given the provider's words."""
     if status == 429:
-        return "quota" if _NO_QUOTA.search(said) else "rate_limit"
+        return "quota" if _NO_QUOTA.search(text) else "rate_limit"
     if status == 402:
         return "quota"
     if status in (401, 403):
@@ -73,21 +73,21 @@ def kind_of(status: int, said: str) -> ErrorKind:
         return "context_too_long"
     if status in (409, 425) or status >= 500:
         # llama.cpp and some gateways report a question that is too long as 500.
-        if status == 500 and _TOO_LONG.search(said):
+        if status == 500 and _TOO_LONG.search(text):
             return "context_too_long"
-        return "bad_request" if status in (500, 501) and _NOT_TAKEN.search(said) else "server"
-    if _FILTERED.search(said):
+        return "bad_request" if status in (500, 501) and _NOT_TAKEN.search(text) else "server"
+    if _FILTERED.search(text):
         return "content_filter"
-    if _TOO_LONG.search(said):
+    if _TOO_LONG.search(text):
         return "context_too_long"
     return "bad_request"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds a provider asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date."""
-    found = {name.lower(): value for name, value in headers.items()}
+    header = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = found.get(name)
+        value = header.get(name)
         if value is None:
             continue
         try:
@@ -97,7 +97,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             if when is None:
                 continue
             # Against the server's own clock, if it says what time it is: ours may be wrong.
-            now = email.utils.parsedate_tz(found.get("date", ""))
+            now = email.utils.parsedate_tz(header.get("date", ""))
             seconds = email.utils.mktime_tz(when) - (time.time() if now is None else email.utils.mktime_tz(now))
         if seconds == seconds:  # not NaN
             return min(max(seconds, 0.0), LONGEST_WAIT)
@@ -113,6 +113,6 @@ def _what_was_said(body: str) -> tuple[str, str]:
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
         return error if isinstance(error, str) else body, ""
-    words = [error.get(name) for name in ("message", "detail", "code", "type")]
-    message, detail, code, kind = (word if isinstance(word, str | int) else "" for word in words)
+    fields = [error.get(name) for name in ("message", "detail", "code", "type")]
+    message, detail, code, kind = (word if isinstance(word, str | int) else "" for word in fields)
     return str(message or detail or body), f"{code} {kind}"

@@ -41,8 +41,8 @@ class LeanClient(Client):
             ) as response:
                 if response.status != 200:
                     parts = wire.beginning(_parts(response, endpoint.where))
-                    said = b"".join([part async for part in parts]).decode("utf-8", "replace")
-                    raise status_error(endpoint.where, response.status, said, response.headers, key=self._key)
+                    error_text = b"".join([part async for part in parts]).decode("utf-8", "replace")
+                    raise status_error(endpoint.where, response.status, error_text, response.headers, key=self._key)
                 if endpoint.stream and response.content_type == "text/event-stream":
                     return await self._streamed(response)
                 parts = wire.limited(_parts(response, endpoint.where), endpoint.where)
@@ -86,7 +86,7 @@ class LeanClient(Client):
 
 def _parts(response: aiohttp.ClientResponse, where: str) -> AsyncIterable[bytes]:
     """A body as it arrives, unpacked."""
-    return wire.unpacked(response.content.iter_any(), response.headers.get("Content-Encoding", ""), where)
+    return wire.unpack_body(response.content.iter_any(), response.headers.get("Content-Encoding", ""), where)
 
 
 async def _lines(parts: AsyncIterable[bytes], where: str) -> AsyncIterator[bytes]:

@@ -102,20 +102,20 @@ class LitellmClient(Client):
         if self._own_server is not None:
             await self._own_server.aclose()
         # Some versions of litellm leave OpenAI's clients open, among those they keep for later.
-        for kept in list(getattr(self._litellm.in_memory_llm_clients_cache, "cache_dict", {}).values()):
-            if isinstance(kept, self._openai.AsyncOpenAI):
+        for cached_client in list(getattr(self._litellm.in_memory_llm_clients_cache, "cache_dict", {}).values()):
+            if isinstance(cached_client, self._openai.AsyncOpenAI):
                 with contextlib.suppress(Exception):  # it may belong to an event loop that is gone
-                    await kept.close()
+                    await cached_client.close()
         await self._litellm.close_litellm_async_clients()
         self._litellm.in_memory_llm_clients_cache.flush_cache()  # else a later run is given the closed ones
 
     def _failure(self, error: Exception) -> ChatError:
         """One of our errors for whatever litellm raised."""
         where, openai = self._endpoint.where, self._openai
-        said = str(getattr(error, "message", None) or error)
+        text = str(getattr(error, "message", None) or error)
         name = type(error).__name__
-        if isinstance(error, ImportError) or "No module named" in said:
-            return ChatError(scrub(f"{where}: litellm lacks a library for it ({said[:200]})"), kind="bad_request")
+        if isinstance(error, ImportError) or "No module named" in text:
+            return ChatError(scrub(f"{where}: litellm lacks a library for it ({text[:200]})"), kind="bad_request")
         if isinstance(root(error, self._aiohttp), self._aiohttp.ClientError | ChatError):
             return self._lost(error, self._aiohttp)  # which litellm calls an error of the server's
         if isinstance(error, openai.APITimeoutError | TimeoutError | asyncio.TimeoutError):
@@ -127,7 +127,7 @@ class LitellmClient(Client):
             return wire.bad_reply(where, f"what litellm cannot read ({name})")
         headers = getattr(getattr(error, "response", None), "headers", None)
         headers = getattr(error, "litellm_response_headers", None) or headers or {}
-        failed = status_error(where, status, said, dict(headers), key=self._key)
+        failed = status_error(where, status, text, dict(headers), key=self._key)
         kind: ErrorKind = _BY_NAME.get(name, failed.kind)
         return ChatError(
             str(failed),

@@ -50,7 +50,7 @@ class OpenAIClient(Client):
                 # Whoever answers with another address would be sent the prompts and the key.
                 follow_redirects=False,
                 headers={"Accept-Encoding": "identity"},
-                event_hooks={"response": [self._unpacked]},
+                event_hooks={"response": [self._unpack_response]},
             ),
         )
         self._broken_off: tuple[type[Exception], ...] = (
@@ -87,10 +87,10 @@ class OpenAIClient(Client):
         except (openai.OpenAIError, OSError, ValueError, RecursionError) as error:
             raise wire.bad_reply(endpoint.where, f"what the SDK cannot read ({type(error).__name__})") from None
 
-    async def _unpacked(self, response: Any) -> None:
+    async def _unpack_response(self, response: Any) -> None:
         """Take the unpacking over from httpx, which does it all at once; called when the headers are there."""
         where, packed = self._endpoint.where, response.stream
-        body = wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where)
+        body = wire.unpack_body(packed, response.headers.pop("Content-Encoding", ""), where)
         if response.status_code >= 300:
             parts = wire.beginning(body)
         else:

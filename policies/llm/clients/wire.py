@@ -58,8 +58,8 @@ def request_body(
         schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
         named = {"name": "answer", "schema": schema, "strict": True}
         kind, _, with_schema = form.partition(" ")
-        more = {"json_schema": named} if kind == "json_schema" else {"schema": schema} if with_schema else {}
-        body["response_format"] = {"type": kind, **more}
+        schema_field = {"json_schema": named} if kind == "json_schema" else {"schema": schema} if with_schema else {}
+        body["response_format"] = {"type": kind, **schema_field}
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
@@ -73,7 +73,7 @@ def _without_bounds(schema: Any) -> Any:
     return {name: _without_bounds(value) for name, value in schema.items() if name not in _BOUNDS}
 
 
-def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterable[bytes]:
+def unpack_body(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterable[bytes]:
     """The parts of a body, unpacked in pieces of a megabyte at most: a small body may hold more than the memory.
 
     When it cannot be unpacked, they raise a `ChatError` of kind `"bad_reply"`.
@@ -92,23 +92,23 @@ async def _unpack(parts: AsyncIterable[bytes], where: str) -> AsyncIterator[byte
             raise bad_reply(where, "a body that cannot be unpacked") from None
 
 
-async def limited(parts: AsyncIterable[bytes], where: str, most: int = LONGEST_REPLY) -> AsyncIterator[bytes]:
+async def limited(parts: AsyncIterable[bytes], where: str, longest: int = LONGEST_REPLY) -> AsyncIterator[bytes]:
     """The parts of a body; a `ChatError` of kind `"bad_reply"` when they are longer than any answer."""
     size = 0
     async for part in parts:
         size += len(part)
-        if size > most:
+        if size > longest:
             raise too_long(where)
         yield part
 
 
 async def beginning(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """What of an error's body anybody reads."""
-    left = LONGEST_ERROR
+    remaining = LONGEST_ERROR
     async for part in parts:
-        yield part[:left]
-        left -= len(part)
-        if left <= 0:
+        yield part[:remaining]
+        remaining -= len(part)
+        if remaining <= 0:
             return
 
 
@@ -221,9 +221,9 @@ def stream_events(lines: Iterable[bytes]) -> Iterable[Any]:
             yield loads(data)
 
 
-def bad_reply(where: str, what: str) -> ChatError:
+def bad_reply(where: str, content: str) -> ChatError:
     """The error for an answer that arrived and cannot be read; it may be on the bill."""
-    return ChatError(f"{where} answered with {what}", kind="bad_reply", maybe_paid=True)
+    return ChatError(f"{where} answered with {content}", kind="bad_reply", maybe_paid=True)
 
 
 def too_long(where: str) -> ChatError:
@@ -240,8 +240,8 @@ def clean(text: str) -> str:
     return text
 
 
-def _name(given: Any) -> str:
-    return clean(given[:_LONGEST_NAME]) if isinstance(given, str) else ""
+def _name(name: Any) -> str:
+    return clean(name[:_LONGEST_NAME]) if isinstance(name, str) else ""
 
 
 def _text(content: Any) -> str:
@@ -266,10 +266,10 @@ def _tool_arguments(calls: Any) -> str:
     return ""
 
 
-def _usage(found: Any, request: ChatRequest, text: str, reasoning: str | None) -> tuple[Usage, float | None]:
+def _usage(counted: Any, request: ChatRequest, text: str, reasoning: str | None) -> tuple[Usage, float | None]:
     """Tokens, and the cost where the provider states it (OpenRouter does); whether they can be is seen later."""
-    prompt, answer = _count(found, "prompt_tokens"), _count(found, "completion_tokens")
-    cost = _cost(_field(found, "cost"))
+    prompt, answer = _count(counted, "prompt_tokens"), _count(counted, "completion_tokens")
+    cost = _cost(_field(counted, "cost"))
     if prompt is None or answer is None:
         prompt = sum(estimate_tokens(message.content) for message in request.messages)
         hidden = estimate_tokens(reasoning or "")
@@ -278,8 +278,8 @@ def _usage(found: Any, request: ChatRequest, text: str, reasoning: str | None) -
         Usage(
             prompt_tokens=prompt,
             completion_tokens=answer,
-            reasoning_tokens=_count(_field(found, "completion_tokens_details"), "reasoning_tokens") or 0,
-            cached_tokens=_count(_field(found, "prompt_tokens_details"), "cached_tokens") or 0,
+            reasoning_tokens=_count(_field(counted, "completion_tokens_details"), "reasoning_tokens") or 0,
+            cached_tokens=_count(_field(counted, "prompt_tokens_details"), "cached_tokens") or 0,
         ),
         cost,
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.policies.llm.journal.frames import FOLDER, default_suffix, explained, packer
+from llm_coop_envs.policies.llm.journal.frames import FOLDER, default_suffix, explain_os_errors, packer
 from llm_coop_envs.policies.llm.journal.questions import read_questions
 from llm_coop_envs.policies.llm.journal.writer import opening_line
 from llm_coop_envs.storage.fastjson import dumps
@@ -33,17 +33,17 @@ def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, i
     path = folder / FOLDER / f"{part}{default_suffix()}"
     pack = packer(default_suffix())
     aside = path.with_name(f".{path.name}.new")
-    with explained(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
             lines: list[Any] = [opening_line(f"copied-{part}", part)]
             for key, line in read_questions(source):
                 lines += [_copied(line, name) for name in copies(key.episode, key.step)]
                 if len(lines) >= _LINES:
-                    file.write(pack(b"".join(dumps(one) + b"\n" for one in lines)))
+                    file.write(pack(b"".join(dumps(line) + b"\n" for line in lines)))
                     lines = []
             if lines:
-                file.write(pack(b"".join(dumps(one) + b"\n" for one in lines)))
+                file.write(pack(b"".join(dumps(line) + b"\n" for line in lines)))
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)

@@ -69,7 +69,7 @@ class Gap:
     start: int
     end: int
     tail: bool
-    why: str
+    reason: str
 
     @property
     def size(self) -> int:
@@ -78,13 +78,13 @@ class Gap:
 
 
 @contextlib.contextmanager
-def explained(path: Path, what: str = "written") -> Iterator[None]:
+def explain_os_errors(path: Path, action: str = "written") -> Iterator[None]:
     """Turn the operating system's refusals into a sentence."""
     try:
         yield
     except OSError as error:
         raise JournalError(
-            f"{path}: cannot be {what} ({error.strerror or error}); check the disk, its free space and the rights, "
+            f"{path}: cannot be {action} ({error.strerror or error}); check the disk, its free space and the rights, "
             "then run again to continue"
         ) from error
 
@@ -123,16 +123,16 @@ def read_commits(path: Path) -> Iterator[Commit | Gap]:
         JournalError: it cannot be opened.
         MissingExtra: it is compressed in a way that cannot be read here.
     """
-    with explained(path, "read"), path.open("rb") as file:
+    with explain_os_errors(path, "read"), path.open("rb") as file:
         yield from read_frames(file, suffix_of(path))
 
 
 def read_from(path: Path, start: int) -> Iterator[Commit]:
     """The readable commits of a part from a byte on, at which one begins; as `read_commits`."""
-    with explained(path, "read"), path.open("rb") as file:
-        for found in read_frames(file, suffix_of(path), start):
-            if isinstance(found, Commit):
-                yield found
+    with explain_os_errors(path, "read"), path.open("rb") as file:
+        for commit in read_frames(file, suffix_of(path), start):
+            if isinstance(commit, Commit):
+                yield commit
 
 
 def read_frames(file: BinaryIO, suffix: str, start: int = 0) -> Iterator[Commit | Gap]:
@@ -155,19 +155,19 @@ def read_frames(file: BinaryIO, suffix: str, start: int = 0) -> Iterator[Commit 
 def _read_commit(file: BinaryIO, decoder: Any, start: int) -> Commit:
     file.seek(start)
     parts: list[bytes] = []
-    taken = 0
+    bytes_read = 0
     while True:
         # Most frames are small; what is read beyond one is read again for the next.
-        chunk = file.read(_CHUNK if taken else _FIRST)
+        chunk = file.read(_CHUNK if bytes_read else _FIRST)
         if not chunk:
             raise _Unreadable("the last commit is cut short")
-        taken += len(chunk)
+        bytes_read += len(chunk)
         try:
             parts.append(decoder.decompress(chunk))
         except _REFUSALS as error:
             raise _Unreadable(f"not what was written ({error})") from None
         if decoder.eof:
-            return Commit(start, start + taken - len(decoder.unused_data), b"".join(parts))
+            return Commit(start, start + bytes_read - len(decoder.unused_data), b"".join(parts))
 
 
 def _decoders(suffix: str) -> Callable[[], Any]:
@@ -184,12 +184,12 @@ def _next_commit(file: BinaryIO, suffix: str, start: int, size: int) -> int | No
     for position in range(start, size, _CHUNK):
         file.seek(position)
         window = file.read(_CHUNK + overlap)
-        found = window.find(magic)
-        while found >= 0:
+        offset = window.find(magic)
+        while offset >= 0:
             try:
-                _read_commit(file, new(), position + found)
+                _read_commit(file, new(), position + offset)
             except _Unreadable:
-                found = window.find(magic, found + 1)
+                offset = window.find(magic, offset + 1)
             else:
-                return position + found
+                return position + offset
     return None

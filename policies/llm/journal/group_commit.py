@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.frames import JournalError, explained
+from llm_coop_envs.policies.llm.journal.frames import JournalError, explain_os_errors
 
 # Writes follow each other at least so many seconds apart, so that hundreds of answers a second share them.
 APART = 0.005
@@ -75,14 +75,14 @@ class GroupCommit:
         while busy := [task for task in (self._writer, self._syncer) if task is not None and not task.done()]:
             await asyncio.wait(busy)
 
-    def fail(self, why: str, waiting: Sequence[asyncio.Future[None]] = ()) -> None:
+    def fail(self, reason: str, waiting: Sequence[asyncio.Future[None]] = ()) -> None:
         """Take nothing any more, and tell everyone who waits."""
         # After a failed write nobody knows what is on the disk; the next opening will find out.
-        self._failed = why
+        self._failed = reason
         self._lines.clear()
-        for one in (*waiting, *self._for_write, *self._for_sync, *self._unsynced):
-            if not one.done():
-                one.set_exception(JournalError(why))
+        for future in (*waiting, *self._for_write, *self._for_sync, *self._unsynced):
+            if not future.done():
+                future.set_exception(JournalError(reason))
         self._for_write, self._for_sync, self._unsynced = [], [], []
 
     def close(self) -> None:
@@ -93,9 +93,9 @@ class GroupCommit:
         """Write frames until no line is left."""
         loop = asyncio.get_running_loop()
         while self._lines:
-            rest = self._last_write + APART - loop.time()
-            if rest > 0:
-                await asyncio.sleep(rest)
+            pause = self._last_write + APART - loop.time()
+            if pause > 0:
+                await asyncio.sleep(pause)
             lines, self._lines = self._lines, []
             for_write, self._for_write = self._for_write, []
             for_sync, self._for_sync = self._for_sync, []
@@ -123,17 +123,17 @@ class GroupCommit:
 
     def _write(self, lines: list[bytes]) -> None:
         data = self._pack(b"".join(lines))
-        with explained(self._path):
+        with explain_os_errors(self._path):
             view = memoryview(data)
             while view:
                 view = view[os.write(self._descriptor, view) :]
 
     def _sync(self) -> None:
-        with explained(self._path):
+        with explain_os_errors(self._path):
             os.fsync(self._descriptor)
 
 
 def _release(waiting: _Waiting) -> None:
-    for one in waiting:
-        if not one.done():
-            one.set_result(None)
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)

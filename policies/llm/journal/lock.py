@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.frames import JournalError, explained
+from llm_coop_envs.policies.llm.journal.frames import JournalError, explain_os_errors
 from llm_coop_envs.storage.lease import Lease
 from llm_coop_envs.storage.lock import lock, unlock
 
@@ -34,15 +34,15 @@ class PartLock:
         self._lease = Lease(path.with_name(path.name + ".lock"))
         self._descriptor = descriptor
         locked = lock(descriptor)
-        before = self._lease.holder()
+        holder = self._lease.holder()
         if locked is False or not self._lease.take():
             if locked:
                 unlock(descriptor)
-            who = "another process" if before is None else before.process
+            holder_name = "another process" if holder is None else holder.process
             raise JournalError(
-                f"{path}: {who} is writing it; wait for its end, or give this one another part of the run to write"
+                f"{path}: {holder_name} is writing it; wait for its end, or give this one another part of the run to write"
             )
-        self.took_over = None if before is None else f"{before.process} no longer writes it"
+        self.took_over = None if holder is None else f"{holder.process} no longer writes it"
 
     def beat(self) -> bool:
         """Show that this writer lives, and say whether it still holds the part: a sleeping machine may have lost it."""
@@ -64,16 +64,16 @@ def open_part(path: Path) -> Iterator[tuple[int, PartLock]]:
     Raises:
         JournalError: another process writes this part, or it cannot be written.
     """
-    with explained(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags, 0o644)
     try:
-        with contextlib.closing(PartLock(path, descriptor)) as held:
+        with contextlib.closing(PartLock(path, descriptor)) as part_lock:
             if is_new:
                 _sync_folder(path.parent)
-            yield descriptor, held
+            yield descriptor, part_lock
     finally:
         os.close(descriptor)
 

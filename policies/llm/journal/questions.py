@@ -28,7 +28,9 @@ def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tupl
         for commit in read_commits(path):
             if isinstance(commit, Gap):
                 if gaps is not None:
-                    gaps.append(f"{path}: {commit.size} bytes from byte {commit.start} cannot be read ({commit.why})")
+                    gaps.append(
+                        f"{path}: {commit.size} bytes from byte {commit.start} cannot be read ({commit.reason})"
+                    )
             else:
                 with contextlib.suppress(KeyError, TypeError, ValueError):  # `read_run` tells of them
                     for line in commit.lines():
@@ -58,12 +60,12 @@ def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> l
         JournalError: there is no journal, or the episode is not in it.
     """
     _need_journal(folder)
-    found: dict[RequestKey, Exchange] = {}
+    exchanges: dict[RequestKey, Exchange] = {}
     names: set[str] = set()
     for key, line in read_questions(folder, gaps):
         names.add(key.episode)
-        if key.episode == episode and (key not in found or found[key].reply is None):
-            found[key] = Exchange(
+        if key.episode == episode and (key not in exchanges or exchanges[key].reply is None):
+            exchanges[key] = Exchange(
                 key=key,
                 messages=tuple((role, text) for role, text in line["request"]["messages"]),
                 reply=ChatReply.read(line["reply"]) if line["type"] == "answer" else None,
@@ -71,10 +73,12 @@ def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> l
             )
     if not names:
         raise JournalError(f"{folder}: its journal holds no answers yet")
-    if not found:
+    if not exchanges:
         raise JournalError(f"{folder}: its journal has no episode '{episode}'; {suggestion(episode, sorted(names))}")
-    order = {key: number for number, key in enumerate(found)}  # a player's own questions arrive in order
-    return sorted(found.values(), key=lambda one: (one.key.step, _natural(one.key.agent), order[one.key]))
+    order = {key: number for number, key in enumerate(exchanges)}  # a player's own questions arrive in order
+    return sorted(
+        exchanges.values(), key=lambda exchange: (exchange.key.step, _natural(exchange.key.agent), order[exchange.key])
+    )
 
 
 def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]:
@@ -88,8 +92,8 @@ def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]
         JournalError: there is no journal.
     """
     _need_journal(folder)
-    found = {key: "/".join(key.episode.split("/")[:2]) for key, _ in read_questions(folder, gaps)}
-    counts = Counter(found.values())
+    episode_of = {key: "/".join(key.episode.split("/")[:2]) for key, _ in read_questions(folder, gaps)}
+    counts = Counter(episode_of.values())
     return {name: counts[name] for name in sorted(counts, key=_natural)}
 
 
@@ -113,10 +117,12 @@ def _compare(old: dict[str, Any], new: dict[str, Any]) -> str:
     for name in sorted({*old, *new} - {"messages"}):
         if old.get(name) != new.get(name):
             return f"{name} was {old.get(name)!r}, is now {new.get(name)!r}"
-    before, after = old["messages"], new["messages"]
-    if len(before) != len(after):
-        return f"it had {len(before)} messages, has now {len(after)}"
-    for number, ((role, text), (new_role, new_text)) in enumerate(zip(before, after, strict=True), start=1):
+    old_messages, new_messages = old["messages"], new["messages"]
+    if len(old_messages) != len(new_messages):
+        return f"it had {len(old_messages)} messages, has now {len(new_messages)}"
+    for number, ((role, text), (new_role, new_text)) in enumerate(
+        zip(old_messages, new_messages, strict=True), start=1
+    ):
         if role != new_role:
             return f"message {number} was the {role}'s, is now the {new_role}'s"
         lines = itertools.zip_longest(text.splitlines(), new_text.splitlines(), fillvalue="")
@@ -129,6 +135,6 @@ def _compare(old: dict[str, Any], new: dict[str, Any]) -> str:
 def _short(text: str, other: str) -> str:
     """The part of a line around its first difference from another."""
     pairs = itertools.zip_longest(text, other)
-    common = next(index for index, (one, another) in enumerate(pairs) if one != another)
+    common = next(index for index, (character, another) in enumerate(pairs) if character != another)
     start = max(0, common - _SHOWN // 2)
     return ("…" if start else "") + text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "")

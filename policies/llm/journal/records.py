@@ -74,7 +74,7 @@ class PartReport(AnswerTotals):
     @property
     def damage(self) -> str | None:
         """What could not be read although something readable follows, and what can be saved; `None` if nothing."""
-        gaps = [f"bytes {gap.start} to {gap.end} ({gap.why})" for gap in self.gaps if not gap.tail]
+        gaps = [f"bytes {gap.start} to {gap.end} ({gap.reason})" for gap in self.gaps if not gap.tail]
         if not gaps:
             return None
         return (
@@ -122,30 +122,30 @@ class Answers:
             NotInJournal: the record answers another question; the message says in what they differ.
             JournalError: the temporary file cannot be used.
         """
-        kept = self._kept(key)
-        if kept is None:
+        record = self._find_record(key)
+        if record is None:
             return None
-        if kept[0] != digest:
+        if record[0] != digest:
             raise NotInJournal(
                 f"{self._folder}: its journal answers another question under ({key}): "
                 f"{difference(self._folder, key, request)}. The study, the prompts or the program have changed since; "
                 "use what recorded it, or begin a new run folder"
             )
-        found = loads(kept[1])
-        if isinstance(found, str):
-            raise ChatError(found or "context too long", kind="context_too_long")
-        return ChatReply.read(found)
+        outcome = loads(record[1])
+        if isinstance(outcome, str):
+            raise ChatError(outcome or "context too long", kind="context_too_long")
+        return ChatReply.read(outcome)
 
-    def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
+    def add(self, key: RequestKey, digest: str, outcome: ChatReply | str) -> bool:
         """Keep an answer, or an error's sentence, unless this decision has an answer, and say whether it was kept."""
-        kept = self._kept(key)
-        if kept is not None:
-            if not _is_error(kept[1]):
+        record = self._find_record(key)
+        if record is not None:
+            if not _is_error(record[1]):
                 return False
             self._forget(key)
-        self._latest[key] = digest, dumps(found if isinstance(found, str) else found.plain())
-        place, bit = _mark(key)
-        self._marks[place] |= bit
+        self._latest[key] = digest, dumps(outcome if isinstance(outcome, str) else outcome.plain())
+        byte, bit = _mark(key)
+        self._marks[byte] |= bit
         if len(self._latest) >= _TOGETHER:
             self._put_away()
         return True
@@ -167,11 +167,11 @@ class Answers:
             if answered[key[:4]] < key[4]:
                 self._forget(key)
 
-    def _kept(self, key: RequestKey) -> tuple[str, bytes] | None:
+    def _find_record(self, key: RequestKey) -> tuple[str, bytes] | None:
         """The digest of a decision's question, and the answer or error as JSON."""
         latest = self._latest.get(key)
-        place, bit = _mark(key)
-        if latest is not None or not self._marks[place] & bit:
+        byte, bit = _mark(key)
+        if latest is not None or not self._marks[byte] & bit:
             return latest
         row: tuple[str, bytes] | None = self._execute(
             "SELECT digest, found FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key))
@@ -184,8 +184,8 @@ class Answers:
     def _put_away(self) -> None:
         """Put the latest answers into the file."""
         self._execute("BEGIN")
-        for key, (digest, found) in self._latest.items():
-            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?)", hash(key), dumps(tuple(key)), digest, found)
+        for key, (digest, outcome) in self._latest.items():
+            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?)", hash(key), dumps(tuple(key)), digest, outcome)
         self._execute("COMMIT")
         self._latest.clear()
 
@@ -226,15 +226,15 @@ def read_part(path: Path, answers: Answers) -> PartReport:
     """Read one part; see `read_run`."""
     report = PartReport(path=path)
     pending: _Pending = {}
-    for found in read_commits(path):
-        if isinstance(found, Gap):
-            report.gaps.append(found)
+    for commit in read_commits(path):
+        if isinstance(commit, Gap):
+            report.gaps.append(commit)
             continue
         try:
-            for line in found.lines():
+            for line in commit.lines():
                 _take(line, report, answers, pending)
         except (KeyError, TypeError, ValueError) as error:
-            report.gaps.append(Gap(found.start, found.end, False, f"holds an invalid line ({error!r})"))
+            report.gaps.append(Gap(commit.start, commit.end, False, f"holds an invalid line ({error!r})"))
     for unsettled in pending.values():
         for tokens, usd in unsettled:
             report.lose(tokens, usd)
@@ -260,13 +260,13 @@ def _take(line: Any, report: PartReport, answers: Answers, pending: _Pending) ->
     # Attempts at one decision follow each other; one that is over is the latest. Earlier ones still pending belong
     # to sessions that were killed.
     unsettled = pending.get(name)
-    most = unsettled.pop() if unsettled else (0, 0.0)
+    reserved = unsettled.pop() if unsettled else (0, 0.0)
     key = RequestKey(*name)
     if kind == "failed":
         error = line["error"]
         report.errors[error["kind"]] += 1
         if error["maybe_paid"]:
-            report.lose(*most)
+            report.lose(*reserved)
         if line.get("final"):
             answers.add(key, line["hash"], error["message"])
     elif kind == "answer":

@@ -8,7 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.frames import Gap, explained, journal_files
+from llm_coop_envs.policies.llm.journal.frames import Gap, explain_os_errors, journal_files
 from llm_coop_envs.policies.llm.journal.lock import PartLock
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_part
 from llm_coop_envs.storage.files import whole, write_whole
@@ -19,26 +19,30 @@ def describe(report: PartReport) -> list[str]:
     path = report.path
     models = ", ".join(f"{count} by {model}" for model, count in sorted(report.models.items())) or "none"
     money = f"${report.cost:.4f}" + (f" and {report.unpriced} answers of unknown price" if report.unpriced else "")
-    said = [
+    sentences = [
         f"{path}: {report.answers} answers ({models}; {report.cached} from a cache) in {report.calls} attempts, "
         f"{report.prompt_tokens} + {report.completion_tokens} tokens, {money}"
     ]
     if report.errors:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.errors.items()))
-        said.append(f"{path}: failed attempts: {kinds}")
+        sentences.append(f"{path}: failed attempts: {kinds}")
     if report.lost:
-        said.append(f"{path}: {report.lost} attempts without an answer may be on the bill (${report.lost_usd:.4f})")
+        sentences.append(
+            f"{path}: {report.lost} attempts without an answer may be on the bill (${report.lost_usd:.4f})"
+        )
     if report.torn is not None:
-        said.append(f"{path}: the last commit was cut short ({report.torn.size} bytes); the next run moves it aside")
+        sentences.append(
+            f"{path}: the last commit was cut short ({report.torn.size} bytes); the next run moves it aside"
+        )
     if report.damage is not None:
-        said.append(report.damage)
-    return said
+        sentences.append(report.damage)
+    return sentences
 
 
 def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
     """Move a commit that was cut short out of an open part into a file of its own: no answer in it was ever used."""
     aside = path.with_name(f"{path.name}.torn-{tail.start}-{time.time_ns()}")
-    with explained(path), path.open("rb") as file:
+    with explain_os_errors(path), path.open("rb") as file:
         file.seek(tail.start)
         write_whole(aside, file.read(tail.size))
         os.ftruncate(descriptor, tail.start)
@@ -59,7 +63,7 @@ def salvage(folder: Path) -> list[str]:
     for path in journal_files(folder):
         report = read_part(path, Answers(folder))
         if report.gaps:
-            with explained(path), path.open("rb+") as file, contextlib.closing(PartLock(path, file.fileno())):
+            with explain_os_errors(path), path.open("rb+") as file, contextlib.closing(PartLock(path, file.fileno())):
                 done.append(_rewrite(report))
     return done
 

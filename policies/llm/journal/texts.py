@@ -77,29 +77,31 @@ class TextJournal:
             self._commits.write_now(dumps(opening_line("", part)) + b"\n")
             self._opened = opened.pop_all()
 
-    def known(self, asked: CrowdQuestion, players: Sequence[int]) -> dict[int, str]:
+    def find_answers(self, question: CrowdQuestion, players: Sequence[int]) -> dict[int, str]:
         """The recorded answers of these players.
 
         Raises:
             NotInJournal: one of them was asked something else in this step.
         """
-        found: dict[int, str] = {}
-        wanted = set(players)
-        for digest, named, texts in self._found.get((asked.episode, asked.step), ()):
-            if digest != asked.digest and not wanted.isdisjoint(named):
+        text_of: dict[int, str] = {}
+        wanted_players = set(players)
+        for digest, named, texts in self._found.get((question.episode, question.step), ()):
+            if digest != question.digest and not wanted_players.isdisjoint(named):
                 raise NotInJournal(
-                    f"{self.path.parent}: holds answers to another question in step {asked.step} of {asked.episode}; "
+                    f"{self.path.parent}: holds answers to another question in step {question.step} of {question.episode}; "
                     "use the study and program that recorded them, or begin a new run folder"
                 )
-            found.update((player, text) for player, text in zip(named, texts, strict=True) if player in wanted)
-        return found
+            text_of.update(
+                (player, text) for player, text in zip(named, texts, strict=True) if player in wanted_players
+            )
+        return text_of
 
-    async def add(self, asked: CrowdQuestion, players: Sequence[int], texts: Sequence[str]) -> None:
+    async def add(self, question: CrowdQuestion, players: Sequence[int], texts: Sequence[str]) -> None:
         """Record answers; returns when they are on the disk."""
         if not self._lock.beat():
             self._commits.fail(f"{self.path}: another process took this part over; end this run")
-        place = {"episode": asked.episode, "step": asked.step, "asked": asked.digest}
-        line = dumps({"type": "texts", **place, "players": list(players), "texts": list(texts)}) + b"\n"
+        header = {"episode": question.episode, "step": question.step, "asked": question.digest}
+        line = dumps({"type": "texts", **header, "players": list(players), "texts": list(texts)}) + b"\n"
         await self._commits.append(line, sync=True)
 
     async def close(self) -> None:
@@ -109,15 +111,15 @@ class TextJournal:
 
     def _read(self, path: Path, own: int | None) -> None:
         """Read a part; of one's own, what was cut short is moved aside."""
-        for one in read_commits(path):
-            if isinstance(one, Commit):
-                for line in one.lines():
+        for commit in read_commits(path):
+            if isinstance(commit, Commit):
+                for line in commit.lines():
                     if line["type"] == "texts":
                         texts = line["asked"], line["players"], line["texts"]
                         self._found[line["episode"], line["step"]].append(texts)
-            elif not one.tail:
+            elif not commit.tail:
                 raise JournalError(
-                    f"{path}: is damaged at bytes {one.start} to {one.end} ({one.why}); restore it from a copy"
+                    f"{path}: is damaged at bytes {commit.start} to {commit.end} ({commit.reason}); restore it from a copy"
                 )
             elif own is not None:
-                cut_back(path, own, one)
+                cut_back(path, own, commit)

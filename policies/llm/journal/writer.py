@@ -70,14 +70,14 @@ class Journal:
             self._commits.write_now(dumps(opening_line(self.run, part)) + b"\n")
             self._opened = opened.pop_all()
 
-    async def sent(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
+    async def record_attempt(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
         """Record that an attempt is about to be sent, with what it may use at most.
 
         Returns when the record survives the death of this process; it is not waited for until the disk has it.
         """
         await self._commits.append(self._line("sent", key, digest, tokens=tokens, usd=usd), sync=False)
 
-    async def answered(
+    async def record_answer(
         self,
         key: RequestKey,
         request: ChatRequest,
@@ -94,22 +94,22 @@ class Journal:
         `digest` is the question's hash, `source` is `"cache"` if nobody was asked, `form` is how an answer of a JSON
         schema was asked for.
         """
-        more = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
+        optional = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
         line = self._line(
-            "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **more
+            "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **optional
         )
         await self._commits.append(line, sync=True)
         self.answers.add(key, digest, reply)
 
-    async def failed(
+    async def record_failure(
         self, key: RequestKey, request: ChatRequest, digest: str, error: ChatError, *, final: bool
     ) -> None:
         """Record a failed attempt; if the policy is told (`final`), it returns when the record is on the disk."""
-        told = {"kind": error.kind, "status": error.status, "maybe_paid": error.maybe_paid, "message": str(error)}
+        failure = {"kind": error.kind, "status": error.status, "maybe_paid": error.maybe_paid, "message": str(error)}
         if not final:
-            self._commits.add(self._line("failed", key, digest, error=told))
+            self._commits.add(self._line("failed", key, digest, error=failure))
             return
-        line = self._line("failed", key, digest, error=told, final=True, request=request.plain())
+        line = self._line("failed", key, digest, error=failure, final=True, request=request.plain())
         await self._commits.append(line, sync=True)
         self.answers.add(key, digest, str(error))
 
@@ -148,13 +148,13 @@ class Journal:
             self.notes.append(f"{self.path}: was taken over: {self._lock.took_over}")
         return own
 
-    def _line(self, kind: str, key: RequestKey, digest: str, **more: Any) -> bytes:
+    def _line(self, kind: str, key: RequestKey, digest: str, **fields: Any) -> bytes:
         """A line as bytes; the heart begins to beat with the first one."""
         if self._closed:
             raise JournalError(f"{self.path}: is closed")
         if self._heart is None:
             self._heart = asyncio.get_running_loop().create_task(self._beats())
-        return dumps({"type": kind, "key": list(key), "hash": digest, "time": _now(), **more}) + b"\n"
+        return dumps({"type": kind, "key": list(key), "hash": digest, "time": _now(), **fields}) + b"\n"
 
     async def _beats(self) -> None:
         while True:

@@ -65,8 +65,10 @@ def find_weights(model: str) -> Path:
     name = model.removeprefix(LOCAL)
     packaged = PACKAGED.get(name)
     if packaged is None and not name.endswith(".gguf") and "/" not in name:
-        known = suggestion(name, PACKAGED)
-        raise SettingsError("model", model, f"is no model that is known here; {known}; or local:/path/to/model.gguf")
+        available = suggestion(name, PACKAGED)
+        raise SettingsError(
+            "model", model, f"is no model that is known here; {available}; or local:/path/to/model.gguf"
+        )
     if packaged is None:
         path = Path(name).expanduser().resolve()
     else:

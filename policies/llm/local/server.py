@@ -32,7 +32,7 @@ _ONCE_MORE = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Served:
+class ServerStatus:
     """What a guard writes of its server.
 
     Attributes:
@@ -68,7 +68,7 @@ def serve(weights: str, name: str, port: int, threads: int) -> None:
     del server
 
 
-def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: str) -> None:
+def guard(weights: str, name: str, threads: int, users: Path, status_path: Path, log: str) -> None:
     """Start a server, start it once more if it dies, and end it when nobody uses it.
 
     Args:
@@ -76,11 +76,11 @@ def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: s
         name: the model's name, as the server tells it.
         threads: how many threads compute.
         users: the file on which every run holds a shared lock.
-        told: where a `Served` is written.
+        told: where a `ServerStatus` is written.
         log: the name of the log that standard error goes to.
     """
     port, deaths = 0, 0
-    with FileLock(told.with_suffix(ALIVE)) as alive, FileLock(users) as lock:
+    with FileLock(status_path.with_suffix(ALIVE)) as alive, FileLock(users) as lock:
         alive.take(wait=True)
         while deaths <= _ONCE_MORE:
             command = [sys.executable, "-m", MODULE, "serve", weights, name, str(port), str(threads)]
@@ -90,10 +90,10 @@ def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: s
                 url = server.stdout.readline().strip()
                 if url:
                     port = int(url.rpartition(":")[2])  # where the runs will look for it after a restart too
-                    Served(url=url, log=log).write(told)
+                    ServerStatus(url=url, log=log).write(status_path)
                 while server.poll() is None:
                     if lock.take():
-                        told.unlink(missing_ok=True)
+                        status_path.unlink(missing_ok=True)
                         server.stdin.close()
                         try:
                             server.wait(_END_SECONDS)
@@ -105,22 +105,22 @@ def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: s
             print(f"the server of {name} ended by itself (exit code {server.returncode})", file=sys.stderr, flush=True)
             if not url:
                 break  # it never came up: the same would happen again
-        why = f"the server of {name} " + ("ended twice by itself" if url else "could not be started")
-        Served(log=log, why=why).write(told)
+        reason = f"the server of {name} " + ("ended twice by itself" if url else "could not be started")
+        ServerStatus(log=log, why=reason).write(status_path)
         lock.take(wait=True)
-        told.unlink(missing_ok=True)
+        status_path.unlink(missing_ok=True)
 
 
 def main(arguments: list[str]) -> None:
     """Run one of the two processes."""
-    what, weights, name, *rest = arguments
-    if what == "serve":
-        serve(weights, name, int(rest[0]), int(rest[1]))
+    role, weights, name, *arguments_of_role = arguments
+    if role == "serve":
+        serve(weights, name, int(arguments_of_role[0]), int(arguments_of_role[1]))
     else:
-        threads, users, told, log = rest
+        threads, users, status_path, log = arguments_of_role
         if os.fork():
             os._exit(0)  # whoever started this goes on at once, and need not wait for the guard to end
-        guard(weights, name, int(threads), Path(users), Path(told), log)
+        guard(weights, name, int(threads), Path(users), Path(status_path), log)
 
 
 if __name__ == "__main__":
