@@ -1,4 +1,4 @@
-"""Who decides: the policy contract, the policies that fulfil it, and how to play an episode with them."""
+"""Policies: the contract, the implementations, and how to play an episode with them."""
 
 from llm_coop_envs.core.base_policy import Action, Policy, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, PolicyLike, Request, Seating

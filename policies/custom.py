@@ -1,6 +1,6 @@
-"""Policies of somebody else's, by the name of their class: `module:Class`.
+"""Custom policies by the name of their class, `module:Class`.
 
-The module is imported as Python does it, with the working directory among the places where modules are looked for.
+The module is imported as usual, with the working directory on the module search path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LABEL = "own policy"
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
-    """Make the policy: the class is called with the options by name.
+    """Make the policy by calling its class with the options as keyword arguments.
 
     Raises:
         SettingsError: there is no such class, it is no `Policy`, or it refuses the options.
@@ -38,45 +38,46 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
     return kind(**options)
 
 
-# Making one finds everything that can be wrong.
+# Making a policy is the complete check.
 check = make
 
 
 def find_class(reference: str) -> type[Policy]:
-    """The class of a policy, by `module:Class`.
+    """Import the class of a policy by `module:Class`.
 
     Raises:
         SettingsError: it cannot be imported, or is no policy.
     """
     module, _, name = reference.partition(":")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        found = importlib.import_module(module)
-    except Exception as error:  # whatever somebody else's module raises while it is imported
-        why = f"the module '{module}' cannot be imported from {here} ({type(error).__name__}: {error})"
-        raise SettingsError("policy", reference, why) from error
-    kinds = {key: one for key, one in vars(found).items() if inspect.isclass(one) and issubclass(one, Policy)}
-    if name not in kinds or inspect.isabstract(kinds[name]):
-        mine = [key for key, one in kinds.items() if one.__module__ == module and not inspect.isabstract(one)]
-        why = f"is no class of a policy in that module; {suggestion(name, mine) if mine else 'there is none in it'}"
-        raise SettingsError("policy", reference, why)
-    return kinds[name]
+        imported = importlib.import_module(module)
+    except Exception as error:  # a user's module may raise anything while it is imported
+        reason = f"the module '{module}' cannot be imported from {folder} ({type(error).__name__}: {error})"
+        raise SettingsError("policy", reference, reason) from error
+    classes = {key: cls for key, cls in vars(imported).items() if inspect.isclass(cls) and issubclass(cls, Policy)}
+    if name not in classes or inspect.isabstract(classes[name]):
+        own = [key for key, cls in classes.items() if cls.__module__ == module and not inspect.isabstract(cls)]
+        reason = f"is no class of a policy in that module; {suggestion(name, own) if own else 'there is none in it'}"
+        raise SettingsError("policy", reference, reason)
+    return classes[name]
 
 
-# Once per process, which goes on with what it has loaded, whatever becomes of the file.
+# Cached, because the process keeps the code that it has loaded even if the file changes.
 @functools.cache
 def source_hash(reference: str) -> str:
-    """The hash of what decides for such a policy: the files of its class and of those that it derives from.
+    """Hash the source files of a policy's class and of its base classes.
 
-    What comes with this package is left out, and so is what these files import.
+    Classes of this package are left out, and so are the modules that these files import.
     """
     package = __name__.partition(".")[0]
-    bases = [one for one in find_class(reference).__mro__ if one.__module__.partition(".")[0] not in (package, "abc")]
-    files = sorted({inspect.getfile(one) for one in bases if one.__module__ != "builtins"})
+    not_hashed = (package, "abc", "builtins")
+    bases = [base for base in find_class(reference).__mro__ if base.__module__.partition(".")[0] not in not_hashed]
+    files = sorted({inspect.getfile(base) for base in bases})
     hashed = hashlib.sha256()
     for file in files:
-        # A checkout on Windows may have other ends of lines.
+        # A checkout on Windows may have other line ends.
         hashed.update(Path(file).read_bytes().replace(b"\r\n", b"\n"))
     return hashed.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A person as a player of a study: the policy `human`, at the terminal of the process that plays."""
+"""The policy kind `human`: a person who plays in a study, at the terminal of its process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LABEL = "human"
 
 
 def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-    """Refuse arguments and options: there are none.
+    """Refuse arguments and options; this kind has none.
 
     Raises:
-        SettingsError: there is one.
+        SettingsError: there is an argument or option.
     """
     if argument:
         raise SettingsError("policy", f"human:{argument}", "a person has no variants; write 'human'")

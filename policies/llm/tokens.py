@@ -43,7 +43,7 @@ def _line_tokens(line: str) -> int:
     pieces: list[str] = _PIECES.findall(line)
     if line.isascii():
         return len(pieces)
-    return sum(1 if one.isascii() else max(1, len(one.encode("utf-8", "replace")) // 2) for one in pieces)
+    return sum(1 if piece.isascii() else max(1, len(piece.encode("utf-8", "replace")) // 2) for piece in pieces)
 
 
 def estimate_by_digit(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What answers used, summed up: live, from a journal and in a replay alike."""
+"""Totals of tokens, costs and answers: of a journal, of a running chat, and of a policy's calls."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ class AnswerTotals:
     """Sums over answers.
 
     Attributes:
+        answers: how many answers.
+        prompt_tokens: tokens of the questions.
+        completion_tokens: tokens of the answers.
         estimated: answers whose tokens the provider did not state.
         cost: US dollars of the answers whose price is known.
         unpriced: answers whose price is not known.
@@ -52,17 +55,17 @@ class RequestCounters(AnswerTotals):
 
     Attributes:
         calls: attempts sent to an endpoint in this session.
-        retries: attempts that were not the first at their question.
+        retries: attempts after the first one at the same question.
         replayed: answers taken from the journal.
         cached: answers taken from the cache.
-        in_flight: attempts under way now.
-        waiting: questions that wait to be sent now.
-        limit: the limit on attempts in flight in force now, all endpoints together.
-        maybe_cost: US dollars, at most, that attempts without an answer may have cost.
-        maybe_paid: how many such attempts there were, those of a killed session included.
-        spent: US dollars counted against the budget, earlier sessions and `maybe_cost` included.
+        in_flight: attempts in flight now.
+        waiting: questions waiting to be sent now.
+        limit: the current limit on attempts in flight, all endpoints together.
+        maybe_cost: the most, in US dollars, that attempts without an answer may have cost.
+        maybe_paid: the number of such attempts, including those of a killed session.
+        spent: US dollars counted against the budget, including earlier sessions and `maybe_cost`.
         errors: failed attempts by kind.
-        forms: by model, how answers of a JSON schema are asked for (`wire.FORMS`), once one was answered.
+        forms: by model, the form (`wire.FORMS`) in which an answer of a JSON schema was given.
         paused: why nothing is being sent now, or `None`.
     """
 
@@ -106,14 +109,14 @@ class RequestCounters(AnswerTotals):
 
 
 class TotalsByCall:
-    """A `Chat` that sums up what the answers of another one used."""
+    """A `Chat` that passes questions on to another one and sums up tokens and costs by kind of call."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
         self._calls: defaultdict[str, tuple[AnswerTotals, list[float]]] = defaultdict(lambda: (AnswerTotals(), []))
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The other chat's answer."""
+        """Return the other chat's answer."""
         reply = await self._chat.ask(key, request)
         totals, costs = self._calls[key.call]
         totals.add(reply)
@@ -123,7 +126,7 @@ class TotalsByCall:
 
     @property
     def most(self) -> int:
-        """How many requests the other chat sends side by side at most; 0 if it does not say."""
+        """The most requests that the other chat has in flight at the same time; 0 if it does not say."""
         return getattr(self._chat, "most", 0)
 
     @property
@@ -132,12 +135,12 @@ class TotalsByCall:
         return sum((totals.models for totals, _ in self._calls.values()), Counter())
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """All sums as plain data, calls in alphabetical order."""
+        """The totals as plain data, calls in alphabetical order."""
         names = ("answers", "prompt_tokens", "completion_tokens", "estimated")
         return {
             call: {
                 **{name: getattr(totals, name) for name in names},
-                # Answers arrive in any order; the exact sum does not depend on it.
+                # Answers arrive in any order; `fsum` does not depend on it.
                 "cost": math.fsum(costs),
                 "unpriced": totals.unpriced,
             }

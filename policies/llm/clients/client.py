@@ -1,4 +1,4 @@
-"""What all clients share: the attempt around what each of them sends, and the names of lost connections."""
+"""The base class of clients: one attempt, the form of constrained answers, errors of lost connections, and proxies."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from llm_coop_envs.policies.llm.chat import UNREAD, ChatError, ChatReply, ChatRe
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
 
-NO_KEY = "none"  # SDKs insist on a key; a server that wants none ignores this one
+NO_KEY = "none"  # SDKs insist on a key; a server that needs none ignores it
 CONNECT_SECONDS = 30.0
 LOOK_SECONDS = 5.0
 _ABOUT_FORM = re.compile(r"response_?format|json_?schema|json_?object|schema|grammar|guided", re.IGNORECASE)
 
 
 class Client(ABC):
-    """Asks one endpoint, one attempt per call; an SDK's own retries are off.
+    """Asks one endpoint, with one attempt per call; retries of an SDK are switched off.
 
     Attributes:
-        form: the form (`wire.FORMS`) in which constrained answers are asked for; found by asking.
+        form: the form (`wire.FORMS`) in which constrained answers are requested. It is loosened when the endpoint
+            refuses it.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        # Hosted models are not asked for bounds, which most providers refuse; the server of a local model is our own.
+        # Most hosted providers refuse bounds in a schema. Our own server of local models takes the strictest form.
         hosted = endpoint.base_url is None or endpoint.is_openai
         self.form = wire.FORMS[0 if endpoint.is_local else 2 if hosted else 1]
         self._endpoint = endpoint
@@ -43,7 +44,8 @@ class Client(ABC):
         try:
             completion = await self._ask(request, {"Idempotency-Key": idempotency_key} if idempotency_key else None)
         except ChatError as error:
-            if error.kind == "bad_request" and request.json_schema is not None and self._other_form(form, str(error)):
+            may_be_form = error.kind == "bad_request" and request.json_schema is not None
+            if may_be_form and self._try_other_form(form, str(error)):
                 raise ChatError(str(error), kind="form", status=error.status) from None
             if error.kind != "content_filter":
                 raise
@@ -64,19 +66,31 @@ class Client(ABC):
 
     @abstractmethod
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
-        """The chat completion object; a `ChatError` if there is none."""
+        """Send a request and return the chat completion object.
+
+        Raises:
+            ChatError: there is none.
+        """
 
     @abstractmethod
     async def aclose(self) -> None:
         """Close all connections; may be called any number of times."""
 
     def __repr__(self) -> str:
-        """Nothing that is secret."""
+        """The class and the endpoint, without secrets."""
         return f"{type(self).__name__}({self._endpoint.where})"
 
-    def _other_form(self, form: str, refusal: str) -> bool:
-        """Whether a request that was refused is worth another attempt with another form."""
-        if form == self.form:  # else a question that was under way beside this one has found it out
+    def _try_other_form(self, form: str, refusal: str) -> bool:
+        """Move on to the next form after a refused request, if the form may be the reason.
+
+        Args:
+            form: the form in which the refused request asked.
+            refusal: the error's message.
+
+        Returns:
+            Whether the request is worth another attempt.
+        """
+        if form == self.form:  # else another request in flight has already moved on
             if self._answered and not _ABOUT_FORM.search(refusal):
                 return False
             self._refused.add(form)
@@ -93,20 +107,20 @@ class Client(ABC):
             form=self.form,
         )
 
-    def _lost(self, error: BaseException, aiohttp: Any) -> ChatError:
-        """What a lost connection was; its text is not told, because it may hold headers or a proxy's password.
+    def _connection_error(self, error: BaseException, aiohttp: Any) -> ChatError:
+        """The error for a lost connection. Its text is left out, because it may contain headers or a proxy's password.
 
-        The transports below OpenAI's SDK give different names to the same loss (a connection that is cut is a
-        "connect timeout" to one of them), so what aiohttp raised at the bottom decides.
+        The transports below OpenAI's SDK name the same loss differently (one of them calls a cut connection a "connect
+        timeout"), so the exception that aiohttp raised decides.
         """
         where = self._endpoint.where
-        error = root(error, aiohttp)
-        if isinstance(error, ChatError):  # ours, wrapped by an SDK
+        error = root_cause(error, aiohttp)
+        if isinstance(error, ChatError):  # our own, wrapped by an SDK
             return error
         if isinstance(error, aiohttp.ServerTimeoutError):
             return ChatError(f"{where} took no connection for {CONNECT_SECONDS:g} s", kind="timeout")
         if isinstance(error, aiohttp.ClientConnectorError):
-            code = error.os_error.errno  # asyncio's own words for it name the address again, and not what is wrong
+            code = error.os_error.errno  # asyncio's own message repeats the address and lacks the reason
             reason = (
                 os.strerror(code) if code and code > 0 else error.os_error.strerror or type(error.os_error).__name__
             )
@@ -114,8 +128,8 @@ class Client(ABC):
         return ChatError(f"{where} broke off the connection ({type(error).__name__})", kind="network", maybe_paid=True)
 
 
-def root(error: BaseException, aiohttp: Any) -> BaseException:
-    """What stands behind an SDK's error: what aiohttp raised, or one of ours; else the error itself."""
+def root_cause(error: BaseException, aiohttp: Any) -> BaseException:
+    """The error behind an SDK's error: aiohttp's, or a `ChatError` of ours; else the error itself."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, aiohttp.ClientError | ChatError):
         cause = cause.__cause__ or cause.__context__
@@ -123,9 +137,9 @@ def root(error: BaseException, aiohttp: Any) -> BaseException:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address.
+    """The proxy that the environment variables name for an address.
 
-    Not left to aiohttp's `trust_env`, which also sends the password that `~/.netrc` holds for the host.
+    aiohttp's `trust_env` is not used, because it also sends the password that `~/.netrc` holds for the host.
     """
     parts = urlsplit(url)
     if is_loopback(url) or urllib.request.proxy_bypass(parts.hostname or ""):
@@ -134,9 +148,9 @@ def proxy_for(url: str) -> str | None:
 
 
 async def is_reachable(endpoint: Endpoint) -> bool:
-    """Whether a server answers at an endpoint's address, whatever it says; no key is sent.
+    """Whether a server answers at an endpoint's address, whatever its response; no key is sent.
 
-    Where litellm knows the address and we do not, the answer is yes.
+    An address that only litellm knows counts as reachable.
     """
     if endpoint.base_url is None and not endpoint.is_openai:
         return True

@@ -1,4 +1,4 @@
-"""From what a provider said when it failed to one of our kinds of error."""
+"""Turn a provider's error response into a `ChatError` of the right kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from llm_coop_envs.storage.fastjson import loads
 LONGEST_MESSAGE = 300
 LONGEST_WAIT = 24 * 3600.0
 
-# How OpenAI, Anthropic, Gemini, Mistral, vLLM, llama.cpp and Ollama say that a question is too long.
+# A question that is too long, in the words of OpenAI, Anthropic, Gemini, Mistral, vLLM, llama.cpp and Ollama,
+# such as "This model's maximum context length is 8192 tokens."
 _TOO_LONG = re.compile(
     r"context[_ ]length|context window|maximum context|context size|prompt is too long|too many (?:input )?tokens|"
     r"input token count|input is too long|reduce the length|exceeds? the (?:model's )?(?:maximum|limit).{0,30}tokens|"
@@ -28,7 +29,8 @@ _FILTERED = re.compile(
     r"data_inspection_failed|moderation",
     re.IGNORECASE,
 )
-# How servers say that they do not take a field or its value; some with a status that means trouble (llama-cpp-python).
+# A field or value that the server does not accept, such as "extra inputs are not permitted". Some servers send this
+# with a status that means an internal error (llama-cpp-python).
 _NOT_TAKEN = re.compile(
     r"input should be|literal_error|extra_forbidden|extra inputs are not permitted|unexpected keyword argument|"
     r"validation error|unrecognized (?:request )?argument|(?:unsupported|unknown|invalid) (?:parameter|field|value)|"
@@ -36,19 +38,39 @@ _NOT_TAKEN = re.compile(
     r"does not support (?:the )?(?:parameter|response_format)",
     re.IGNORECASE,
 )
+# An account without credit, such as "You exceeded your current quota".
 _NO_QUOTA = re.compile(
     r"insufficient_quota|exceeded your current quota|billing|credit balance|payment required|out of credits",
     re.IGNORECASE,
 )
+# Statuses that mean one kind of failure, whatever the provider's text.
+_BY_STATUS: dict[int, ErrorKind] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "not_found",
+    405: "not_found",
+    408: "timeout",
+    410: "not_found",
+    413: "context_too_long",
+}
 
 
 def status_error(
     where: str, status: int, body: str, headers: Mapping[str, str] | None = None, *, key: Key | None = None
 ) -> ChatError:
-    """The error for an HTTP answer that is no success; the key in use is kept out of its message."""
-    message_text, code = _what_was_said(body)
-    kind = kind_of(status, f"{code} {message_text}")
-    message = scrub(message_text, (key,)).strip()
+    """Make the error for an unsuccessful HTTP response.
+
+    Args:
+        where: the endpoint as messages name it.
+        status: the HTTP status.
+        body: the response's body.
+        headers: the response's headers.
+        key: the key in use, which is removed from the message.
+    """
+    text, code = _read_error_body(body)
+    kind = error_kind(status, f"{code} {text}")
+    message = scrub(text, (key,)).strip()
     if 300 <= status < 400:
         message = f"it sends elsewhere, which is not followed: prompts and key would go there; {message}"
     if len(message) > LONGEST_MESSAGE:
@@ -57,20 +79,12 @@ def status_error(
     return ChatError(sentence, kind=kind, status=status, retry_after=retry_after(headers or {}))
 
 
-def kind_of(status: int, text: str) -> ErrorKind:
-    """Which kind of failure an HTTP status means, given the provider's words."""
+def error_kind(status: int, text: str) -> ErrorKind:
+    """The kind of failure that an HTTP status and the provider's text mean."""
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
     if status == 429:
         return "quota" if _NO_QUOTA.search(text) else "rate_limit"
-    if status == 402:
-        return "quota"
-    if status in (401, 403):
-        return "auth"
-    if status in (404, 405, 410):
-        return "not_found"
-    if status == 408:
-        return "timeout"
-    if status == 413:
-        return "context_too_long"
     if status in (409, 425) or status >= 500:
         # llama.cpp and some gateways report a question that is too long as 500.
         if status == 500 and _TOO_LONG.search(text):
@@ -84,7 +98,7 @@ def kind_of(status: int, text: str) -> ErrorKind:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds a provider asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date."""
+    """Seconds that a provider asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date."""
     header = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = header.get(name)
@@ -96,7 +110,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             when = email.utils.parsedate_tz(value)
             if when is None:
                 continue
-            # Against the server's own clock, if it says what time it is: ours may be wrong.
+            # Relative to the server's own clock, if it states the time: ours may be wrong.
             now = email.utils.parsedate_tz(header.get("date", ""))
             seconds = email.utils.mktime_tz(when) - (time.time() if now is None else email.utils.mktime_tz(now))
         if seconds == seconds:  # not NaN
@@ -104,8 +118,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _what_was_said(body: str) -> tuple[str, str]:
-    """The sentence and the code in an error's body, whatever its shape."""
+def _read_error_body(body: str) -> tuple[str, str]:
+    """The message and the code in an error's body, whatever its shape."""
     try:
         data: Any = loads(body.encode("utf-8", "replace"))
     except ValueError:

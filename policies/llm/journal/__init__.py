@@ -1,8 +1,8 @@
 """The journal of paid answers: every answer is on the disk before it is used, and no question is paid for twice.
 
-A run asks through `Journal`, which writes one part and finds the answers of all; `read_run` reads them without writing.
-Nothing that was written is ever changed: a commit that was cut short is moved aside, other damage is told, not guessed
-at. Nothing else in this folder is used from outside.
+A run uses `Journal`, which writes one part and finds the answers of all parts; `read_run` only reads. Nothing that was
+written is ever changed: a commit that was cut short is moved aside, and other damage is reported. Other rooms use
+nothing of this folder but these names.
 """
 
 from llm_coop_envs.policies.llm.journal.copying import write_copies

@@ -1,4 +1,4 @@
-"""Recorded answers under other names: what branched episodes share with those that they continue."""
+"""Copy recorded answers for branched episodes, which share them with the episodes they continue."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _LINES = 200  # in a commit
 
 
 def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, int], Iterable[str]]) -> Path:
-    """Write answers of one run into a new part of another's journal; the file is whole or not there.
+    """Copy answers of one run into a new part of another run's journal. The file is complete or does not exist.
 
     Args:
         source: the run whose journal is read.
         folder: the run that gets the part.
         part: the part's name.
-        copies: for an episode's name and a step, the names of the episodes that get what was answered there.
+        copies: returns, for an episode's name and a step, the names of the episodes that get the answers given there.
 
     Returns:
-        The part's file. What is in it was paid for elsewhere, and counts nothing.
+        The part's file. Its answers cost nothing, because they were paid for elsewhere.
 
     Raises:
         JournalError: it cannot be written.
@@ -51,7 +51,7 @@ def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, i
 
 
 def _copied(line: dict[str, Any], episode: str) -> dict[str, Any]:
-    """A recorded line under another episode's name, which costs nothing there."""
+    """A recorded line under another episode's name, at no cost."""
     copy = {**line, "key": [episode, *line["key"][1:]]}
     if line["type"] == "answer":
         return {**copy, "from": "branch", "tokens": 0, "usd": 0.0, "reply": {**line["reply"], "cost": 0.0}}

@@ -1,7 +1,7 @@
-"""One writer for one part of a journal.
+"""The exclusive right to write one part of a journal.
 
-On one machine the kernel decides (a lock on the journal file, gone when its holder dies). Where a shared folder does
-not carry such locks between machines, a lease beside the journal does: who writes, with a heartbeat.
+On one machine a kernel lock on the journal file decides; it is gone when its holder dies. Some shared folders do not
+carry such locks between machines. There a lease beside the file decides, which names the writer and has a heartbeat.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PartLock:
         descriptor: the journal file, open for writing.
 
     Attributes:
-        took_over: who held it and died, in words; `None` if nobody did.
+        took_over: a sentence on a dead process that held it before; `None` if there was none.
 
     Raises:
         JournalError: another process writes this part.
@@ -40,26 +40,31 @@ class PartLock:
                 unlock(descriptor)
             holder_name = "another process" if holder is None else holder.process
             raise JournalError(
-                f"{path}: {holder_name} is writing it; wait for its end, or give this one another part of the run to write"
+                f"{path}: {holder_name} is writing it; "
+                "wait for its end, or give this one another part of the run to write"
             )
         self.took_over = None if holder is None else f"{holder.process} no longer writes it"
 
     def beat(self) -> bool:
-        """Show that this writer lives, and say whether it still holds the part: a sleeping machine may have lost it."""
+        """Renew the lease.
+
+        Returns:
+            Whether this process still holds the part; a machine that slept may have lost it.
+        """
         return self._lease.beat()
 
     def close(self) -> None:
-        """Give the part up; to be called before the file is closed."""
+        """Release the part; to be called before the file is closed."""
         self._lease.release()
         unlock(self._descriptor)
 
 
 @contextlib.contextmanager
 def open_part(path: Path) -> Iterator[tuple[int, PartLock]]:
-    """A part's file, made if it is missing: open for appending, by this process alone.
+    """Open a part's file for appending, by this process alone; create it if it is missing.
 
     Yields:
-        The open file, and the right to write it.
+        The file's descriptor, and the right to write it.
 
     Raises:
         JournalError: another process writes this part, or it cannot be written.
@@ -79,7 +84,7 @@ def open_part(path: Path) -> Iterator[tuple[int, PartLock]]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new file's name itself safe against a power cut, where folders can be synced."""
+    """Make a new file's name survive a power cut, if the system can sync folders."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""The questions of a journal, and how one differs from the recorded one."""
+"""Read the questions of a journal: all of them, those of an episode in order, or the one under a key."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tuple[RequestKey, Any]]:
-    """The lines that hold a question and what came of it, of all parts.
+    """Yield the journal's lines that hold a question with its answer or error, from all parts.
 
-    What cannot be read is left out; `gaps` gets a sentence on each.
+    Args:
+        folder: the run's folder.
+        gaps: receives a sentence for each gap; unreadable lines are skipped.
     """
     for path in journal_files(folder):
         for commit in read_commits(path):
@@ -32,7 +34,7 @@ def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tupl
                         f"{path}: {commit.size} bytes from byte {commit.start} cannot be read ({commit.reason})"
                     )
             else:
-                with contextlib.suppress(KeyError, TypeError, ValueError):  # `read_run` tells of them
+                with contextlib.suppress(KeyError, TypeError, ValueError):  # `read_run` reports invalid lines
                     for line in commit.lines():
                         if "request" in line:
                             yield RequestKey(*line["key"]), line
@@ -40,7 +42,7 @@ def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tupl
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """One question (roles and texts) and what came of it: an answer, or the error that the policy was told."""
+    """A question (roles and texts) with its answer, or with the error that the policy got."""
 
     key: RequestKey
     messages: tuple[tuple[str, str], ...]
@@ -49,12 +51,12 @@ class Exchange:
 
 
 def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> list[Exchange]:
-    """An episode's questions and answers: step by step, in a step player by player, each player's own in order.
+    """Read an episode's questions and answers, sorted by step, then by player, then in the order asked.
 
     Args:
         folder: the run's folder.
         episode: the episode's name, `"condition/seed"`.
-        gaps: gets a sentence on everything in the journal that cannot be read.
+        gaps: receives a sentence for each gap in the journal.
 
     Raises:
         JournalError: there is no journal, or the episode is not in it.
@@ -82,7 +84,7 @@ def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> l
 
 
 def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]:
-    """The episodes in a run's journal, `"condition/seed"` each, with how many questions of each were answered.
+    """List the episodes in a run's journal (`"condition/seed"`) with the number of questions of each.
 
     Args:
         folder: the run's folder.
@@ -103,12 +105,12 @@ def _need_journal(folder: Path) -> None:
 
 
 def _natural(name: str) -> tuple[Any, ...]:
-    """Sorts player_2 before player_10."""
+    """A sort key that puts player_2 before player_10."""
     return tuple(int(part) if part.isdigit() else part for part in _NUMBER.split(name))
 
 
-def difference(folder: Path, key: RequestKey, request: ChatRequest) -> str:
-    """How a question differs from the one that is recorded under its key, for a message."""
+def describe_difference(folder: Path, key: RequestKey, request: ChatRequest) -> str:
+    """Describe, for a message, how a question differs from the one recorded under its key."""
     recorded = next((line["request"] for name, line in read_questions(folder) if name == key), None)
     return "it cannot be said in what" if recorded is None else _compare(recorded, request.plain())
 
@@ -120,20 +122,20 @@ def _compare(old: dict[str, Any], new: dict[str, Any]) -> str:
     old_messages, new_messages = old["messages"], new["messages"]
     if len(old_messages) != len(new_messages):
         return f"it had {len(old_messages)} messages, has now {len(new_messages)}"
-    for number, ((role, text), (new_role, new_text)) in enumerate(
-        zip(old_messages, new_messages, strict=True), start=1
-    ):
+    pairs = zip(old_messages, new_messages, strict=True)
+    for number, ((role, text), (new_role, new_text)) in enumerate(pairs, start=1):
         if role != new_role:
             return f"message {number} was the {role}'s, is now the {new_role}'s"
         lines = itertools.zip_longest(text.splitlines(), new_text.splitlines(), fillvalue="")
-        for index, (was, now) in enumerate(lines, start=1):
-            if was != now:
-                return f"message {number}, line {index} was {_short(was, now)!r}, is now {_short(now, was)!r}"
+        for index, (old_line, new_line) in enumerate(lines, start=1):
+            if old_line != new_line:
+                was, now = _excerpt(old_line, new_line), _excerpt(new_line, old_line)
+                return f"message {number}, line {index} was {was!r}, is now {now!r}"
     return "only in white space at the ends of lines"
 
 
-def _short(text: str, other: str) -> str:
-    """The part of a line around its first difference from another."""
+def _excerpt(text: str, other: str) -> str:
+    """The part of a line around its first describe_difference from another."""
     pairs = itertools.zip_longest(text, other)
     common = next(index for index, (character, another) in enumerate(pairs) if character != another)
     start = max(0, common - _SHOWN // 2)

@@ -1,4 +1,4 @@
-"""Saying in words what a journal holds, and repairing a damaged one."""
+"""Describe a journal's content in sentences, and repair a damaged journal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llm_coop_envs.storage.files import whole, write_whole
 
 
 def describe(report: PartReport) -> list[str]:
-    """What a part holds, what it cost, and what is wrong with it: a few sentences."""
+    """Describe a part in sentences: its answers, its cost, and its damage."""
     path = report.path
     models = ", ".join(f"{count} by {model}" for model, count in sorted(report.models.items())) or "none"
     money = f"${report.cost:.4f}" + (f" and {report.unpriced} answers of unknown price" if report.unpriced else "")
@@ -40,7 +40,7 @@ def describe(report: PartReport) -> list[str]:
 
 
 def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
-    """Move a commit that was cut short out of an open part into a file of its own: no answer in it was ever used."""
+    """Move a commit that was cut short from an open part into a separate file. No answer in it was ever used."""
     aside = path.with_name(f"{path.name}.torn-{tail.start}-{time.time_ns()}")
     with explain_os_errors(path), path.open("rb") as file:
         file.seek(tail.start)
@@ -51,25 +51,25 @@ def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
 
 
 def salvage(folder: Path) -> list[str]:
-    """Write every part anew that cannot all be read, from what can be; the old file is kept beside it.
+    """Rewrite every damaged part from its readable commits; the old file stays beside it.
 
     Returns:
-        What was done, in sentences.
+        A sentence for each part that was rewritten.
 
     Raises:
-        RunError: a part is being written, or cannot be.
+        RunError: a part is being written, or cannot be written.
     """
-    done = []
+    sentences = []
     for path in journal_files(folder):
         report = read_part(path, Answers(folder))
         if report.gaps:
             with explain_os_errors(path), path.open("rb+") as file, contextlib.closing(PartLock(path, file.fileno())):
-                done.append(_rewrite(report))
-    return done
+                sentences.append(_rewrite(report))
+    return sentences
 
 
 def _rewrite(report: PartReport) -> str:
-    """Replace a damaged part by its readable commits."""
+    """Replace a damaged part by its readable commits; returns a sentence about it."""
     path = report.path
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     with whole(path) as temporary, path.open("rb") as old, temporary.open("wb") as new:

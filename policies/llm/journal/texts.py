@@ -1,7 +1,7 @@
 """The journal of a crowd: the answers of many players on one line, on the disk before they are used.
 
-Its parts stand in a folder of their own, `crowd`, in the same frames as the journal of single questions. The lines of a
-part, by `type`:
+Its parts are in the folder `crowd`, in the same format as the journal of single questions. The lines of a part, by
+`type`:
 
     opened   a session began, as in the other journal
     texts    answers: `episode`, `step`, `asked` (the question's hash), the `players` and their `texts`
@@ -30,14 +30,14 @@ CROWD = "crowd"
 
 @dataclass(frozen=True, slots=True)
 class CrowdQuestion:
-    """What many players are asked in one step.
+    """A question to many players in one step.
 
     Attributes:
         episode: the episode's name in the run.
         step: steps played before this one.
         round: the round, as the environment counts.
-        question: what is asked of each of them.
-        people: the digest of the people that they are; empty where they are known by number alone.
+        question: the question to each of them.
+        people: the digest of the players' population; empty if players are known by number alone.
     """
 
     episode: str
@@ -48,12 +48,12 @@ class CrowdQuestion:
 
     @property
     def digest(self) -> str:
-        """What tells this question from another one."""
+        """The SHA-256 of the question, in hex."""
         return hashlib.sha256(f"{self!r}{self.people}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class TextJournal:
-    """One part of a crowd's journal, open for writing; the answers in all parts can be found.
+    """One part of a crowd's journal, open for writing. It finds the answers of all parts.
 
     Args:
         folder: the run's folder.
@@ -69,7 +69,7 @@ class TextJournal:
         self.path = folder / CROWD / f"{part}{default_suffix()}"
         with contextlib.ExitStack() as opened:
             descriptor, self._lock = opened.enter_context(open_part(self.path))
-            self._found: dict[tuple[str, int], list[tuple[str, list[int], list[str]]]] = defaultdict(list)
+            self._answers: dict[tuple[str, int], list[tuple[str, list[int], list[str]]]] = defaultdict(list)
             for path in sorted(self.path.parent.glob("*.jsonl.*[tz]")):
                 self._read(path, descriptor if path == self.path else None)
             self._commits = GroupCommit(self.path, descriptor, packer(default_suffix()))
@@ -78,26 +78,28 @@ class TextJournal:
             self._opened = opened.pop_all()
 
     def find_answers(self, question: CrowdQuestion, players: Sequence[int]) -> dict[int, str]:
-        """The recorded answers of these players.
+        """Look up the recorded answers of these players.
+
+        Returns:
+            Texts by player, for those who have an answer.
 
         Raises:
-            NotInJournal: one of them was asked something else in this step.
+            NotInJournal: one of the players was asked another question in this step.
         """
         text_of: dict[int, str] = {}
-        wanted_players = set(players)
-        for digest, named, texts in self._found.get((question.episode, question.step), ()):
-            if digest != question.digest and not wanted_players.isdisjoint(named):
+        searched = set(players)
+        step = question.step
+        for digest, recorded, texts in self._answers.get((question.episode, step), ()):
+            if digest != question.digest and not searched.isdisjoint(recorded):
                 raise NotInJournal(
-                    f"{self.path.parent}: holds answers to another question in step {question.step} of {question.episode}; "
+                    f"{self.path.parent}: holds answers to another question in step {step} of {question.episode}; "
                     "use the study and program that recorded them, or begin a new run folder"
                 )
-            text_of.update(
-                (player, text) for player, text in zip(named, texts, strict=True) if player in wanted_players
-            )
+            text_of.update((player, text) for player, text in zip(recorded, texts, strict=True) if player in searched)
         return text_of
 
     async def add(self, question: CrowdQuestion, players: Sequence[int], texts: Sequence[str]) -> None:
-        """Record answers; returns when they are on the disk."""
+        """Record answers and wait until they are on the disk."""
         if not self._lock.beat():
             self._commits.fail(f"{self.path}: another process took this part over; end this run")
         header = {"episode": question.episode, "step": question.step, "asked": question.digest}
@@ -105,21 +107,20 @@ class TextJournal:
         await self._commits.append(line, sync=True)
 
     async def close(self) -> None:
-        """Give the part up."""
+        """Write what is pending and release the part."""
         with self._opened:
             await self._commits.flush()
 
     def _read(self, path: Path, own: int | None) -> None:
-        """Read a part; of one's own, what was cut short is moved aside."""
+        """Read a part; in the part of descriptor `own`, a commit that was cut short is moved aside."""
         for commit in read_commits(path):
             if isinstance(commit, Commit):
                 for line in commit.lines():
                     if line["type"] == "texts":
                         texts = line["asked"], line["players"], line["texts"]
-                        self._found[line["episode"], line["step"]].append(texts)
+                        self._answers[line["episode"], line["step"]].append(texts)
             elif not commit.tail:
-                raise JournalError(
-                    f"{path}: is damaged at bytes {commit.start} to {commit.end} ({commit.reason}); restore it from a copy"
-                )
+                place = f"bytes {commit.start} to {commit.end} ({commit.reason})"
+                raise JournalError(f"{path}: is damaged at {place}; restore it from a copy")
             elif own is not None:
                 cut_back(path, own, commit)

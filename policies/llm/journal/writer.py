@@ -1,6 +1,6 @@
-"""Writing a journal: every answer is on the disk before it is used.
+"""Write a journal: every answer is on the disk before it is used.
 
-Nothing that was written is ever changed; a commit that was cut short is moved aside when the part is next opened.
+Nothing that was written is ever changed. A commit that was cut short is moved aside when the part is next opened.
 """
 
 from __future__ import annotations
@@ -38,13 +38,20 @@ _LIBRARIES = ("openai", "litellm", "aiohttp")
 
 
 class Journal:
-    """One part of a run's journal, open for writing; all parts' answers can be found.
+    """One part of a run's journal, open for writing. It finds the answers of all parts.
+
+    Args:
+        folder: the run's folder.
+        part: the part's name.
 
     Attributes:
-        answers: every answer of the run.
-        report: what this part held when it was opened.
-        others: what the others held then, by their names.
-        notes: sentences about what was repaired or is odd.
+        answers: all answers of the run.
+        path: this part's file.
+        part: this part's name.
+        run: this part's random name.
+        report: this part's content when it was opened.
+        others: the content of the other parts at that time, by name.
+        notes: sentences about repairs and anything odd.
 
     Raises:
         JournalError: another process writes this part, or a file is damaged or cannot be written.
@@ -71,9 +78,9 @@ class Journal:
             self._opened = opened.pop_all()
 
     async def record_attempt(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
-        """Record that an attempt is about to be sent, with what it may use at most.
+        """Record that an attempt is about to be sent, with the most it may use.
 
-        Returns when the record survives the death of this process; it is not waited for until the disk has it.
+        Returns when the record survives the death of this process, without waiting for the disk.
         """
         await self._commits.append(self._line("sent", key, digest, tokens=tokens, usd=usd), sync=False)
 
@@ -89,10 +96,17 @@ class Journal:
         source: str | None = None,
         form: str | None = None,
     ) -> None:
-        """Record an answer, with what is counted against the budget; returns when it is on the disk.
+        """Record an answer and wait until it is on the disk.
 
-        `digest` is the question's hash, `source` is `"cache"` if nobody was asked, `form` is how an answer of a JSON
-        schema was asked for.
+        Args:
+            key: the decision.
+            request: the question.
+            digest: the question's hash.
+            reply: the answer.
+            tokens: tokens counted against the budget.
+            usd: US dollars counted against the budget.
+            source: `"cache"` if no model was asked.
+            form: the form in which an answer of a JSON schema was requested.
         """
         optional = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
         line = self._line(
@@ -104,7 +118,7 @@ class Journal:
     async def record_failure(
         self, key: RequestKey, request: ChatRequest, digest: str, error: ChatError, *, final: bool
     ) -> None:
-        """Record a failed attempt; if the policy is told (`final`), it returns when the record is on the disk."""
+        """Record a failed attempt; if the policy gets the error (`final`), wait until the record is on the disk."""
         failure = {"kind": error.kind, "status": error.status, "maybe_paid": error.maybe_paid, "message": str(error)}
         if not final:
             self._commits.add(self._line("failed", key, digest, error=failure))
@@ -114,7 +128,7 @@ class Journal:
         self.answers.add(key, digest, str(error))
 
     async def close(self) -> None:
-        """Write what is pending and give the part up; may be called any number of times."""
+        """Write what is pending and release the part; may be called any number of times."""
         if self._closed:
             return
         self._closed = True
@@ -124,7 +138,7 @@ class Journal:
             await self._commits.flush()
 
     def _read(self, folder: Path, descriptor: int) -> PartReport:
-        """Read all parts; move aside what was cut short in this one: no answer in it was ever used."""
+        """Read all parts; move aside a commit of this part that was cut short. No answer in it was ever used."""
         reports = read_run(folder, self.answers)
         for report in reports:
             if report.damage is not None:
@@ -149,7 +163,7 @@ class Journal:
         return own
 
     def _line(self, kind: str, key: RequestKey, digest: str, **fields: Any) -> bytes:
-        """A line as bytes; the heart begins to beat with the first one."""
+        """Make a line; the first one starts the heartbeat."""
         if self._closed:
             raise JournalError(f"{self.path}: is closed")
         if self._heart is None:
@@ -165,13 +179,17 @@ class Journal:
 
 
 def check_part(part: str) -> None:
-    """Raise `SettingsError` if a part's name cannot be a file's name."""
+    """Check that a part's name can be a file's name.
+
+    Raises:
+        SettingsError: it cannot.
+    """
     if not PART.fullmatch(part):
         raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
 
 
 def opening_line(run: str, part: str) -> dict[str, Any]:
-    """The line with which a session begins."""
+    """Make the line with which a session begins."""
     versions = {"llm-coop-envs": None, "python": platform.python_version()}
     for name in ("llm-coop-envs", *_LIBRARIES):
         with contextlib.suppress(metadata.PackageNotFoundError):

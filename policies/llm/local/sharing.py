@@ -1,4 +1,4 @@
-"""One server per model and machine, shared by all runs that use it, ended with the last of them."""
+"""Share one server per model and machine among all runs that use it; it ends with the last of them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _LOOK = 1.0
 
 
 def check_local(endpoints: Sequence[Endpoint]) -> None:
-    """Find out, before anything is written, whether the local models among them can be served; else raise.
+    """Check, before anything is written, that the local models among some endpoints can be served.
 
     Raises:
-        LlmCoopError: they cannot.
+        LlmCoopError: one cannot.
     """
     for endpoint in endpoints:
         if endpoint.is_local:
@@ -50,12 +50,15 @@ def check_local(endpoints: Sequence[Endpoint]) -> None:
 def serve_models(
     endpoints: Sequence[Endpoint], folder: Path, notify: Callable[[str], None]
 ) -> Iterator[list[Endpoint]]:
-    """The endpoints, with servers running for those of local models.
+    """Serve the local models among a run's endpoints.
 
     Args:
-        endpoints: where a run's models are.
-        folder: the run's folder; a server that is started writes its log there.
-        notify: is told, in sentences, of servers.
+        endpoints: the run's endpoints.
+        folder: the run's folder; servers that are started write their logs there.
+        notify: receives a sentence about each server.
+
+    Yields:
+        The endpoints, those of local models with the addresses of their servers.
 
     Raises:
         LlmCoopError: a server cannot be started.
@@ -69,11 +72,11 @@ def serve_models(
 
 
 async def watch_servers(endpoints: Sequence[Endpoint], stop: Callable[[RunStopped], None]) -> None:
-    """Stop a run when the server of one of its local models has ended for good, which no retry would change.
+    """Stop a run when the server of one of its local models has ended for good.
 
     Args:
-        endpoints: as `serve_models` gave them.
-        stop: is told why.
+        endpoints: the endpoints that `serve_models` yielded.
+        stop: called with the reason.
     """
     local = {
         endpoint.model: _meeting_place(find_weights(endpoint.model)) for endpoint in endpoints if endpoint.is_local
@@ -110,13 +113,13 @@ def _serve_model(endpoint: Endpoint, folder: Path, notify: Callable[[str], None]
         if status.why:
             raise RunError(f"{endpoint.model}: {status.why}; see {status.log}")
         limits = endpoint.limits
-        if limits.most > SLOTS:  # more would only wait in the server, where their time runs
+        if limits.most > SLOTS:  # further requests would wait in the server while their time limit runs
             limits = dataclasses.replace(limits, start=min(limits.start, SLOTS), most=SLOTS)
         yield dataclasses.replace(endpoint, base_url=f"{status.url}/v1", client="lean", limits=limits)
 
 
 def _meeting_place(weights: Path) -> Path:
-    """What the files begin with at which this user's runs of a model meet; no other user may write there."""
+    """The path without suffix of the files that this user's runs of a model share; nobody else can write there."""
     user = os.getuid()
     folder = Path(tempfile.gettempdir()) / f"llm-coop-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -129,14 +132,14 @@ def _meeting_place(weights: Path) -> Path:
 
 def _start(weights: Path, name: str, users: Path, status_path: Path, log: Path) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # One core stays free: the threads of llama.cpp wait for each other by spinning, and where another process takes
-    # the core of one of them, all of them stand still.
+    # One core stays free: the threads of llama.cpp wait for each other by spinning, so if another process takes the
+    # core of one of them, all of them stall.
     threads = max(1, cores - 1)
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", MODULE, "guard"]
     command += [str(weights), name, str(threads), str(users), str(status_path), str(log.resolve())]
     with log.open("ab") as file:
-        # It goes on in a session of its own: neither the run's Ctrl-C nor its end reaches it, only the users' lock.
+        # In a session of its own the guard survives the run's Ctrl-C and its end; only the users' lock ends it.
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, check=True)
 
 
@@ -151,7 +154,7 @@ def _wait(status_path: Path, name: str, log: Path) -> ServerStatus:
 
 
 def _read(status_path: Path) -> ServerStatus | None:
-    """What a guard that lives has written."""
+    """Read the state that a living guard has written; `None` if there is none."""
     with FileLock(status_path.with_suffix(ALIVE)) as alive:
         if alive.take():
             return None

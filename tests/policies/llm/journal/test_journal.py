@@ -143,8 +143,8 @@ def test_a_new_question_is_not_looked_up_in_the_file(tmp_path, monkeypatch):
 
 
 def test_questions_that_share_a_mark_are_told_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_MARKS", 8)
-    monkeypatch.setattr(records, "_TOGETHER", 4)
+    monkeypatch.setattr(records, "_BLOOM_BITS", 8)
+    monkeypatch.setattr(records, "_FLUSH_AT", 4)
     in_journal(tmp_path, many(50))
     in_journal(tmp_path, many(50, first=40))
     assert [found(tmp_path, number).text for number in range(90)] == [f"{number}" for number in range(90)]
@@ -154,7 +154,7 @@ def test_questions_that_share_a_mark_are_told_apart(tmp_path, monkeypatch):
 
 
 def test_no_room_for_temporary_files_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_TOGETHER", 1)
+    monkeypatch.setattr(records, "_FLUSH_AT", 1)
 
     async def use(journal):
         journal.answers._table.close()  # as far as the journal can tell, like a full disk
