@@ -120,7 +120,7 @@ class TextJournal:
                         texts = line["asked"], line["players"], line["texts"]
                         self._answers[line["episode"], line["step"]].append(texts)
             elif not commit.tail:
-                place = f"bytes {commit.start} to {commit.end} ({commit.reason})"
-                raise JournalError(f"{path}: is damaged at {place}; restore it from a copy")
+                span = f"bytes {commit.start} to {commit.end} ({commit.reason})"
+                raise JournalError(f"{path}: is damaged at {span}; restore it from a copy")
             elif own is not None:
                 cut_back(path, own, commit)

@@ -160,7 +160,7 @@ def test_a_local_model_needs_its_extra_takes_no_address_no_key_and_costs_nothing
     model = f"local:{weights}"
     endpoint = Endpoint(model=model)
     assert (endpoint.kind, endpoint.is_openai, endpoint.needs_key) == ("lean", False, False)
-    assert PriceList({}).of(model).question == 0.0
+    assert PriceList({}).price_for(model).question == 0.0
     with (
         pytest.raises(SettingsError, match="starts its own server"),
         serve_models([Endpoint(model=model, base_url="http://127.0.0.1:1/v1")], tmp_path, print),
