@@ -31,9 +31,9 @@ FACES = ("scripted", "workflow", "scene", "drawing", "report", "learning", "comp
 #: Rooms that study one scenario by nature, or show and measure the shipped ones by name.
 ABOUT_A_SCENARIO = {
     "baselines.q_learning": "bertrand",
-    "benchmarks.pages.q_learning": "bertrand",
+    "benchmarks.doc_pages.q_learning": "bertrand",
 }
-SHIPPED_BY_NAME = ("benchmarks.speed", "benchmarks.pages.readme_pictures")
+SHIPPED_BY_NAME = ("benchmarks.speed", "benchmarks.doc_pages.readme_pictures")
 
 
 @cache

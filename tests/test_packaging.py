@@ -226,7 +226,7 @@ def test_a_run_without_models_loads_nothing_of_theirs_but_the_readers_of_what_wa
     (tmp_path / "study.yaml").write_text(SCRIPTED_STUDY)
     code = """
 from typer.testing import CliRunner
-from llm_coop_envs.benchmarks.cli.main import app
+from llm_coop_envs.cli.main import app
 done = CliRunner().invoke(app, ["run", "study.yaml", "-o", "run", "--workers", "1"])
 models = {name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm.")}
 readers = {name for name in models if ".parsing" in name or name.endswith((".playing", ".playing.readers"))}

@@ -19,7 +19,7 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.errors import StudyError
 
 GROUP = "llm_coop_envs.scenarios"
-UNLISTED: Mapping[str, str] = {"quiz": "llm_coop_envs.benchmarks.bench.quiz.scenario:SCENARIO"}
+UNLISTED: Mapping[str, str] = {"quiz": "llm_coop_envs.benchmarks.scorecard.quiz.scenario:SCENARIO"}
 """Scenarios that only serve others: known from when they are first looked for, and named by no list before."""
 
 _registered: dict[str, Scenario] = {}

@@ -1,0 +1,78 @@
+"""Which program played an episode: hashes of its rules, of readers of answers, of own policies."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+
+import llm_coop_envs
+from llm_coop_envs.policies import kinds
+from llm_coop_envs.studies.study import Condition
+
+READERS = "readers"
+_HOME = Path(llm_coop_envs.__file__).parent
+# Files that decide no episode: of a scenario's room those that only show what was played or say what else is played, of
+# the core those that only show, measure or connect.
+_OTHERS = ("bench", "comparison", "drawing", "figures", "picture", "planted", "report", "scene")
+_OTHERS_OF_CORE = ("interrupts", "memory", "ray_cluster", "rendering", "statistics")
+
+
+def program_of(condition: Condition) -> dict[str, str]:
+    """Hashes of what decides a condition's episodes.
+
+    They are its scenario's rules, by its name; `readers` with a model; and policies from outside, by `module:Class`.
+    """
+    found = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
+    for policy in condition.policies:
+        if kinds.parse(policy)[0] == kinds.OWN:
+            from llm_coop_envs.policies.own import source_hash
+
+            found[policy] = source_hash(policy)
+    if condition.asks_a_model:
+        found[READERS] = _hash_of_readers()
+    return found
+
+
+def merged(known: Mapping[str, list[str]], more: Mapping[str, str]) -> dict[str, list[str]]:
+    """All hashes under each name, in the order in which they came."""
+    return {**known, **{name: list(dict.fromkeys([*known.get(name, ()), one])) for name, one in more.items()}}
+
+
+def named(name: str) -> str:
+    """What stands under a name, in words."""
+    if name == READERS:
+        return "the readers of answers"
+    return f"the policy '{name}'" if ":" in name else f"the rules of '{name}'"
+
+
+# Once per process, which goes on with what it has loaded, whatever becomes of the files.
+@functools.cache
+def _hash_of_rules(environment: type) -> str:
+    return hash_of_files(*_rules(environment))
+
+
+@functools.cache
+def _hash_of_readers() -> str:
+    llm = _HOME / "policies" / "llm"
+    return hash_of_files(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
+
+
+def _rules(environment: type) -> list[Path]:
+    """The files of the environments' core and of the scenario's room; of a single module, its file alone."""
+    core = [path for path in (_HOME / "core").glob("*.py") if path.stem not in _OTHERS_OF_CORE]
+    own = Path(inspect.getfile(environment))
+    room = own.parent.glob("*.py") if (own.parent / "__init__.py").is_file() else [own]
+    return core + [path for path in room if not path.stem.startswith(_OTHERS)]
+
+
+def hash_of_files(*files: Path) -> str:
+    """A hash of files, with the folder and name of each; the same whatever the ends of their lines."""
+    hashed = hashlib.sha256()
+    for path in sorted(files, key=lambda one: (one.parent.name, one.name)):
+        hashed.update(f"{path.parent.name}/{path.name}\n".encode())
+        # A checkout on Windows may have other ends of lines.
+        hashed.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    return hashed.hexdigest()[:16]
