@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from llm_coop_envs.core.registry import register
 from llm_coop_envs.registration import register_all
+from llm_coop_envs.renamed_modules import install
 
 if TYPE_CHECKING:
     import llm_coop_envs.bertrand_v0 as bertrand_v0
@@ -41,3 +42,4 @@ def __dir__() -> list[str]:
 
 
 register_all()
+install()

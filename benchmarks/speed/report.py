@@ -29,7 +29,7 @@ def measure(run: Path) -> dict[str, float]:
     """Seconds, processor seconds and megabytes of one report on a run."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "llm_coop_envs.cli.main", "report", str(run), "-o", out]
+        command = [sys.executable, "-m", "llm_coop_envs", "report", str(run), "-o", out]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

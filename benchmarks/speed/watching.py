@@ -77,7 +77,7 @@ def play(kind: str, folder: Path, url: str) -> None:
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[str], http.client.HTTPResponse]]]:
     """`llm-coop view` in a process of its own, and a function that asks it."""
-    command = [sys.executable, "-m", "llm_coop_envs.cli.main", "view", str(folder), "--no-browser"]
+    command = [sys.executable, "-m", "llm_coop_envs", "view", str(folder), "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout is not None
     try:

@@ -93,7 +93,3 @@ def options(
     ] = False,
 ) -> None:
     """Options that stand before a command."""
-
-
-if __name__ == "__main__":
-    main()

@@ -14,10 +14,12 @@ from llm_coop_envs.studies.study import Condition
 
 READERS = "readers"
 _HOME = Path(llm_coop_envs.__file__).parent
-# Files that decide no episode: of a scenario's room those that only show what was played or say what else is played, of
-# the core those that only show, measure or connect.
-_OTHERS = ("bench", "comparison", "drawing", "figures", "picture", "planted", "report", "scene")
-_OTHERS_OF_CORE = ("interrupts", "memory", "ray_cluster", "rendering", "statistics")
+# Faces of a scenario that decide what is played or measured in an episode; the others only show what was played, or say
+# what else is played.
+_DECIDING_FACES = ("after", "learning", "workflow")
+_SHOWS = ("picture",)
+# Utilities that only show, measure or connect.
+_OTHERS_OF_CORE = ("interrupts", "memory", "ray_cluster", "rendering")
 
 
 def program_of(condition: Condition) -> dict[str, str]:
@@ -64,8 +66,11 @@ def _rules(environment: type) -> list[Path]:
     """The files of the environments' core and of the scenario's room; of a single module, its file alone."""
     core = [path for path in (_HOME / "core").glob("*.py") if path.stem not in _OTHERS_OF_CORE]
     own = Path(inspect.getfile(environment))
-    room = own.parent.glob("*.py") if (own.parent / "__init__.py").is_file() else [own]
-    return core + [path for path in room if not path.stem.startswith(_OTHERS)]
+    if not (own.parent / "__init__.py").is_file():
+        return [*core, own]
+    rules = [path for path in own.parent.glob("*.py") if path.stem not in _SHOWS]
+    faces = [path for path in (own.parent / "faces").glob("*.py") if path.stem.startswith(_DECIDING_FACES)]
+    return core + rules + faces
 
 
 def hash_of_files(*files: Path) -> str:

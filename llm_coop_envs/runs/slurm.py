@@ -62,7 +62,7 @@ def write_script(folder: Path, command: Sequence[str], tasks: int, options: Sequ
         here=shlex.quote(str(Path.cwd())),
         logs=shlex.quote(str(path.parent)).replace("%", "%%"),
         more="".join(f"#SBATCH {one}\n" for one in options),
-        command=shlex.join([sys.executable, "-m", "llm_coop_envs.cli.main", *command]),
+        command=shlex.join([sys.executable, "-m", "llm_coop_envs", *command]),
     )
     write_whole(path, text.encode())
     return path

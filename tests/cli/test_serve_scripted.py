@@ -10,7 +10,7 @@ from llm_tools import ENVIRONMENT
 
 
 def test_it_serves_until_it_is_told_to_stop():
-    command = [sys.executable, "-m", "llm_coop_envs.cli.main", "serve-scripted"]
+    command = [sys.executable, "-m", "llm_coop_envs", "serve-scripted"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
     ) as process:

@@ -163,7 +163,7 @@ def installed(tmp_path_factory):
 def call(installed):
     def one(*arguments, given="", code=0):
         done = subprocess.run(
-            [sys.executable, "-m", "llm_coop_envs.cli.main", *map(str, arguments)],
+            [sys.executable, "-m", "llm_coop_envs", *map(str, arguments)],
             env=installed, input=given, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == code, done.stderr

@@ -180,14 +180,11 @@ def test_programs_are_told_apart_by_their_source(tmp_path):
 def test_what_decides_no_episode_is_none_of_the_rules(scenario):
     found = find_scenario(scenario)
     files = {f"{path.parent.name}/{path.name}" for path in program._rules(found.env_class)}
-    assert {f"{scenario}/{name}.py" for name in ("env", "scripted", "workflow")} | {"core/array_env.py"} <= files
+    assert {f"{scenario}/env.py", f"{scenario}/scripted.py", "faces/workflow.py", "core/array_env.py"} <= files
     others = (found.scene, found.picture, found.page, found.report, found.bench, found.planted)
-    assert not {f"{scenario}/{one.partition(':')[0].rpartition('.')[2]}.py" for one in others} & files
-    assert not {"core/statistics.py", "core/ray_cluster.py", "core/rendering.py"} & files
-    assert (
-        not {"bertrand/faces/comparison_report.py", "evacuation/faces/drawing_room.py", "kbc/faces/report_crowd.py"}
-        & files
-    )
+    assert not {f"faces/{reference.partition(':')[0].rpartition('.')[2]}.py" for reference in others} & files
+    assert not {"core/ray_cluster.py", "core/rendering.py", "util/ray_cluster.py"} & files
+    assert not {"faces/comparison_report.py", "faces/drawing_room.py", "faces/report_crowd.py"} & files
 
 
 def test_events_that_do_not_follow_from_the_journal(asked):

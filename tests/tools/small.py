@@ -103,7 +103,7 @@ def llm_coop(*arguments, **options):
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "llm_coop_envs.cli.main", *map(str, arguments)]
+    return [sys.executable, "-m", "llm_coop_envs", *map(str, arguments)]
 
 
 def events_in(folder):
