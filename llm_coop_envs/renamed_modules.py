@@ -41,7 +41,7 @@ class RenamedModules(MetaPathFinder, Loader):
         return ModuleSpec(name, self) if name in RENAMED else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave it to `exec_module`: import writes into what this returns, and the present module must stay as it is."""
+        """Leave it to `exec_module`: the import system writes into what is returned here."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the present module where the former one is looked for."""

@@ -23,11 +23,11 @@ import numpy as np
 from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.statistics import exact_interval
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.synthetic_worlds import RULE, Floats, Planted, kappa, planted_of, roc, score_worlds
 from llm_coop_envs.policies.llm.local.models import name_with_size
 from llm_coop_envs.runs.judgements import PLANTED, Judgement
+from llm_coop_envs.statistics.intervals import exact_interval
 from llm_coop_envs.storage.folder import COMPLETE
 
 RECORD = Path(__file__).with_name("detection.json")

@@ -1,6 +1,6 @@
 """The documentation's page on statistics, with a simulation of the intervals and tests that reports print.
 
-    python -m llm_coop_envs.benchmarks.doc_pages.statistics record    # simulates and writes statistics.json, some minutes
+    python -m llm_coop_envs.benchmarks.doc_pages.statistics record  # simulates and writes statistics.json, some minutes
     python -m llm_coop_envs.benchmarks.doc_pages.statistics > docs/statistics.md
 
 A test compares the page with what this prints, and simulates a part of it again.
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
-from llm_coop_envs.core.statistics import LEVEL, exact_interval, hall_reach, mean_intervals, student_quantile
 from llm_coop_envs.statistics.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
+from llm_coop_envs.statistics.intervals import LEVEL, exact_interval, hall_reach, mean_intervals, student_quantile
 
 RECORD = Path(__file__).with_name("statistics.json")
 PROSE = Path(__file__).with_name("statistics.md")

@@ -17,14 +17,14 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.scorecard.suite import HELD_OUT, PUBLIC, Part, Suite, bench_files, suite_of
 from llm_coop_envs.benchmarks.scorecard.tasks import COMPETENCE, LEGALITY, TENDENCIES, TESTED, UNDERSTANDING
-from llm_coop_envs.core import statistics
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.statistics import Interval, exact_interval, mean_interval
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures import information, process
 from llm_coop_envs.reports.answers import INVALID_ABOVE
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import hash_of_files
+from llm_coop_envs.statistics import intervals as statistics
+from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
 from llm_coop_envs.studies.study import fits
 

@@ -8,8 +8,8 @@ from typing import Any
 from llm_coop_envs.benchmarks.scorecard.card import CARD, CHECK, TABLE, make_card
 from llm_coop_envs.benchmarks.scorecard.references import references
 from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES
-from llm_coop_envs.core.statistics import LEVEL
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.statistics.intervals import LEVEL
 from llm_coop_envs.storage.files import write_json, write_whole
 from llm_coop_envs.storage.folder import digest_of
 

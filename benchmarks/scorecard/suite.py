@@ -19,7 +19,6 @@ import numpy as np
 import yaml
 
 from llm_coop_envs.benchmarks.scorecard.tasks import TESTED, UNDERSTANDING, Arm, Bench, Played, Task, bench_of
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
@@ -29,6 +28,7 @@ from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.players import asks_a_model, full_name
 from llm_coop_envs.studies.seating import Given, begin_with
 from llm_coop_envs.studies.study import Study, make_player, parse_study
+from llm_coop_envs.util.checks import suggestion
 
 NAME, VERSION = "scorecard", 2
 PUBLIC, HELD_OUT = "public", "held_out"

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.records import start_of
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Event, Measures
+from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures.information import same
 from llm_coop_envs.measures.process import announcement_measures, talk_rounds
+from llm_coop_envs.util.references import load
 
 UNDERSTANDING, LEGALITY, COMPETENCE = "understanding", "legality", "competence"
 SILENT, TALK, HONESTY = "cooperation without talk", "cooperation with talk", "honesty"

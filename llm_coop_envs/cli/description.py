@@ -10,10 +10,10 @@ from typing import Any
 
 from gymnasium import spaces
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import Settings, plain
+from llm_coop_envs.util.references import load
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import sentences
-from llm_coop_envs.core.statistics import LEVEL, Interval
-from llm_coop_envs.core.values import read_pairs
+from llm_coop_envs.statistics.intervals import LEVEL, Interval
+from llm_coop_envs.util.values import read_pairs
 
 
 @sentences

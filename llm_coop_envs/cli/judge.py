@@ -39,7 +39,6 @@ def judge_command(
     dry: Annotated[bool, option("Only say what it would cost.", "--dry")] = False,
 ) -> None:
     """Let a language model sort every message by a recorded rubric, and compare it with rules and known intent."""
-    from llm_coop_envs.core.keys import scrub
     from llm_coop_envs.core.registry import find_scenario, scenarios
     from llm_coop_envs.measures.rubric import NAME, VERSION, digest
     from llm_coop_envs.policies.llm.asking.live import known_prices
@@ -49,6 +48,7 @@ def judge_command(
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.runs.judgements import estimated, folder_name, judged, of_run, of_worlds
     from llm_coop_envs.storage.folder import chosen_folder
+    from llm_coop_envs.util.keys import scrub
 
     if (run is None) == (planted is None):
         raise StudyError("judge: give the folder of a run, or --planted SCENARIO")

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.util.quoting import harmless
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -49,7 +49,7 @@ def sentences(command: Command) -> Command:
 
 def fail(sentence: str) -> NoReturn:
     """End with a sentence on stderr and exit code 2; what looks like a key is not shown."""
-    from llm_coop_envs.core.keys import scrub
+    from llm_coop_envs.util.keys import scrub
 
     shown = escape(harmless(scrub(" ".join(sentence.split()))))
     Console(stderr=True, emoji=False).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)

@@ -46,11 +46,11 @@ def play_command(
     terminal: Annotated[bool, typer.Option("--terminal", help="Play in the terminal instead of a window.")] = False,
 ) -> None:
     """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
-    from llm_coop_envs.core.values import read_pairs
     from llm_coop_envs.runs.human_game import plan_game, play_game
     from llm_coop_envs.runs.progress import waiting, working
     from llm_coop_envs.storage.folder import chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
+    from llm_coop_envs.util.values import read_pairs
 
     need_arrow()
     with contextlib.suppress(ImportError):

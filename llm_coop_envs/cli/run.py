@@ -122,11 +122,11 @@ def play_out(
         limit: how many episodes are played at most.
         ray: the Ray cluster whose tasks play; `None` to play here.
     """
-    from llm_coop_envs.core.keys import scrub
     from llm_coop_envs.runs.progress import RichWatcher
     from llm_coop_envs.runs.remaining import clock, count_of
     from llm_coop_envs.runs.runner import run_study
     from llm_coop_envs.runs.workers import usable_cores
+    from llm_coop_envs.util.keys import scrub
 
     cluster = [] if ray is None else ["--ray", ray]
     again = scrub(shlex.join([*words, *options.again(), *cluster, "-o", str(folder)]))

@@ -284,7 +284,7 @@ class RunOptions:
     def _parameters(self) -> dict[str, Any] | None:
         """Model parameters, if they are not the preset's."""
         if self.parameters is not None:
-            from llm_coop_envs.core.yaml_source import read_yaml_file
+            from llm_coop_envs.util.yaml_source import read_yaml_file
 
             if self.temperature is not None:
                 raise StudyError("--temperature: stands in the file of --parameters; leave one of them out")
@@ -292,10 +292,10 @@ class RunOptions:
             return {name: one.plain() for name, one in spot.mapping().items()}
         if self.temperature is None:
             return None
-        from llm_coop_envs.core.checks import suggestion
         from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
         from llm_coop_envs.policies.llm.playing.presets import presets
         from llm_coop_envs.policies.llm.playing.settings import with_temperature
+        from llm_coop_envs.util.checks import suggestion
 
         preset, known = self.model_preset or PRESET, {NO_PRESET: {}, **presets()}
         if preset not in known:

@@ -48,8 +48,8 @@ def serve_scripted_command(
     answer is any legal one. Nothing that was played with it says anything about a model.
     Answers are streamed where a request asks for it. Ctrl-C ends it.
     """
-    from llm_coop_envs.core.extras import need
     from llm_coop_envs.policies.llm.testing.faults import TRANSPORT, Faults
+    from llm_coop_envs.util.extras import need
 
     need("aiohttp", "serving scripted answers", "openai")
     from llm_coop_envs.policies.llm.testing.answers import scripted_answer

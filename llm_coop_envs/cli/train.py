@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from llm_coop_envs.cli.messages import EXIT_INTERRUPTED, note, sentences
-from llm_coop_envs.core.values import read_pairs
+from llm_coop_envs.util.values import read_pairs
 
 
 @sentences

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llm_coop_envs.cli.messages import EXIT_ERROR, fail, note, sentences
-from llm_coop_envs.core.quoting import harmless
+from llm_coop_envs.util.quoting import harmless
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.transcript import Exchange
@@ -36,10 +36,10 @@ def transcript_command(
 
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
-    from llm_coop_envs.core.checks import suggestion
     from llm_coop_envs.policies.llm.transcript import list_episodes, read_episode
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.storage.folder import MANIFEST
+    from llm_coop_envs.util.checks import suggestion
 
     folder = run.expanduser()
     gaps = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
@@ -64,7 +64,7 @@ def transcript_command(
 
 def _list(run: Path, condition: str | None, episodes: Mapping[str, int]) -> None:
     """Print the episodes, each as the command that shows it."""
-    from llm_coop_envs.core.checks import suggestion
+    from llm_coop_envs.util.checks import suggestion
 
     chosen = [name for name in episodes if condition is None or name.rpartition("/")[0] == condition]
     if condition is not None and not chosen:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import EXIT_ERROR, note, sentences
-from llm_coop_envs.core.quoting import harmless
+from llm_coop_envs.util.quoting import harmless
 
 
 @sentences

@@ -25,7 +25,7 @@ def view_command(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> None:
     """Watch, read and steer runs on a page in the browser; nobody but you and this machine can see it."""
-    from llm_coop_envs.core.extras import need
+    from llm_coop_envs.util.extras import need
 
     need("aiohttp", "opening the page", "view")
     from llm_coop_envs.page.server import PageServer

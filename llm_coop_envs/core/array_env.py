@@ -16,21 +16,21 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import ChoiceReader, Indices
-from llm_coop_envs.core.changes import Change, check_patterns
 from llm_coop_envs.core.channels import Audience, Conversation, Message
-from llm_coop_envs.core.delivery import DELIVER, check_delivery
-from llm_coop_envs.core.draws import Key, key_of
-from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
-from llm_coop_envs.core.listeners import MENTION, News, Notices
-from llm_coop_envs.core.perception import Perception
-from llm_coop_envs.core.presence import leaving_rounds
-from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
-from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
-from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
-from llm_coop_envs.core.regulator import TALK as TALK
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
+from llm_coop_envs.interface.actions import ChoiceReader, Indices
+from llm_coop_envs.interface.hooks import Event, Hooks, Over, Stage
+from llm_coop_envs.treatments.changes import Change, check_patterns
+from llm_coop_envs.treatments.delivery import DELIVER, check_delivery
+from llm_coop_envs.treatments.listeners import MENTION, News, Notices
+from llm_coop_envs.treatments.perception import Perception
+from llm_coop_envs.treatments.presence import leaving_rounds
+from llm_coop_envs.treatments.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
+from llm_coop_envs.treatments.regulator import MISSING_ACTION as MISSING_ACTION
+from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT, Regulator
+from llm_coop_envs.treatments.regulator import TALK as TALK
+from llm_coop_envs.util.draws import Key, key_of
 
 
 class ArrayEnv(Perception):

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.delivery import Delivered, deliver
-from llm_coop_envs.core.draws import Key
-from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.core.slots import Heard
+from llm_coop_envs.interface.slots import Heard
+from llm_coop_envs.treatments.delivery import Delivered, deliver
+from llm_coop_envs.util.draws import Key
+from llm_coop_envs.util.packing import packed, unpacked
 
 MESSAGE_CUT = "message_cut"
 MESSAGE_CLEANED = "message_cleaned"

@@ -13,9 +13,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.errors import StudyError
+from llm_coop_envs.util.checks import suggestion
 
 GROUP = "llm_coop_envs.scenarios"
 UNLISTED_GROUP = f"{GROUP}.unlisted"

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.question import Number, Options
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.core.wording import wording_names
+from llm_coop_envs.interface.question import Number, Options
+from llm_coop_envs.interface.wording import wording_names
+from llm_coop_envs.util.references import load
 
 if TYPE_CHECKING:
     from llm_coop_envs.core.env import ScenarioEnv
@@ -90,7 +90,7 @@ class Scenario:
         rewards: what a learner may be rewarded with besides what the environment pays: a mapping from names to
             functions of the settings and a `round` event, such as the consumer surplus of a market.
         planted: worlds of known intent and what tells them apart, a `measures.synthetic_worlds.Planted`.
-        bench: what the scorecard asks and plays of it, a `benchmarks.scorecard.tasks.Bench`; without it is left out there.
+        bench: what the scorecard asks and plays of it, a `benchmarks.scorecard.tasks.Bench`; by default nothing.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """

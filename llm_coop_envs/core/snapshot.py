@@ -7,8 +7,8 @@ from typing import Any
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.channels import Audience
-from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.errors import SnapshotError
+from llm_coop_envs.util.packing import packed, unpacked
 
 FORMAT = 2
 _KEPT = (

@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.references import load
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import TEMPORARY, cannot_write
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.references import load
 
 #: What writes each form: a function of the run and of an empty folder. Its docstring says in its first line what it is.
 FORMS: Mapping[str, str] = {

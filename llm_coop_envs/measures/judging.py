@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.scenario import Event, Scenario
-from llm_coop_envs.core.slots import Heard
-from llm_coop_envs.core.statistics import LEVEL
+from llm_coop_envs.interface.question import Number, Options
+from llm_coop_envs.interface.slots import Heard
 from llm_coop_envs.measures.information import same
 from llm_coop_envs.measures.process import announced, talk_rounds
 from llm_coop_envs.measures.rubric import (
@@ -39,6 +38,7 @@ from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import counter_for
+from llm_coop_envs.statistics.intervals import LEVEL
 
 SHOWN = 20
 """So many of the round's earlier messages are shown at most."""

@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.scenario import Event, Measures, Row, Scenario
+from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures import information, topics
 from llm_coop_envs.measures.information import InformedChoice, information_measures, same
 from llm_coop_envs.measures.topics import topic_measures

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from llm_coop_envs.core.question import Option, Options
-from llm_coop_envs.core.wording import Templates
+from llm_coop_envs.interface.question import Option, Options
+from llm_coop_envs.interface.wording import Templates
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.policy import PolicyLike
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Event, Row
-from llm_coop_envs.core.waiting import run_through
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.util.references import load
+from llm_coop_envs.util.waiting import run_through
 
 RULE = 0.5
 """From which score on the default rule says that players work together."""

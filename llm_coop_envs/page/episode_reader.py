@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from llm_coop_envs.core.question import Number, Options
 from llm_coop_envs.core.scenario import Event, Scenario
 from llm_coop_envs.errors import RunError, SceneError
+from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures.process import talk_rounds, value_of
 from llm_coop_envs.policies.llm.fastjson import dumps
 from llm_coop_envs.render.scenes.from_events import tracker

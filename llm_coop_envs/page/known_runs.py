@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.keys import scrub
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs import control
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import read_json
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
+from llm_coop_envs.util.keys import scrub
 
 DEPTH = 3
 _HEADERS_READ = 300

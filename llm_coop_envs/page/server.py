@@ -20,11 +20,11 @@ from typing import Any
 
 from aiohttp import web
 
-from llm_coop_envs.core.keys import scrub
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.page.episodes import Episodes, Indexing, integer
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.runs.control import order
+from llm_coop_envs.util.keys import scrub
 
 STATIC = Path(__file__).with_name("static")
 TICK_SECONDS = 1.0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.extras import need
-from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
+from llm_coop_envs.util.extras import need
+from llm_coop_envs.util.keys import read_key
 
 MOST_TERMS = 2000
 _BATCH = 128

@@ -10,15 +10,15 @@ import numpy as np
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.core.statistics import Interval, mean_interval
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.reports.section import values_of
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.statistics.comparison import Comparison
+from llm_coop_envs.statistics.intervals import Interval, mean_interval
 from llm_coop_envs.storage.folder import versions
 from llm_coop_envs.studies.players import asks_a_model, full_name
 from llm_coop_envs.studies.study import EVERYONE, Condition, make_player
+from llm_coop_envs.util.waiting import run_coroutine
 
 
 @dataclass(frozen=True, kw_only=True)

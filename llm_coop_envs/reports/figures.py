@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.bertrand.faces import q_learning_figures
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.render.charts.style import FORMATS, need_matplotlib, picture
@@ -20,6 +19,7 @@ from llm_coop_envs.reports.run_sections import new_section, read_run
 from llm_coop_envs.reports.section import FigureKind, NotDrawn, ScenarioSection
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.util.checks import suggestion
 
 CAPTIONS = "captions.md"
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.core.statistics import Interval
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import Interval
 
 EXCERPT_MESSAGES = 8
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, interval_cell
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection, values_of
 from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, holm, pairs_needed
+from llm_coop_envs.statistics.intervals import mean_interval
 from llm_coop_envs.studies.families import Primary, comparisons
+from llm_coop_envs.treatments.regulator import SEAT
 
 POWERS = (0.8, 0.9)
 FEWEST_IN_PILOT = 3

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.render.charts.style import BLUE, MORE, PALETTE, VERMILION
 from llm_coop_envs.reports.answers import INVALID_ABOVE, AnswersSection
@@ -16,6 +15,7 @@ from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.util.references import load
 
 LANGUAGE_MODEL = "language model"
 SCRIPTED_ANSWERS = "scripted answers"

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.statistics import mean_interval, mean_intervals
 from llm_coop_envs.measures.process import ABOUT
 from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
@@ -25,7 +23,9 @@ from llm_coop_envs.render.charts.style import picture
 from llm_coop_envs.reports.citation import Paper
 from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, episodes_text, interval_cell
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
+from llm_coop_envs.statistics.intervals import mean_interval, mean_intervals
 from llm_coop_envs.studies.study import EVERY_EPISODE, Condition
+from llm_coop_envs.util.references import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

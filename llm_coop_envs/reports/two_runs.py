@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.reports.paired import Arms, adjust, differences, measures_of, numbers
@@ -14,6 +13,7 @@ from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.statistics.comparison import ALPHA
+from llm_coop_envs.util.checks import suggestion
 
 
 def compare_runs(

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.waiting import run_coroutine
-from llm_coop_envs.core.yaml_source import read_yaml_file
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run, check_words, described_models, make_run, open_run, study_of
 from llm_coop_envs.studies.arms import read_arms
 from llm_coop_envs.studies.players import learns
 from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.util.waiting import run_coroutine
+from llm_coop_envs.util.yaml_source import read_yaml_file
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat

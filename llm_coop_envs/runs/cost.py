@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llm_coop_envs.core.checks import check_int, check_number
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
@@ -21,6 +19,8 @@ from llm_coop_envs.policies.llm.playing.tokens import counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.util.checks import check_int, check_number
+from llm_coop_envs.util.waiting import run_coroutine
 
 MINUTE = 60.0
 _FIGURES = ("calls", "prompt_tokens", "completion_tokens", "most_completion_tokens", "usd", "most_usd")

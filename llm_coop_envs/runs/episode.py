@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.branching import Branching
 from llm_coop_envs.policies.switching import Successor, Switching
 from llm_coop_envs.studies.players import Described, Learns, Recorded, make_policy
 from llm_coop_envs.studies.study import Condition, Player, PolicyChange, assign_seats
+from llm_coop_envs.treatments.regulator import SEAT
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat

@@ -14,7 +14,6 @@ import numpy as np
 import yaml
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.interrupts import on_interrupt
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, PlayerLeft, RunError, SettingsError, StudyError
 from llm_coop_envs.policies import Policy, play_async
@@ -27,6 +26,7 @@ from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.studies.players import Recorded, full_name, make_policy
 from llm_coop_envs.studies.seating import read_player
 from llm_coop_envs.studies.study import MAX_SEED, Condition, Study, assign_seats, make_player, parse_study
+from llm_coop_envs.util.interrupts import on_interrupt
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat

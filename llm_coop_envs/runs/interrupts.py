@@ -6,8 +6,8 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
-from llm_coop_envs.core.interrupts import on_interrupt
 from llm_coop_envs.runs.watcher import Watcher
+from llm_coop_envs.util.interrupts import on_interrupt
 
 
 class Interrupts:

@@ -16,8 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.statistics import exact_interval
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.judging import Statement, agreement, counted, judge, statements, together, verdict_rows
 from llm_coop_envs.measures.rubric import NAME, VERSION, digest
@@ -29,8 +27,10 @@ from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.statistics.intervals import exact_interval
 from llm_coop_envs.storage.files import pack_lines, write_whole
 from llm_coop_envs.storage.folder import COMPLETE, RunFolder
+from llm_coop_envs.util.waiting import run_coroutine
 
 VERDICTS = "verdicts.jsonl.gz"
 PLANTED = "planted"

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.checks import check_int
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.studies.study import Study
+from llm_coop_envs.util.checks import check_int
+from llm_coop_envs.util.waiting import run_coroutine
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.budget import Budget

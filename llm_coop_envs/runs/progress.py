@@ -24,10 +24,10 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.remaining import clock, count_of
 from llm_coop_envs.runs.watcher import Watcher
+from llm_coop_envs.util.quoting import harmless
 
 FIRST_SECONDS = 2.0  # of silence in a log before what is being done is said for the first time
 QUIET_SECONDS = 15.0  # and between what is said later

@@ -18,8 +18,9 @@ _HOME = Path(llm_coop_envs.__file__).parent
 # what else is played.
 _DECIDING_FACES = ("after", "learning", "workflow")
 _SHOWS = ("picture",)
-# Utilities that only show, measure or connect.
-_OTHERS_OF_CORE = ("interrupts", "memory", "ray_cluster", "rendering")
+_SHARED_ROOMS = ("util", "interface", "treatments", "core")
+# Their files that only show, measure or connect.
+_NOT_RULES = ("interrupts", "memory", "ray_cluster", "rendering")
 
 
 def program_of(condition: Condition) -> dict[str, str]:
@@ -63,14 +64,14 @@ def _hash_of_readers() -> str:
 
 
 def _rules(environment: type) -> list[Path]:
-    """The files of the environments' core and of the scenario's room; of a single module, its file alone."""
-    core = [path for path in (_HOME / "core").glob("*.py") if path.stem not in _OTHERS_OF_CORE]
+    """The files of the shared rooms and of the scenario's room; of a single module, its file alone."""
+    shared = [path for room in _SHARED_ROOMS for path in (_HOME / room).glob("*.py") if path.stem not in _NOT_RULES]
     own = Path(inspect.getfile(environment))
     if not (own.parent / "__init__.py").is_file():
-        return [*core, own]
+        return [*shared, own]
     rules = [path for path in own.parent.glob("*.py") if path.stem not in _SHOWS]
     faces = [path for path in (own.parent / "faces").glob("*.py") if path.stem.startswith(_DECIDING_FACES)]
-    return core + rules + faces
+    return shared + rules + faces
 
 
 def hash_of_files(*files: Path) -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import llm_coop_envs
-from llm_coop_envs.core.ray_cluster import connected, same_version, short
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.folder import Run
@@ -22,6 +21,7 @@ from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.runner import Outcome, begin_run, run_study
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.studies.study import Study
+from llm_coop_envs.util.ray_cluster import connected, same_version, short
 
 _LIVES = 100  # of a part whose worker dies again and again
 _TICK_SECONDS = 0.5

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.runs.remaining import count_of
+from llm_coop_envs.util.checks import suggestion
 
 
 @dataclass(frozen=True, kw_only=True)

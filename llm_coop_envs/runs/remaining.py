@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, StudyError
@@ -13,6 +12,7 @@ from llm_coop_envs.runs.tables import read_episode
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished, Task
 from llm_coop_envs.studies.study import EVERY_EPISODE
+from llm_coop_envs.util.checks import suggestion
 
 SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.memory import check_memory
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.branch import check_begun
 from llm_coop_envs.runs.claims import Claims, alone, check_shared
@@ -29,6 +28,7 @@ from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.studies.study import Study, check_players
+from llm_coop_envs.util.waiting import run_coroutine
 
 if TYPE_CHECKING:
     from llm_coop_envs.runs.side_by_side import SideBySide

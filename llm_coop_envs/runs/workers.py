@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from llm_coop_envs.core.interrupts import on_interrupt
 from llm_coop_envs.core.registry import register, registered
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.control import answering, socket_path
 from llm_coop_envs.runs.episode import play_episode
@@ -29,6 +27,8 @@ from llm_coop_envs.runs.provenance import program_of
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.util.interrupts import on_interrupt
+from llm_coop_envs.util.waiting import run_coroutine
 
 Task = tuple[int, int]  # index of the condition, seed
 POLL_SECONDS = 0.1

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.extras import need
-from llm_coop_envs.core.statistics import LEVEL, Interval
+from llm_coop_envs.statistics.intervals import LEVEL, Interval
+from llm_coop_envs.util.extras import need
 
 ALPHA = 0.05
 MOST_LISTED = 2**16

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llm_coop_envs.core.yaml_source import Spot
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.study_file import check_change, policy_change
+from llm_coop_envs.util.yaml_source import Spot
 
 AS_IT_WAS = "as_it_was"
 """The arm in which nothing is changed; it is added where the file has none."""

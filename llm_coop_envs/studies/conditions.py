@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.changes import Change, fits_any
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
-from llm_coop_envs.core.shares import divide
-from llm_coop_envs.core.yaml_source import spot_of
 from llm_coop_envs.errors import MissingExtra, SettingsError
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.studies.players import asks_a_model, check_policy, settle
+from llm_coop_envs.treatments.changes import Change, fits_any
+from llm_coop_envs.util.references import load
+from llm_coop_envs.util.shares import divide
+from llm_coop_envs.util.yaml_source import spot_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.regulator import SEAT
-from llm_coop_envs.core.yaml_source import Spot, read_yaml_file
 from llm_coop_envs.errors import MissingExtra, SettingsError
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.policies.population import Population, read_population
 from llm_coop_envs.policies.population.population import POLICY
 from llm_coop_envs.studies.conditions import Condition, Player, make_player
 from llm_coop_envs.studies.players import asks_a_model, check_policy, full_name
+from llm_coop_envs.treatments.regulator import SEAT
+from llm_coop_envs.util.yaml_source import Spot, read_yaml_file
 
 
 def read_crowd(spot: Spot, scenario: str, agents: Sequence[str]) -> tuple[Population, tuple[Player, ...]]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.yaml_source import Spot
 from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.util.yaml_source import Spot
 
 if TYPE_CHECKING:
     from llm_coop_envs.studies.study import Study

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, kinds, scripted
 from llm_coop_envs.policies.kinds import FORCED, LLM, find_kind
+from llm_coop_envs.util.checks import suggestion
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat

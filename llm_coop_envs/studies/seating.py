@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.core.policy import Seating
-from llm_coop_envs.core.yaml_source import read_yaml, read_yaml_file
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import parse
 from llm_coop_envs.studies.crowd import crowd_players
@@ -30,6 +29,7 @@ from llm_coop_envs.studies.study import (
     fits,
     make_player,
 )
+from llm_coop_envs.util.yaml_source import read_yaml, read_yaml_file
 
 _PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
 

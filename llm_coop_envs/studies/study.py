@@ -32,10 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import llm_coop_envs
-from llm_coop_envs.core.changes import EVERYONE
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.core.yaml_source import Spot, read_yaml, read_yaml_file
 from llm_coop_envs.errors import MissingExtra, StudyError
 from llm_coop_envs.storage.folder import digest_of
 from llm_coop_envs.studies.conditions import (
@@ -59,6 +56,9 @@ from llm_coop_envs.studies.study_file import (
     derived_seeds,
     read_conditions,
 )
+from llm_coop_envs.treatments.changes import EVERYONE
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.yaml_source import Spot, read_yaml, read_yaml_file
 
 __all__ = [
     "EVERYONE",

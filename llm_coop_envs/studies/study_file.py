@@ -10,12 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from llm_coop_envs.core.changes import EVERYONE, Change, check_patterns
-from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.regulation_measures import REGULATION_MEASURES
-from llm_coop_envs.core.yaml_source import Spot
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
 from llm_coop_envs.measures.process import ABOUT
 from llm_coop_envs.policies.kinds import LLM
@@ -32,6 +27,11 @@ from llm_coop_envs.studies.conditions import (
 )
 from llm_coop_envs.studies.crowd import read_crowd, with_writer
 from llm_coop_envs.studies.players import asks_a_model, check_policy, full_name, learns, settle
+from llm_coop_envs.treatments.changes import EVERYONE, Change, check_patterns
+from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.references import load
+from llm_coop_envs.util.yaml_source import Spot
 
 MAX_SEED = 2**63 - 1
 MAX_EPISODES = 1_000_000

@@ -10,9 +10,9 @@ from llm_coop_envs.bertrand.faces.after_panel import CONTROLS, panel, parallel
 from llm_coop_envs.bertrand.faces.synthetic_worlds import PLANTED, default_rule
 from llm_coop_envs.bertrand.scripted import BestReply, GrimTrigger
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.waiting import run_through
 from llm_coop_envs.measures.synthetic_worlds import play_world
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.util.waiting import run_through
 
 
 def found_of(policy, rounds=30, **settings):

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from llm_coop_envs.cli import main as cli
-from llm_coop_envs.core.values import read_pairs
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.values import read_pairs
 
 
 def invoke(*arguments):

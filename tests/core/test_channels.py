@@ -20,8 +20,8 @@ from llm_coop_envs.core.channels import (
     pairs,
     within,
 )
-from llm_coop_envs.core.delivery import TREATMENTS, Delivered, deliver
 from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.treatments.delivery import TREATMENTS, Delivered, deliver
 
 
 @st.composite

@@ -11,7 +11,6 @@ import yaml
 from model_studies import SHORT, answering, play
 from small import ALL, llm_coop, small_study
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.export import export as module
 from llm_coop_envs.export.export import FORMS, export_run
@@ -19,6 +18,7 @@ from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.storage.parquet import read_rows
+from llm_coop_envs.util.references import load
 
 
 @pytest.fixture(scope="module")

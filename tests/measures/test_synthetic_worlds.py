@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.statistics import exact_interval
 from llm_coop_envs.measures import synthetic_worlds as planted_room
 from llm_coop_envs.measures.synthetic_worlds import RULE, kappa, planted_of, roc, score_worlds
+from llm_coop_envs.statistics.intervals import exact_interval
 
 WITH_WORLDS = [name for name in scenarios() if find_scenario(name).planted is not None]
 

@@ -8,13 +8,13 @@ from toy import ToyEnv
 
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.scenario import Measures, Scenario
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.policies import ScriptedPolicy
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.figures import draw_figures, known_figures
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import mean_interval
 
 TOY = """\
 name: toys

@@ -2,10 +2,10 @@
 
 import pytest
 
-from llm_coop_envs.core.statistics import Interval
 from llm_coop_envs.reports.page_parts import Cell, decimals_for, excerpt, interval_cell
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.tables import read_episodes
+from llm_coop_envs.statistics.intervals import Interval
 
 
 def test_excerpts_show_no_message_twice(everything):

@@ -5,12 +5,12 @@ import pytest
 from small import small_study
 
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.render.charts.style import plotted
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import bounds, comparable, values_of
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import mean_interval
 
 
 def sections_of(run):

@@ -7,7 +7,6 @@ import pytest
 from model_studies import answering, asking
 from small import contents, small_study
 
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import open_run
@@ -17,6 +16,7 @@ from llm_coop_envs.runs.tables import read_episode
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.studies.selection import select
 from llm_coop_envs.studies.study import load_study
+from llm_coop_envs.util.waiting import run_coroutine
 
 POWERS = "{on: [talk, choices], powers: [log, revise, veto, fine], fine: 1.0, orders: [silence]}"
 STUDY = f"""\

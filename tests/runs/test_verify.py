@@ -183,7 +183,7 @@ def test_what_decides_no_episode_is_none_of_the_rules(scenario):
     assert {f"{scenario}/env.py", f"{scenario}/scripted.py", "faces/workflow.py", "core/array_env.py"} <= files
     others = (found.scene, found.picture, found.page, found.report, found.bench, found.planted)
     assert not {f"faces/{reference.partition(':')[0].rpartition('.')[2]}.py" for reference in others} & files
-    assert not {"core/ray_cluster.py", "core/rendering.py", "util/ray_cluster.py"} & files
+    assert not {"util/ray_cluster.py", "core/rendering.py"} & files
     assert not {"faces/comparison_report.py", "faces/drawing_room.py", "faces/report_crowd.py"} & files
 
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.benchmarks.scorecard.tasks import Bench, bench_of
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.hooks import Over, Stage
-from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.core.slots import Slots
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.hooks import Over, Stage
+from llm_coop_envs.interface.question import Number
+from llm_coop_envs.interface.slots import Slots
 
 MOST = 1e9
 

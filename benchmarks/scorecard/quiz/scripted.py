@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llm_coop_envs.core.policy import Request
-from llm_coop_envs.core.question import Number
+from llm_coop_envs.interface.question import Number
 from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 

@@ -16,11 +16,11 @@ from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, together
 from llm_coop_envs.bertrand.paths import EXACT, NO_CYCLE, PathCycle, discounted, path_cycle, same_cycle
 from llm_coop_envs.bertrand.rules import positions, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.checks import check_bool, check_int, check_number
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings, Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.util.checks import check_bool, check_int, check_number
 
 LONGEST_CYCLE = 64
 """From so many rounds of a cycle deviations start at most."""

@@ -13,10 +13,10 @@ from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.paths import EXACT
 from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
-from llm_coop_envs.core.presence import STAYS, leaving_rounds
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.treatments.presence import STAYS, leaving_rounds
 
 TARGETS = ("best_reply", "nash", "joint", "lowest", "highest")
 

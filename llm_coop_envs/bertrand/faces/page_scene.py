@@ -10,7 +10,7 @@ import numpy as np
 from llm_coop_envs.bertrand.faces.scene import BertrandScene
 from llm_coop_envs.core.records import of_type
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.wording import listed
+from llm_coop_envs.interface.wording import listed
 from llm_coop_envs.render.scenes.on_page import PageFace, Plain, plain
 
 DEVIATION = 0.1

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.faces.comparison_report import PlayerComparison
 from llm_coop_envs.bertrand.settings import IN_TURN
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
@@ -34,6 +33,7 @@ from llm_coop_envs.reports.section import (
     with_unflagged,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import mean_interval
 
 #: Rounds over which the table averages.
 AVERAGED = 20

@@ -29,7 +29,7 @@ from llm_coop_envs.bertrand.scripted import (
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.core.wording import six_digits
+from llm_coop_envs.interface.wording import six_digits
 from llm_coop_envs.measures.process import talk_rounds
 from llm_coop_envs.measures.synthetic_worlds import Detector, Planted, honest, meant, score_of
 from llm_coop_envs.policies.branching import Branching

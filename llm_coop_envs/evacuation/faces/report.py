@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.evacuation.faces.report_room import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PUBLISHED
@@ -33,6 +32,7 @@ from llm_coop_envs.reports.section import (
     with_unflagged,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import mean_interval
 
 SHOWN_ROUNDS = (0, 2, 4, 8)
 #: Columns of a table that has no published ones.

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc import reference
 from llm_coop_envs.kbc.faces.report_crowd import LargeContest, crowd_tables, kinds_figure, read_crowd
 from llm_coop_envs.kbc.metrics import named
@@ -39,6 +38,7 @@ from llm_coop_envs.reports.section import (
     with_unflagged,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import mean_interval
 
 MOST_NUMBERS = 1000
 #: Runs of a condition whose numbers are drawn one by one: more cannot be told apart.

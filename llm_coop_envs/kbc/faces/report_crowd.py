@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.statistics import mean_interval
 from llm_coop_envs.kbc.metrics import modal
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, comparable
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import mean_interval
 
 _MOST_ROUNDS = 12
 _BINS = 50

@@ -15,7 +15,7 @@ CROWDS = json.loads((SPEED / "crowd.json").read_text(encoding="utf-8"))
 
 def test_the_page_is_up_to_date():
     assert DOCS.read_text(encoding="utf-8") == page(), (
-        "write it anew: python -m llm_coop_envs.benchmarks.doc_pages.populations_at_scale > docs/populations_at_scale.md"
+        "run python -m llm_coop_envs.benchmarks.doc_pages.populations_at_scale > docs/populations_at_scale.md"
     )
     assert "{{" not in page()
 

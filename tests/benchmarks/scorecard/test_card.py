@@ -5,7 +5,7 @@ from invoking import invoke
 
 from llm_coop_envs.benchmarks.scorecard import suite
 from llm_coop_envs.benchmarks.scorecard.card import interval_of_sets, read_card, reliability
-from llm_coop_envs.core.statistics import exact_interval, mean_interval
+from llm_coop_envs.statistics.intervals import exact_interval, mean_interval
 
 
 def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from llm_coop_envs.core.statistics import hall_reach, mean_interval, mean_intervals, student_cdf, student_quantile
+from llm_coop_envs.statistics.intervals import hall_reach, mean_interval, mean_intervals, student_cdf, student_quantile
 
 numbers = st.floats(-1e6, 1e6)
 

@@ -6,9 +6,9 @@ import pytest
 from llm_chats import Recorder, run
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.core.listeners import MENTION, Listener, News, Notices
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import ScriptedPolicy, make, play
+from llm_coop_envs.treatments.listeners import MENTION, Listener, News, Notices
 
 MENTIONS = [{"on": "mention"}]
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llm_coop_envs.core.hooks import Event
-from llm_coop_envs.core.powers import REVISE
-from llm_coop_envs.core.regulator import REPORT
+from llm_coop_envs.interface.hooks import Event
+from llm_coop_envs.treatments.powers import REVISE
+from llm_coop_envs.treatments.regulator import REPORT
 
 REGULATION_MEASURES: Mapping[str, str] = {
     "ruled_on": "Messages and choices that a regulator ruled on, a count from 0; revised ones count again.",

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from llm_coop_envs.core.checks import check_bool, check_choice, check_int, check_number, suggestion
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_bool, check_choice, check_int, check_number, suggestion
 
 
 @dataclass(frozen=True, kw_only=True)

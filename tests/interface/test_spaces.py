@@ -8,7 +8,7 @@ from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_coop_envs.core.spaces import LONGEST_SAMPLE, SAMPLE_CHARACTERS, UnicodeText
+from llm_coop_envs.interface.spaces import LONGEST_SAMPLE, SAMPLE_CHARACTERS, UnicodeText
 
 
 @given(st.text())

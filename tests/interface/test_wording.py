@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import ToyEnv
 
-from llm_coop_envs.core.wording import Wording, lines, load_wording, quoted, six_digits
 from llm_coop_envs.errors import WordingError
+from llm_coop_envs.interface.wording import Wording, lines, load_wording, quoted, six_digits
 
 
 @given(st.text(st.characters(codec="utf-8")))

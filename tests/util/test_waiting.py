@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from llm_coop_envs.core.waiting import run_coroutine, run_through
+from llm_coop_envs.util.waiting import run_coroutine, run_through
 
 
 async def at_once():

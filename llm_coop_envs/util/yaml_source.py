@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import yaml
 
-from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.values import Loader
 from llm_coop_envs.errors import StudyError
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.values import Loader
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 100_000

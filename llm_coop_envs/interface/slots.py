@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from llm_coop_envs.core.question import Question
-from llm_coop_envs.core.quoting import quoted
+from llm_coop_envs.interface.question import Question
+from llm_coop_envs.util.quoting import quoted
 
 
 @dataclass(frozen=True, kw_only=True)

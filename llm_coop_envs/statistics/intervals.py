@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.extras import need
+from llm_coop_envs.util.extras import need
 
 LEVEL = 0.95
 

@@ -2,7 +2,7 @@
 
 A regulator sits in the last seat, `"regulator_0"`. What somebody says or chooses is held back until the regulator has
 ruled on it; what it stops was never heard, or never chosen. Its answers are `Options`, so whatever decides for players
-can sit there. Scenarios say by hooks what it may order (`core.hooks.Hooks`). Without one nothing of this is run.
+can sit there. Scenarios say by hooks what it may order (`interface.hooks.Hooks`). Without one nothing of this is run.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import ChoiceReader
 from llm_coop_envs.core.channels import Message, clean_message
-from llm_coop_envs.core.hooks import Over, Stage
-from llm_coop_envs.core.packing import packed, unpacked
-from llm_coop_envs.core.powers import REVISE, SILENCE, RegulatorSettings
-from llm_coop_envs.core.question import Number, Option, Options, Question
-from llm_coop_envs.core.slots import Heard, Slots
-from llm_coop_envs.core.wording import PROMPTS, Templates
+from llm_coop_envs.interface.actions import ChoiceReader
+from llm_coop_envs.interface.hooks import Over, Stage
+from llm_coop_envs.interface.question import Number, Option, Options, Question
+from llm_coop_envs.interface.slots import Heard, Slots
+from llm_coop_envs.interface.wording import PROMPTS, Templates
+from llm_coop_envs.treatments.powers import REVISE, SILENCE, RegulatorSettings
+from llm_coop_envs.util.packing import packed, unpacked
 
 SEAT = "regulator_0"
 TALK = "talk"

@@ -6,7 +6,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_coop_envs.core.actions import ChoiceReader
+from llm_coop_envs.interface.actions import ChoiceReader
 
 DISCRETE = ChoiceReader(spaces.Discrete(5), 3)
 CONTINUOUS = ChoiceReader(spaces.Box(0, 1, (1,), np.float64), 3)

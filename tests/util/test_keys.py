@@ -3,8 +3,8 @@ import pickle
 
 import pytest
 
-from llm_coop_envs.core.keys import Key, read_key, scrub
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.keys import Key, read_key, scrub
 
 
 def test_a_key_shows_itself_nowhere():

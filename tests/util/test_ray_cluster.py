@@ -7,9 +7,9 @@ import time
 import pytest
 
 import llm_coop_envs
-from llm_coop_envs.core import ray_cluster
-from llm_coop_envs.core.ray_cluster import connected, same_version
 from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.util import ray_cluster
+from llm_coop_envs.util.ray_cluster import connected, same_version
 
 
 def test_without_ray_the_extra_is_named(monkeypatch):

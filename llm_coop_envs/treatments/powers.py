@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.base_settings import Settings
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.base_settings import Settings
+from llm_coop_envs.util.checks import suggestion
 
 SILENCE, REVISE = "silence", "revise"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.quoting import quoted
-from llm_coop_envs.core.slots import Heard
 from llm_coop_envs.errors import WordingError
+from llm_coop_envs.interface.slots import Heard
+from llm_coop_envs.util.quoting import quoted
 
 if TYPE_CHECKING:
     import jinja2

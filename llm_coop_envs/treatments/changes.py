@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.base_settings import Settings
-from llm_coop_envs.core.checks import check_int, nearest
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.base_settings import Settings
+from llm_coop_envs.util.checks import check_int, nearest
 
 EVERYONE = "all"
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.base_settings import Settings
-from llm_coop_envs.core.changes import fits_any, read_patterns
-from llm_coop_envs.core.checks import check_number
-from llm_coop_envs.core.packing import packed, unpacked
-from llm_coop_envs.core.wording import PROMPTS, Templates
+from llm_coop_envs.interface.wording import PROMPTS, Templates
+from llm_coop_envs.treatments.changes import fits_any, read_patterns
+from llm_coop_envs.util.base_settings import Settings
+from llm_coop_envs.util.checks import check_number
+from llm_coop_envs.util.packing import packed, unpacked
 
 MENTION = "mention"
 NEWS = "news.jinja"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_coop_envs.core.shares import divide
+from llm_coop_envs.util.shares import divide
 
 
 @given(st.integers(0, 500), st.lists(st.floats(0.01, 100), min_size=1, max_size=6))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.core.wording import PROMPTS, Templates
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.wording import PROMPTS, Templates
 
 STAYS = np.iinfo(np.int64).max
 """The round of whoever does not leave."""

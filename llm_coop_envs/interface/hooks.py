@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.packing import packed, unpacked
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.util.packing import packed, unpacked
 
 Event = dict[str, Any]
 

@@ -7,9 +7,9 @@ import pytest
 from talkers import ENVS, told
 
 from llm_coop_envs import bertrand_v0, kbc_v0
-from llm_coop_envs.core.paraphrase import paraphrase
 from llm_coop_envs.core.settings import TREATMENTS
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.treatments.paraphrase import paraphrase
 
 NEUTRAL = "Nothing."
 
@@ -107,11 +107,11 @@ def test_other_words_keep_numbers_and_are_always_the_same():
 
 
 def test_other_words_by_a_function_of_ones_own(monkeypatch):
-    monkeypatch.setattr("llm_coop_envs.core.paraphrase.loudly", loudly, raising=False)
-    given = {"delivery": "paraphrase", "delivery_by": "llm_coop_envs.core.paraphrase:loudly"}
+    monkeypatch.setattr("llm_coop_envs.treatments.paraphrase.loudly", loudly, raising=False)
+    given = {"delivery": "paraphrase", "delivery_by": "llm_coop_envs.treatments.paraphrase:loudly"}
     found, _ = heard_by(firms(**given), 0, "firm_3")
     assert (1, "firm_0", "FIRM_0 IN 1.") in found
-    for wrong in ("nowhere:at_all", "json:nothing", "llm_coop_envs.core.delivery:DROP", "json"):
+    for wrong in ("nowhere:at_all", "json:nothing", "llm_coop_envs.treatments.delivery:DROP", "json"):
         with pytest.raises(SettingsError, match=r"^delivery_by="):
             firms(delivery="paraphrase", delivery_by=wrong)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from llm_coop_envs.core.draws import MESSAGES, Key, side_generator
-from llm_coop_envs.core.paraphrase import paraphrase
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.settings import TREATMENTS, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.treatments.paraphrase import paraphrase
+from llm_coop_envs.util.draws import MESSAGES, Key, side_generator
+from llm_coop_envs.util.references import load
 
 DELIVER, DROP, DELAY, SHUFFLE, SWAP, NEUTRAL, PARAPHRASE = TREATMENTS
 SPEAKER = "speaker"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.draws import NOISE, Key, side_generator
-from llm_coop_envs.core.hooks import Hooks
 from llm_coop_envs.core.settings import OWN
+from llm_coop_envs.interface.hooks import Hooks
+from llm_coop_envs.util.draws import NOISE, Key, side_generator
 
 
 class Perception(Hooks):
