@@ -32,6 +32,7 @@ from llm_coop_envs.cli.transcript import transcript_command
 from llm_coop_envs.cli.verify import verify_command
 from llm_coop_envs.cli.view import view_command
 from llm_coop_envs.cli.watch import watch_command
+from llm_coop_envs.version import __version__
 
 app = typer.Typer(
     help="Do agents that compete start to cooperate? Run studies of three scenarios and report on them.",
@@ -80,9 +81,7 @@ def main() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        import llm_coop_envs
-
-        typer.echo(f"llm-coop-envs {llm_coop_envs.__version__}")
+        typer.echo(f"llm-coop-envs {__version__}")
         raise typer.Exit
 
 

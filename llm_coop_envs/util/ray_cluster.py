@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import llm_coop_envs
 from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.version import __version__
 
 LOCAL = "local"
 _KNOCK_SECONDS = 5.0
@@ -69,10 +69,8 @@ def same_version(version: str) -> None:
     Raises:
         RunError: it has another one.
     """
-    if version != llm_coop_envs.__version__:
-        raise RunError(
-            f"a Ray worker has llm-coop-envs {llm_coop_envs.__version__}, the driver {version}; install the same"
-        )
+    if version != __version__:
+        raise RunError(f"a Ray worker has llm-coop-envs {__version__}, the driver {version}; install the same")
 
 
 def _knock(address: str) -> None:
