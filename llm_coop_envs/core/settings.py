@@ -55,8 +55,8 @@ class ScenarioSettings(Settings):
         delivery_text: the neutral sentence.
         delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
             same; by default a table of English phrases (`treatments.paraphrase`), which also serves whoever is no
-            language model with `"speaker"`: a language model that speaks then says it itself in other words, which it is
-            asked for by one more question.
+            language model with `"speaker"`: a language model that speaks then says it itself in other words, for
+            which it is asked one more question.
         information: what players learn of what happens: `"all"` that the scenario shows (all sources), or `"own"`, what
             they did themselves and what it brought them. What others say is heard either way.
         observation_noise: how far off what others do is seen: the standard deviation of each player's own error (0 in
