@@ -45,9 +45,9 @@ async def _serve(view: PageServer, port: int, browser: bool) -> None:
     stopped = asyncio.Event()
     handlers: list[Any] = [signal.SIGINT, signal.SIGTERM]
     async with view.serving(port) as address:
-        for one in handlers:
+        for signal_number in handlers:
             with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt instead
-                asyncio.get_running_loop().add_signal_handler(one, stopped.set)
+                asyncio.get_running_loop().add_signal_handler(signal_number, stopped.set)
         if hasattr(os, "nice"):
             os.nice(5)  # runs come first
         typer.echo(address)
