@@ -105,7 +105,7 @@ def judge_command(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except RunStopped as stopped:
             fail(f"{str(stopped).rstrip('.')}. The answers so far are in {folder}; for example: {with_more}")
-    for line in _told(result):
+    for line in _result_lines(result):
         typer.echo(line)
     typer.echo(f"Verdicts: {folder}")
 
@@ -132,7 +132,7 @@ def _cost(cost: Estimate) -> str:
     )
 
 
-def _told(result: dict[str, Any]) -> list[str]:
+def _result_lines(result: dict[str, Any]) -> list[str]:
     rules = result["rules"]
     lines = ["", f"{'kind':20} {'judge':>7} {'rules':>7} {'kappa':>7}"]
     lines += [
@@ -147,8 +147,8 @@ def _told(result: dict[str, Any]) -> list[str]:
         scores = result["truth"][detector]
         low, high = scores["interval"]
         lines.append(
-            f"{detector.capitalize()} and truth: {scores['alarms']} of {scores['honest']} honest episodes flagged (95 % "
-            f"interval {low:.3f} to {high:.3f}), {scores['found']} of {scores['meant']} others; "
+            f"{detector.capitalize()} and truth: {scores['alarms']} of {scores['honest']} honest episodes flagged (95 "
+            f"% interval {low:.3f} to {high:.3f}), {scores['found']} of {scores['meant']} others; "
             f"area {scores['area']:.2f}, kappa {scores['kappa']:.2f}"
         )
     return lines

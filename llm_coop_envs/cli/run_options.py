@@ -164,7 +164,7 @@ class RunOptions:
         """
         from llm_coop_envs.studies.seating import read_player
 
-        players = [player for text in self.policy or () for player in self._named(read_player(text))]
+        players = [player for text in self.policy or () for player in self._name_models(read_player(text))]
         if not any(player.asks_a_model for player in players):
             self._no_model_options()
         options = self._model_options()
@@ -175,12 +175,14 @@ class RunOptions:
         from llm_coop_envs.studies.seating import Given, read_player, read_seat, with_each
         from llm_coop_envs.studies.study import GIVEN_MODEL, GIVEN_MODELS
 
-        players = [player for text in self.policy or () for player in self._named(read_player(text))]
+        players = [player for text in self.policy or () for player in self._name_models(read_player(text))]
         waiting = any(seat.awaits in (GIVEN_MODEL, *GIVEN_MODELS) for seat in study.optional)
         if not self.policy and not self.seat and self.model and waiting:
-            players = self._named(Given(name=KIND, options={}))
+            players = self._name_models(Given(name=KIND, options={}))
         seats = [
-            (pattern, named) for pattern, player in map(read_seat, self.seat or ()) for named in self._named(player)
+            (pattern, named)
+            for pattern, player in map(read_seat, self.seat or ())
+            for named in self._name_models(player)
         ]
         if len(seats) > len(self.seat or ()):
             raise StudyError("--seat SEAT=llm: which model? Several are given; write SEAT=llm:NAME")
@@ -262,7 +264,7 @@ class RunOptions:
 
         return Given(name=player.name, options={**options, **player.options}) if player.asks_a_model else player
 
-    def _named(self, player: Given) -> list[Given]:
+    def _name_models(self, player: Given) -> list[Given]:
         """The player; a language model without a name once for each --model."""
         from llm_coop_envs.studies.seating import Given
 

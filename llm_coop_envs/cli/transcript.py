@@ -57,7 +57,7 @@ def transcript_command(
             fail(f"--agent {agent}: was asked nothing in {condition}/{seed}; {suggestion(agent, players)}")
         exchanges = [exchange for exchange in exchanges if exchange.key.agent == agent]
     for exchange in exchanges:
-        typer.echo(_shown(exchange, answers))
+        typer.echo(_exchange_text(exchange, answers))
     if gaps:
         raise typer.Exit(EXIT_ERROR)
 
@@ -77,7 +77,7 @@ def _list(run: Path, condition: str | None, episodes: Mapping[str, int]) -> None
         )
 
 
-def _shown(exchange: Exchange, answers: bool) -> str:
+def _exchange_text(exchange: Exchange, answers: bool) -> str:
     key = exchange.key
     again = f", attempt {key.attempt}" if key.attempt else ""
     lines = [f"== step {key.step}, {harmless(key.agent)}: {key.call}{again}"]

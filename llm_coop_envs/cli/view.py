@@ -51,13 +51,13 @@ async def _serve(view: PageServer, port: int, browser: bool) -> None:
         if hasattr(os, "nice"):
             os.nice(5)  # runs come first
         typer.echo(address)
-        if browser and not await asyncio.to_thread(_opened, view.ticket()):
+        if browser and not await asyncio.to_thread(_open_page, view.ticket()):
             note("No browser could be opened; open the address above in one.")
         note("Ctrl-C ends it; runs go on.")
         await stopped.wait()
 
 
-def _opened(address: str) -> bool:
+def _open_page(address: str) -> bool:
     with contextlib.suppress(webbrowser.Error, OSError):
         return webbrowser.open(address)
     return False
