@@ -11,6 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 Indices = NDArray[np.intp]
+
+MISSING_ACTION, ILLEGAL_CHOICE = "missing_action", "illegal_choice"
+"""Flags of a submission whose choice was replaced."""
+
 # Below this many players a Python loop over their choices beats NumPy's per-call cost.
 _FEW = 8
 

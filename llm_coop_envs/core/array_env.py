@@ -16,21 +16,27 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import ChoiceReader, Indices
+from llm_coop_envs.core.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices
 from llm_coop_envs.core.changes import Change, check_patterns
-from llm_coop_envs.core.channels import Audience, Conversation, Message
+from llm_coop_envs.core.channels import Audience, Conversation
 from llm_coop_envs.core.delivery import DELIVER, check_delivery
 from llm_coop_envs.core.draws import Key, key_of
+from llm_coop_envs.core.hooks import TALK as TALK
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.core.listeners import MENTION, News, Notices
+from llm_coop_envs.core.messages import Message
+from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.core.perception import Perception
 from llm_coop_envs.core.presence import leaving_rounds
-from llm_coop_envs.core.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
-from llm_coop_envs.core.regulator import MISSING_ACTION as MISSING_ACTION
-from llm_coop_envs.core.regulator import PHASES, REPORT, SEAT, Regulator
-from llm_coop_envs.core.regulator import TALK as TALK
+from llm_coop_envs.core.regulator import ORDER, PHASES, REPORT, SEAT, EmptySeat, Regulator, Release, Ruling
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
+
+#: The attributes of a running episode that a snapshot keeps as they are.
+_KEPT = (
+    *("cycles", "round", "phase", "over", "_truncated", "_np_random", "_rewards", "_alive", "_flags"),
+    *("_levels", "_level", "_orders"),
+)
 
 
 class ArrayEnv(Perception):
@@ -75,23 +81,22 @@ class ArrayEnv(Perception):
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = self._player_names
-        powers = settings.regulator
-        self.regulator = None if powers is None else Regulator(self, powers)
-        if self.regulator is not None:
-            for order in self.regulator.settings.orders:
-                settings.check_order(order)
-            self.phases = (*self.phases, *self.regulator.phases)
+        self._choices = ChoiceReader(self._choice_space(), self.n_players)
+        self.regulator = self._make_regulator(settings)
+        self._seat = EmptySeat() if self.regulator is None else self.regulator
+        for order in self._seat.orders[1:]:
+            settings.check_order(order)
+        self.phases = (*self.phases, *self._seat.phases)
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
             check_patterns(f"listeners[{k}].players", listener.players, self.possible_agents)
         _ = self._without  # who cannot leave as wanted is said now
         self._notices = Notices(settings.listeners, self.possible_agents) if settings.listeners else None
-        if self.regulator is not None:
-            self.possible_agents.append(SEAT)
+        self.possible_agents += self._seat.names
         self.agents: list[str] = []
         self._everyone: Indices = np.arange(self.n_players, dtype=np.intp)
-        self._choices = ChoiceReader(self._choice_space(), self.n_players)
+        self._all_seats: Indices = np.arange(len(self.possible_agents), dtype=np.intp)
         self._np_random: np.random.Generator | None = None
         self._started = False
         self.conversation = Conversation(settings.message_length)
@@ -99,6 +104,12 @@ class ArrayEnv(Perception):
         self._treats = any(treatment != DELIVER for treatment in settings.reach("delivery"))
         self._perceive()
         self._clear()
+
+    def _make_regulator(self, settings: ScenarioSettings) -> Regulator | None:
+        if settings.regulator is None:
+            return None
+        length, discrete = settings.message_length, self._choices.discrete
+        return Regulator(settings.regulator, self._player_names, message_length=length, discrete=discrete)
 
     def _clear(self) -> None:
         self.cycles = 0
@@ -140,25 +151,17 @@ class ArrayEnv(Perception):
     @property
     def rewards(self) -> NDArray[np.float64]:
         """Each seat's reward of the last step."""
-        if self.regulator is not None:
-            return np.append(self._rewards, self.regulator.reward)
-        rewards: NDArray[np.float64] = self._rewards.copy()
-        return rewards
+        return self._seat.append_to(self._rewards.copy(), self._seat.reward)
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """Who is still in the game; the regulator is until it is over."""
-        if self.regulator is not None:
-            return np.append(self._alive, True)
-        alive: NDArray[np.bool_] = self._alive.copy()
-        return alive
+        """Whether each seat is still in the game; the regulator is until it is over."""
+        return self._seat.append_to(self._alive.copy(), True)
 
     @property
     def live(self) -> Indices:
         """The indices of the seats still in the game."""
-        if self.regulator is not None:
-            return np.flatnonzero(self.alive)
-        return self._everyone if self._all_alive else np.flatnonzero(self._alive)
+        return self._all_seats if self._all_alive else np.flatnonzero(self.alive)
 
     @property
     def turn(self) -> NDArray[np.int8]:
@@ -198,8 +201,7 @@ class ArrayEnv(Perception):
 
     def blank_choices(self) -> NDArray[Any]:
         """An array for `advance`, one place per seat, in which every choice is missing."""
-        blank = self._choices.blank()
-        return blank if self.regulator is None else np.append(blank, -1)
+        return self._seat.append_to(self._choices.blank(), -1)
 
     def features(self) -> NDArray[np.float32]:
         """The numeric observations, (players, features), named by `feature_names`."""
@@ -218,6 +220,21 @@ class ArrayEnv(Perception):
                 everyone=len(self._who) == self.n_players,
             )
         return self._masks
+
+    def regulator_features(self) -> NDArray[np.float32]:
+        """The regulator's numeric observation; see `Regulator.features`."""
+        assert self.regulator is not None, "asked only where there is a regulator"
+        return self.regulator.features(self._state_vector())
+
+    def regulator_bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Lower and upper bounds of the regulator's features."""
+        assert self.regulator is not None, "asked only where there is a regulator"
+        return self.regulator.bounds(*self._state_bounds)
+
+    def regulator_mask(self) -> NDArray[np.int8]:
+        """The regulator's legal answers, (choices,)."""
+        assert self.regulator is not None, "asked only where there is a regulator"
+        return self.regulator.mask(over=self.over)
 
     def begin(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start a new episode without building observations; the array form of `reset`.
@@ -259,19 +276,19 @@ class ArrayEnv(Perception):
             raise ResetNeeded("the episode is over or not begun; call reset() first")
         self._rewards[:] = 0.0
         self._flags = {}
-        who = self._who
+        on_turn = self._who
         if self._notices:
-            self._notices.told(who.tolist(), self._open_talk_number())
+            self._notices.told(on_turn.tolist(), self._open_talk_number())
         done = True
         if self.regulator is not None:
-            done = self.regulator.play(choices, messages or {}, missing)
+            done = self._apply_ruling(self._regulate(self.regulator, choices, messages or {}, missing))
         elif self.phase == TALK:
-            self._deliver(who.tolist(), messages or {})
+            self._deliver(on_turn.tolist(), messages or {})
         else:
-            usable = self._usable(choices, who, missing)
+            usable = self._usable(choices, on_turn, missing)
             if self.record:
-                self._record_choices(who, usable)
-            self._apply(self.phase, who, usable)
+                self._record_choices(on_turn, usable)
+            self._apply(self.phase, on_turn, usable)
         self.cycles += 1
         self._level += done
         self._masks = None
@@ -367,6 +384,11 @@ class ArrayEnv(Perception):
             self.leave(gone)
         return gone
 
+    @property
+    def is_started(self) -> bool:
+        """Whether there is an episode, running or over."""
+        return self._started
+
     def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
         """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""
         self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
@@ -381,13 +403,12 @@ class ArrayEnv(Perception):
         """Go to the next talk or stage that has somebody on turn."""
         while True:
             stage: Stage | Over
-            waiting = self.regulator is not None and self.regulator.waiting
-            if self._orders and not waiting:
+            if self._orders and not self._seat.waiting:
                 stage = Stage(TALK, self._open_talk())
             else:
                 if self.phase == TALK:
                     self.conversation.close()
-                stage = self._next_stage() if self.regulator is None else self.regulator.next_stage()
+                stage = self._following_stage()
             if isinstance(stage, Over):
                 self._end(stage)
                 return
@@ -400,6 +421,81 @@ class ArrayEnv(Perception):
         self._level = 0
         self._who = self._levels[0]
         self._masks = None
+
+    def _following_stage(self) -> Stage | Over:
+        """The scenario's next stage; with a regulator an order comes before the first one of a round."""
+        if self.regulator is None:
+            return self._next_stage()
+        if self.regulator.waiting:
+            stage = self.regulator.release_stage()
+            if stage.phase == TALK and self.regulator.orders_silence:
+                self._orders, stage = [], Stage(TALK, [])
+            return stage
+        following = self.regulator.hold_stage(self._next_stage(), self.round)
+        if isinstance(following, Stage) and following.phase == ORDER:
+            self._ordered("")
+        return following
+
+    # With a regulator.
+
+    def _regulate(
+        self, regulator: Regulator, choices: NDArray[Any], messages: Mapping[int, object], missing: Sequence[int]
+    ) -> Ruling:
+        """Hand the submissions of this step to the regulator."""
+        on_turn = self._who.tolist()
+        if self.phase == TALK:
+            return regulator.hold_messages(on_turn, messages)
+        if self.phase == REPORT:
+            return regulator.take_reports(on_turn, choices, missing)
+        if self.phase in PHASES:
+            return regulator.answer(choices, missing, self.np_random)
+        usable = self._usable(choices, self._who, missing).tolist()
+        questions = [self._question(i) for i in on_turn]
+        return regulator.hold_choices(self.phase, on_turn, usable, self._flags, questions)
+
+    def _apply_ruling(self, ruling: Ruling) -> bool:
+        """Carry out what the regulator decided. Returns whether the level that began the step is over."""
+        assert self.regulator is not None, "no regulator decides"
+        self._flags.update(ruling.flags)
+        if self.phase == ORDER:
+            self._ordered(self.regulator.order)
+        if self.record:
+            for event in ruling.events:
+                self.emit("regulation", **event)
+        if ruling.turn is not None:
+            self.phase, seats = ruling.turn
+            self._who = np.asarray(seats, dtype=np.intp)
+            return False
+        if ruling.release is not None:
+            self._release(self.regulator, ruling.release)
+        return True
+
+    def _release(self, regulator: Regulator, release: Release) -> None:
+        """Let submissions be heard or count that the regulator has not stopped."""
+        self.phase, flags = release.phase, dict(self._flags)
+        if self.phase == TALK:
+            spoken = {
+                i: release.submitted[i] for i in release.players if i in release.submitted and i not in release.vetoed
+            }
+            self._deliver(list(spoken), spoken)
+            self._flags = flags  # players who spoke in an earlier step got their flags then
+            return
+        usable = np.asarray(
+            [
+                self._instead(i, release.submitted[i]) if i in release.vetoed else release.submitted[i]
+                for i in release.players
+            ]
+        )
+        players = np.asarray(release.players, dtype=np.intp)
+        if self.record:
+            self._flags.update({i: replaced for i, replaced in release.flags.items() if replaced})
+            self._record_choices(players, usable)
+            self._flags = flags
+        self._apply(release.phase, players, usable)
+        for i, fine in release.fines.items():
+            self._rewards[i] -= fine
+        if regulator.settings.reward == "welfare":
+            regulator.earn(self._welfare())
 
     def _tell_changes(self) -> None:
         """Record which changes hold, where others did before."""
@@ -483,3 +579,45 @@ class ArrayEnv(Perception):
         names = self.possible_agents
         for i, value in zip(who.tolist(), usable.tolist(), strict=True):
             self.emit("choice", agent=names[i], phase=self.phase, choice=value, flags=list(self._flags.get(i, ())))
+
+    # Snapshots.
+
+    def save_episode(self) -> dict[str, Any]:
+        """Everything about the running episode but its recorded events, as JSON-serialisable data."""
+        _ = self.np_random  # made by now
+        episode: dict[str, Any] = {
+            "game": {name: packed(getattr(self, name)) for name in _KEPT},
+            "key": [str(part) for part in self._key],
+            "audience": packed(self._audience.heard_by),
+            "conversation": self.conversation.get_state(),
+            "own": self._snapshot(),
+        }
+        if self._notices is not None:
+            episode["notices"] = self._notices.get_state()
+        if self.regulator is not None:
+            episode["regulator"] = {**self.regulator.get_state(), "who": [int(i) for i in self._who]}
+        return episode
+
+    def load_episode(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `save_episode` gave."""
+        self._clear()
+        for name in _KEPT:
+            setattr(self, name, unpacked(state["game"][name]))
+        self._audience = Audience(unpacked(state["audience"]))
+        self._all_alive = bool(self._alive.all())
+        self._who = self._levels[self._level] if self._level < len(self._levels) else self._everyone[:0]
+        self.conversation.set_state(state["conversation"])
+        self.conversation.now = self.round
+        first, second = state.get("key", (0, 0))
+        self._key = self.conversation.key = int(first), int(second)
+        names = self.possible_agents
+        self.agents = [] if self.over else [names[i] for i in self.live.tolist()]
+        self._started = True
+        self._told_changes = self.settings.in_force(self.round)
+        self._restore(state["own"])
+        if self._notices is not None:
+            self._notices.set_state(state["notices"])
+        if self.regulator is not None:
+            self.regulator.set_state(state["regulator"])
+            self._who = np.asarray(state["regulator"]["who"], dtype=np.intp)
+            self._ordered(self.regulator.order)

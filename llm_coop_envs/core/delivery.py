@@ -7,14 +7,18 @@ several speakers of a level is asked first. What was said stays; who hears what 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from llm_coop_envs.core.draws import MESSAGES, Key, side_generator
+from llm_coop_envs.core.messages import Delivered
 from llm_coop_envs.core.paraphrase import paraphrase
 from llm_coop_envs.core.references import load
-from llm_coop_envs.core.settings import TREATMENTS, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 
+if TYPE_CHECKING:
+    from llm_coop_envs.core.settings import ScenarioSettings
+
+TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
 DELIVER, DROP, DELAY, SHUFFLE, SWAP, NEUTRAL, PARAPHRASE = TREATMENTS
 SPEAKER = "speaker"
 """For `delivery_by`: who speaks says it itself in other words, if it can; see `InOtherWords`."""
@@ -36,31 +40,6 @@ class InOtherWords(str):
         return made
 
     other: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """What listeners get of a message.
-
-    Attributes:
-        treatment: what was done to it.
-        text: what they hear; `None` for nothing.
-        round: the round from which they hear it; `None` for at once.
-        speaker: who seems to have said it (index); `None` for who did.
-        instead: who seems so to that player, who would notice.
-    """
-
-    treatment: str
-    text: str | None
-    round: int | None = None
-    speaker: int | None = None
-    instead: int | None = None
-
-    def speaker_for(self, listener: int, true: int) -> int:
-        """Who seems to have said it, to one listener."""
-        if self.speaker is None:
-            return true
-        return self.speaker if self.speaker != listener or self.instead is None else self.instead
 
 
 def check_delivery(settings: ScenarioSettings) -> None:

@@ -24,8 +24,9 @@ from pettingzoo import ParallelEnv
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.listeners import NEWS, load_news
+from llm_coop_envs.core.messages import Message
 from llm_coop_envs.core.presence import LEFT, MOST_NAMED, load_left
-from llm_coop_envs.core.question import Number, Question, Words
+from llm_coop_envs.core.question import Question, Words
 from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
 from llm_coop_envs.core.settings import OWN, ScenarioSettings
@@ -120,8 +121,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             self._player(agent)
             shape = (len(self.feature_names),)
             low, high = (np.broadcast_to(bound, shape).astype(np.float32) for bound in self._feature_bounds)
-            if agent == SEAT and self.regulator is not None:
-                low, high = self.regulator.bounds()
+            if agent in self._seat.names:
+                low, high = self.regulator_bounds()
             parts: dict[str, spaces.Space[Any]] = {
                 "observation": spaces.Box(low, high, dtype=np.float32),
                 "phase": spaces.Discrete(len(self.phases)),
@@ -132,7 +133,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 message = spaces.Dict({"speaker": spaces.Discrete(self.n_players), "text": text})
                 parts["messages"] = spaces.Sequence(message)
             messages, items = self._longest_text()
-            messages += self.regulator is not None  # the one that it rules on
+            messages += len(self._seat.names)  # the one that a regulator rules on
             said = messages * (_ESCAPED * self.settings.message_length + _SPOKEN) if self.settings.ever_talks else 0
             parts["text"] = UnicodeText(_SENTENCES + items * _ITEM + said)
             space = self._observation_spaces[agent] = spaces.Dict(parts)
@@ -143,10 +144,9 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         space = self._action_spaces.get(agent)
         if space is None:
             self._player(agent)
-            own = self.regulator if agent == SEAT else None
             parts: dict[str, spaces.Space[Any]] = {"choice": self.choice_space}
-            if own is not None:
-                parts = {"choice": spaces.Discrete(own.choices)}
+            if self.regulator is not None and agent == SEAT:
+                parts = {"choice": spaces.Discrete(self.regulator.choices)}
             elif self.settings.ever_talks:
                 parts["message"] = UnicodeText(self.settings.message_length)
             space = self._action_spaces[agent] = spaces.Dict(parts)
@@ -316,8 +316,6 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continue where `__getstate__` was called."""
         super().__setstate__(state)
-        if self.regulator is not None:
-            self.regulator.game = self
         for name, made in state["spaces"].items():
             setattr(self, name, made)
         if state["at"] is not None:
@@ -371,17 +369,6 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     # For the scenarios.
 
-    def _question(self, index: int) -> Question:
-        """What a player on turn is asked in an act phase; by default a number of the choice space."""
-        space = self._choice_space()
-        if isinstance(space, spaces.Discrete):
-            legal = self._legal()
-            if legal is None:
-                return Number(low=0, high=int(space.n) - 1, integer=True, counted=True)
-            listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
-            return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
-        return Number(low=float(space.low[0]), high=float(space.high[0]))
-
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
         """What a player has heard, for its slots."""
         names = self.possible_agents
@@ -397,16 +384,24 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         return self._question(index)
 
     def _regulated_slots(self, index: int, common: dict[str, Any]) -> Slots:
-        """The slots of a seat where there is a regulator; a player's with what it says to that player."""
-        assert self.regulator is not None, "asked only where there is one"
+        """The slots of a seat beside a regulator, or of the regulator; a player's with the regulator's notice."""
+        regulator = self.regulator
+        assert regulator is not None, "asked only where there is a regulator"
         if index == self.n_players:
             names = self.possible_agents
-            return self.regulator.slots(common, tuple(m.as_heard(names[m.speaker], False) for m in self.regulator.read))
-        notice = self._regulation.render(NOTICE, self.regulator.news(index))
+            heard = tuple(message.as_heard(names[message.speaker], False) for message in self._read_by_regulator())
+            return regulator.slots(common, round_=self.round, heard=heard, picture=self._picture())
+        may_report = self.phase == REPORT and index in self._who.tolist()
+        notice = self._regulation.render(NOTICE, regulator.notice_values(index, may_report=may_report))
         if self.phase == REPORT:  # the scenario's own words ask for nothing then
             common["on_turn"] = False
         both = (common["notice"], notice)
         return self._slots(index, {**common, "notice": "\n\n".join(part for part in both if part)})
+
+    def _read_by_regulator(self) -> list[Message]:
+        """The messages that can still be heard, as they were said; none if the regulator may not read them."""
+        assert self.regulator is not None, "asked only where there is a regulator"
+        return self.conversation.messages if self.regulator.settings.reads_talk else []
 
     def _told(self, index: int) -> str:
         """What has happened that a seat is told of, in words: a line each."""
@@ -481,18 +476,20 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             mine = {"me": names[i], "on_turn": asked == 1, "question": question, **common}
             if self._notices:
                 mine["notice"] = "\n".join(part for part in (left, self._told(i)) if part)
-            own = self.regulator if i == self.n_players else None
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
             view: Observation = {"phase": phase, "turn": asked}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}
             if rows is not None:
-                view = {"observation": rows[i] if own is None else own.features(), **view}
-                legal = None if masks is None or own is not None else masks[i].copy()
-                mask: dict[str, Any] = {"choice": legal if own is None else own.mask()}
+                is_player = i < self.n_players
+                legal = self.regulator_mask() if not is_player else None if masks is None else masks[i].copy()
+                view = {"observation": rows[i] if is_player else self.regulator_features(), **view}
+                mask: dict[str, Any] = {"choice": legal}
                 if talk:
-                    heard = self.conversation.heard(i, since=self._since(i)) if own is None else own.read
+                    if is_player:
+                        heard, mask["message"] = self.conversation.heard(i, since=self._since(i)), None
+                    else:
+                        heard = self._read_by_regulator()
                     view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in heard)
-                    mask |= {"message": None} if own is None else {}
                 view["text"] = self._text(slots)
                 info = {"action_mask": mask, **info}
             observations[names[i]], infos[names[i]] = view, info

@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.packing import packed, unpacked
+from llm_coop_envs.core.question import Number, Question
 
 Event = dict[str, Any]
+
+TALK = "talk"
+"""The phase in which players speak; every other name is one of an act phase, or of a regulator's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,17 @@ class Hooks(ABC):
     def _legal(self) -> NDArray[np.int8] | None:
         """Legal choices, (players, choices) of 0 and 1; `None` if all are, or choices are continuous."""
         return None
+
+    def _question(self, index: int) -> Question:
+        """What a player on turn is asked in an act phase; by default a number of the choice space."""
+        space = self._choice_space()
+        if isinstance(space, spaces.Discrete):
+            legal = self._legal()
+            if legal is None:
+                return Number(low=0, high=int(space.n) - 1, integer=True, counted=True)
+            listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
+            return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
+        return Number(low=float(space.low[0]), high=float(space.high[0]))
 
     def _fallback(self, who: Indices) -> NDArray[Any]:
         """Discrete choices that stand in for illegal or missing ones; by default the first legal one."""

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.draws import NOISE, Key, side_generator
 from llm_coop_envs.core.hooks import Hooks
-from llm_coop_envs.core.settings import OWN
+
+ALL, OWN = "all", "own"
+#: What players see and keep of what happens; a scenario that carries it out names it in `changeable`.
+PERCEPTION = ("information", "observation_noise", "memory")
 
 
 class Perception(Hooks):

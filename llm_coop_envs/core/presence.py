@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.core.wording import PROMPTS, Templates
 from llm_coop_envs.errors import SettingsError
+
+if TYPE_CHECKING:
+    from llm_coop_envs.core.settings import ScenarioSettings
 
 STAYS = np.iinfo(np.int64).max
 """The round of whoever does not leave."""

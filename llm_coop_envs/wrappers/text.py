@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from pettingzoo.utils import BaseParallelWrapper
 
-from llm_coop_envs.core.array_env import ILLEGAL_CHOICE, MISSING_ACTION
-from llm_coop_envs.core.channels import MESSAGE_CLEANED, MESSAGE_CUT
+from llm_coop_envs.core.actions import ILLEGAL_CHOICE, MISSING_ACTION
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.messages import MESSAGE_CLEANED, MESSAGE_CUT
 from llm_coop_envs.core.question import Options, Question, Words
 from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.errors import ActionError, SettingsError
