@@ -6,9 +6,8 @@ Players are indices 0..n-1. Nothing here knows observation dictionaries or texts
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,17 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices
+from llm_coop_envs.core.actions import ChoiceReader, Indices
 from llm_coop_envs.core.changes import Change, check_patterns
 from llm_coop_envs.core.channels import Audience, Conversation
 from llm_coop_envs.core.delivery import DELIVER, check_delivery
 from llm_coop_envs.core.draws import Key, key_of
 from llm_coop_envs.core.hooks import TALK as TALK
 from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
-from llm_coop_envs.core.listeners import MENTION, News, Notices
-from llm_coop_envs.core.messages import Message
+from llm_coop_envs.core.listeners import Notices
 from llm_coop_envs.core.packing import packed, unpacked
-from llm_coop_envs.core.perception import Perception
-from llm_coop_envs.core.presence import leaving_rounds
-from llm_coop_envs.core.regulator import ORDER, PHASES, REPORT, SEAT, EmptySeat, Regulator, Release, Ruling
+from llm_coop_envs.core.regulated import Regulated
+from llm_coop_envs.core.regulator import REPORT, SEAT
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
 
@@ -39,7 +36,7 @@ _KEPT = (
 )
 
 
-class ArrayEnv(Perception):
+class ArrayEnv(Regulated):
     """One scenario, played with arrays of choices.
 
     Attributes:
@@ -82,11 +79,7 @@ class ArrayEnv(Perception):
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = self._player_names
         self._choices = ChoiceReader(self._choice_space(), self.n_players)
-        self.regulator = self._make_regulator(settings)
-        self._seat = EmptySeat() if self.regulator is None else self.regulator
-        for order in self._seat.orders[1:]:
-            settings.check_order(order)
-        self.phases = (*self.phases, *self._seat.phases)
+        self._seat_regulator()
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
@@ -104,12 +97,6 @@ class ArrayEnv(Perception):
         self._treats = any(treatment != DELIVER for treatment in settings.reach("delivery"))
         self._perceive()
         self._clear()
-
-    def _make_regulator(self, settings: ScenarioSettings) -> Regulator | None:
-        if settings.regulator is None:
-            return None
-        length, discrete = settings.message_length, self._choices.discrete
-        return Regulator(settings.regulator, self._player_names, message_length=length, discrete=discrete)
 
     def _clear(self) -> None:
         self.cycles = 0
@@ -207,35 +194,6 @@ class ArrayEnv(Perception):
         """The numeric observations, (players, features), named by `feature_names`."""
         return self._features()
 
-    def masks(self) -> NDArray[np.int8] | None:
-        """Legal choices, (players, choices); `None` for continuous choices. Read-only."""
-        if self._masks is None:
-            deciding = not self.over and self.phase not in (TALK, *PHASES[:2])
-            legal = None
-            if deciding:
-                legal = self._legal() if self.phase != REPORT else self._choices.first(2)
-            self._masks = self._choices.masks(
-                legal,
-                self._who if deciding else self._who[:0],
-                everyone=len(self._who) == self.n_players,
-            )
-        return self._masks
-
-    def regulator_features(self) -> NDArray[np.float32]:
-        """The regulator's numeric observation; see `Regulator.features`."""
-        assert self.regulator is not None, "asked only where there is a regulator"
-        return self.regulator.features(self._state_vector())
-
-    def regulator_bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Lower and upper bounds of the regulator's features."""
-        assert self.regulator is not None, "asked only where there is a regulator"
-        return self.regulator.bounds(*self._state_bounds)
-
-    def regulator_mask(self) -> NDArray[np.int8]:
-        """The regulator's legal answers, (choices,)."""
-        assert self.regulator is not None, "asked only where there is a regulator"
-        return self.regulator.mask(over=self.over)
-
     def begin(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start a new episode without building observations; the array form of `reset`.
 
@@ -328,74 +286,10 @@ class ArrayEnv(Perception):
     def _show(self) -> None:
         """Show the situation; called after `begin` and `advance` while somebody watches."""
 
-    # For the scenarios.
-
-    def emit(self, kind: str, **data: Any) -> None:
-        """Record an event."""
-        self.events.append({"type": kind, "step": self.cycles, "round": self.round, **data})
-
-    def happened(
-        self, what: str, *, number: float = 0.0, name: str = "", concerned: Iterable[int] | None = None
-    ) -> None:
-        """Tell those who listen that something happened.
-
-        Args:
-            what: one of the settings' `happenings`.
-            number: its number.
-            name: whom or what it is about.
-            concerned: whom it concerns; by default everybody who is told what others do.
-        """
-        if self._notices is None:
-            return
-        if concerned is None and self._hides:
-            concerned = np.flatnonzero(~self.blind).tolist()
-        if self._without is not None:
-            meant = range(self.n_players) if concerned is None else concerned
-            concerned = [i for i in meant if self._without[i] > self.round]
-        told = self._notices.happened(News(what, number, name, self._open_talk_number()), concerned)
-        if self.record and told:
-            self.emit("news", what=what, number=number, name=name, agents=[self.possible_agents[i] for i in told])
-
-    def leave(self, who: Indices) -> None:
-        """Take players out of the game for good."""
-        self._alive[who] = False
-        self._all_alive = False
-        self._departed = True
-
-    @functools.cached_property
-    def _without(self) -> NDArray[np.int64] | None:
-        """The first round without each player; `None` if nobody ever leaves by a change."""
-        return leaving_rounds(self.settings, self._player_names)
-
-    @property
-    def _player_names(self) -> list[str]:
-        return [f"{self._role}_{i}" for i in range(self.n_players)]
-
-    def present_in(self, round_: int) -> Indices:
-        """The players whom no change has taken out of the game by a round."""
-        return self._everyone if self._without is None else np.flatnonzero(self._without > round_)
-
-    def depart(self) -> Indices:
-        """Take out of the game who is not present from this round on; who that is, of those still playing."""
-        if self._without is None:
-            return self._everyone[:0]
-        gone = np.flatnonzero(self._alive & (self._without <= self.round))
-        if len(gone):
-            self.leave(gone)
-        return gone
-
     @property
     def is_started(self) -> bool:
         """Whether there is an episode, running or over."""
         return self._started
-
-    def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
-        """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""
-        self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
-        if self.settings.changes:
-            self._orders = [[i for i in order if self.settings_of(i).talk] for order in self._orders]
-        self._audience = audience
-        return Stage(TALK, self._open_talk())
 
     # Inside.
 
@@ -422,81 +316,6 @@ class ArrayEnv(Perception):
         self._who = self._levels[0]
         self._masks = None
 
-    def _following_stage(self) -> Stage | Over:
-        """The scenario's next stage; with a regulator an order comes before the first one of a round."""
-        if self.regulator is None:
-            return self._next_stage()
-        if self.regulator.waiting:
-            stage = self.regulator.release_stage()
-            if stage.phase == TALK and self.regulator.orders_silence:
-                self._orders, stage = [], Stage(TALK, [])
-            return stage
-        following = self.regulator.hold_stage(self._next_stage(), self.round)
-        if isinstance(following, Stage) and following.phase == ORDER:
-            self._ordered("")
-        return following
-
-    # With a regulator.
-
-    def _regulate(
-        self, regulator: Regulator, choices: NDArray[Any], messages: Mapping[int, object], missing: Sequence[int]
-    ) -> Ruling:
-        """Hand the submissions of this step to the regulator."""
-        on_turn = self._who.tolist()
-        if self.phase == TALK:
-            return regulator.hold_messages(on_turn, messages)
-        if self.phase == REPORT:
-            return regulator.take_reports(on_turn, choices, missing)
-        if self.phase in PHASES:
-            return regulator.answer(choices, missing, self.np_random)
-        usable = self._usable(choices, self._who, missing).tolist()
-        questions = [self._question(i) for i in on_turn]
-        return regulator.hold_choices(self.phase, on_turn, usable, self._flags, questions)
-
-    def _apply_ruling(self, ruling: Ruling) -> bool:
-        """Carry out what the regulator decided. Returns whether the level that began the step is over."""
-        assert self.regulator is not None, "no regulator decides"
-        self._flags.update(ruling.flags)
-        if self.phase == ORDER:
-            self._ordered(self.regulator.order)
-        if self.record:
-            for event in ruling.events:
-                self.emit("regulation", **event)
-        if ruling.turn is not None:
-            self.phase, seats = ruling.turn
-            self._who = np.asarray(seats, dtype=np.intp)
-            return False
-        if ruling.release is not None:
-            self._release(self.regulator, ruling.release)
-        return True
-
-    def _release(self, regulator: Regulator, release: Release) -> None:
-        """Let submissions be heard or count that the regulator has not stopped."""
-        self.phase, flags = release.phase, dict(self._flags)
-        if self.phase == TALK:
-            spoken = {
-                i: release.submitted[i] for i in release.players if i in release.submitted and i not in release.vetoed
-            }
-            self._deliver(list(spoken), spoken)
-            self._flags = flags  # players who spoke in an earlier step got their flags then
-            return
-        usable = np.asarray(
-            [
-                self._instead(i, release.submitted[i]) if i in release.vetoed else release.submitted[i]
-                for i in release.players
-            ]
-        )
-        players = np.asarray(release.players, dtype=np.intp)
-        if self.record:
-            self._flags.update({i: replaced for i, replaced in release.flags.items() if replaced})
-            self._record_choices(players, usable)
-            self._flags = flags
-        self._apply(release.phase, players, usable)
-        for i, fine in release.fines.items():
-            self._rewards[i] -= fine
-        if regulator.settings.reward == "welfare":
-            regulator.earn(self._welfare())
-
     def _tell_changes(self) -> None:
         """Record which changes hold, where others did before."""
         if not self.settings.changes:
@@ -506,79 +325,12 @@ class ArrayEnv(Perception):
             self.emit("change", changes=[change.to_json() for change in holding])
         self._told_changes = holding
 
-    def _open_talk_number(self) -> int:
-        """Which talk is going on; -1: none."""
-        return self.conversation.number if self.phase == TALK else -1
-
-    def _open_talk(self) -> list[list[int]]:
-        if not self._orders:
-            return []
-        together = self.settings.talk_mode == "simultaneous"
-        return self.conversation.open(self._orders.pop(0), self._audience, together=together, round_=self.round)
-
     def _end(self, over: Over) -> None:
         self.over = True
         self._truncated = over.truncated
         self._masks = None
         if self.record:
             self.emit("end", reason=over.reason, truncated=over.truncated)
-
-    def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
-        names = self.possible_agents
-        gone: frozenset[int] = frozenset()
-        if self._treats and self._without is not None:
-            gone = frozenset(np.flatnonzero(self._without <= self.round).tolist())
-        for i in speakers:
-            treated = self.settings_of(i) if self._treats else None
-            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players, gone=gone)
-            if flags:
-                self._flags[i] = flags
-            # What is heard later, or otherwise than it was said, is nobody's news.
-            if self._notices is not None and message is not None and message.delivered is None:
-                named = self._notices.mentioned(message.text, i)
-                if named:
-                    self.happened(MENTION, name=names[i], concerned=named)
-            if self.record and message is not None:
-                hearers = None if message.hearers is None else [names[k] for k in message.hearers]
-                self.emit(
-                    "message",
-                    agent=names[i],
-                    text=message.text,
-                    talk=message.sequence,
-                    position=message.position,
-                    hearers=hearers,
-                    flags=list(flags),
-                    **self._delivered(message),
-                )
-
-    def _delivered(self, message: Message) -> dict[str, Any]:
-        """What a message's event says of what was heard, where that is not what was said."""
-        found = message.delivered
-        if found is None:
-            return {}
-        told: dict[str, Any] = {"treatment": found.treatment, "text": found.text}
-        if found.round is not None:
-            told["round"] = found.round
-        for name in ("speaker", "instead"):
-            who = getattr(found, name)
-            if who is not None:
-                told[name] = self.possible_agents[who]
-        return {"delivered": told}
-
-    def _usable(self, choices: NDArray[Any], who: Indices, missing: Sequence[int]) -> NDArray[Any]:
-        """What those on turn chose; what cannot be used is replaced and flagged."""
-        chosen = choices if who is self._everyone and len(choices) == self.n_players else choices[who]
-        usable, bad = self._choices.settle(chosen, who, self.masks(), self._fallback, self._clean)
-        if bad is not None:
-            absent = set(missing)
-            for i in who[bad].tolist():
-                self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
-        return usable
-
-    def _record_choices(self, who: Indices, usable: NDArray[Any]) -> None:
-        names = self.possible_agents
-        for i, value in zip(who.tolist(), usable.tolist(), strict=True):
-            self.emit("choice", agent=names[i], phase=self.phase, choice=value, flags=list(self._flags.get(i, ())))
 
     # Snapshots.
 

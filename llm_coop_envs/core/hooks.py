@@ -62,6 +62,11 @@ class Hooks(ABC):
     n_players: int
     feature_names: tuple[str, ...]
 
+    @property
+    @abstractmethod
+    def np_random(self) -> np.random.Generator:
+        """The episode's one generator."""
+
     @abstractmethod
     def _setup(self) -> None:
         """Set `n_players`, `feature_names`, `_feature_bounds`, `_state_bounds`; prepare tables."""

@@ -157,14 +157,10 @@ class EmptySeat:
 
     Attributes:
         names: the names of the seats that it adds behind the players.
-        phases: the phases that it adds.
-        orders: the answers to the question for an order; the first one orders nothing.
         reward: what the seat earned in the last step.
     """
 
     names: tuple[str, ...] = ()
-    phases: tuple[str, ...] = ()
-    orders: tuple[str, ...] = ()
     reward: float = 0.0
 
     @property
@@ -187,6 +183,8 @@ class Regulator(EmptySeat):
         discrete: whether players' choices are discrete.
 
     Attributes:
+        phases: the phases that it adds.
+        orders: the answers to the question for an order; the first one orders nothing.
         choices: how many answers there are at most.
         reader: reads its answers.
         index: the seat's index, after all players.
