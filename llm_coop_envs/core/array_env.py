@@ -84,7 +84,7 @@ class ArrayEnv(Regulated):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
             check_patterns(f"listeners[{k}].players", listener.players, self.possible_agents)
-        _ = self._without  # who cannot leave as wanted is said now
+        _ = self._without  # impossible departures raise now
         self._notices = Notices(settings.listeners, self.possible_agents) if settings.listeners else None
         self.possible_agents += self._seat.names
         self.agents: list[str] = []
@@ -236,7 +236,7 @@ class ArrayEnv(Regulated):
         self._flags = {}
         on_turn = self._who
         if self._notices:
-            self._notices.told(on_turn.tolist(), self._open_talk_number())
+            self._notices.mark_read(on_turn.tolist(), self._open_talk_number())
         done = True
         if self.regulator is not None:
             done = self._apply_ruling(self._regulate(self.regulator, choices, messages or {}, missing))
@@ -270,7 +270,7 @@ class ArrayEnv(Regulated):
     # For pictures.
 
     def opening(self) -> Event:
-        """What the `start` event of the running episode says, the seed apart."""
+        """The `start` event of the running episode, without the seed."""
         return {
             "scenario": self.name,
             "settings": self.settings.to_json(),

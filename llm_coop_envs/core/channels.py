@@ -107,9 +107,9 @@ def neighbours(players: Sequence[int], hearers: int, announcers: Collection[int]
     """
     size = len(players)
     hearers = min(hearers, size - 1)
-    before = hearers // 2
-    steps = [step for step in range(-before, hearers - before + 1) if step]
-    heard = {speaker: sorted(players[(place + step) % size] for step in steps) for place, speaker in enumerate(players)}
+    behind = hearers // 2
+    steps = [step for step in range(-behind, hearers - behind + 1) if step]
+    heard = {speaker: sorted(players[(k + step) % size] for step in steps) for k, speaker in enumerate(players)}
     return Audience({**heard, **dict.fromkeys(announcers)})
 
 
@@ -243,7 +243,7 @@ class Conversation:
         text, flags = clean_message(raw, self.max_length)
         if not text:
             return None, flags
-        place = self._sequence, self._position[speaker]
+        place_in_talk = self._sequence, self._position[speaker]
         delivered = None
         if settings is not None:
             talkers = sorted(self._position)
@@ -252,7 +252,7 @@ class Conversation:
                 self.key,
                 text,
                 speaker,
-                place=place,
+                place=place_in_talk,
                 round_=self.now,
                 talkers=talkers,
                 players=players,
@@ -263,7 +263,7 @@ class Conversation:
                 self._treated = True
                 if delivered.text is not None:
                     delivered = replace(delivered, text=clean_message(delivered.text, self.max_length)[0] or None)
-        message = Message(speaker, text, *place, self._audience.listeners(speaker), delivered)
+        message = Message(speaker, text, *place_in_talk, self._audience.listeners(speaker), delivered)
         self.messages.append(message)
         if self._inboxes is not None:
             self._put(message)
@@ -283,23 +283,23 @@ class Conversation:
             inbox = [m for m in inbox if m.sequence >= first or (m.due is not None and m.due >= since)]
         bound = self._position.get(listener)
         if bound is None:
-            found = [m for m in inbox if own or m.speaker != listener]
+            audible = [m for m in inbox if own or m.speaker != listener]
         else:
             latest = self._sequence
-            found = [
+            audible = [
                 m
                 for m in inbox
                 if (own or m.speaker != listener)
                 and (m.sequence != latest or (m.position < bound and not self._together) or m.speaker == listener)
             ]
         if not self._treated:
-            return found
+            return audible
         arriving = [
             m
             for m in sorted(self._late, key=_place)
             if m.due == self.now and m.speaker != listener and (m.hearers is None or listener in m.hearers)
         ]
-        reaching = (m.reaching(listener, self.now) for m in (*arriving, *found))
+        reaching = (m.reaching(listener, self.now) for m in (*arriving, *audible))
         return [m for m in reaching if m is not None]
 
     @property
@@ -334,8 +334,8 @@ class Conversation:
     def get_state(self) -> dict[str, Any]:
         """Everything, as plain data."""
         return {
-            **({"late": list(map(_packed, self._late))} if self._treated else {}),
-            "messages": list(map(_packed, self.messages)),
+            **({"late": list(map(_pack_message, self._late))} if self._treated else {}),
+            "messages": list(map(_pack_message, self.messages)),
             "audience": packed(self._audience.heard_by),
             "order": packed(self._position),
             "sequence": self._sequence,
@@ -345,8 +345,8 @@ class Conversation:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what `get_state` gave."""
-        self.messages = list(map(_unpacked, state["messages"]))
-        self._late = list(map(_unpacked, state.get("late", ())))
+        self.messages = list(map(_unpack_message, state["messages"]))
+        self._late = list(map(_unpack_message, state.get("late", ())))
         self._treated = "late" in state
         self._inboxes = None
         self._audience = Audience(unpacked(state["audience"]))
@@ -356,12 +356,12 @@ class Conversation:
         self._together = state["together"]
 
 
-def _packed(message: Message) -> Any:
-    said = [message.speaker, message.text, message.sequence, message.position, message.hearers]
-    return packed(said if message.delivered is None else [*said, list(astuple(message.delivered))])
+def _pack_message(message: Message) -> Any:
+    message_fields = [message.speaker, message.text, message.sequence, message.position, message.hearers]
+    return packed(message_fields if message.delivered is None else [*message_fields, list(astuple(message.delivered))])
 
 
-def _unpacked(data: Any) -> Message:
+def _unpack_message(data: Any) -> Message:
     speaker, text, sequence, position, hearers, *delivered = unpacked(data)
     return Message(speaker, text, sequence, position, hearers, Delivered(*delivered[0]) if delivered else None)
 

@@ -81,8 +81,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         record: bool = False,
         **fields_given: Any,
     ) -> None:
-        made: dict[str, Any] = {"render_mode": render_mode, "max_cycles": max_cycles, "record": record}
-        EzPickle.__init__(self, preset=preset, **made, **fields_given)
+        options: dict[str, Any] = {"render_mode": render_mode, "max_cycles": max_cycles, "record": record}
+        EzPickle.__init__(self, preset=preset, **options, **fields_given)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             modes = ", ".join(self.metadata["render_modes"])
             raise SettingsError("render_mode", render_mode, f"must be None or one of {modes}")
@@ -134,8 +134,10 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 parts["messages"] = spaces.Sequence(message)
             messages, items = self._longest_text()
             messages += len(self._seat.names)  # the one that a regulator rules on
-            said = messages * (_ESCAPED * self.settings.message_length + _SPOKEN) if self.settings.ever_talks else 0
-            parts["text"] = UnicodeText(_SENTENCES + items * _ITEM + said)
+            longest = _SENTENCES + items * _ITEM
+            if self.settings.ever_talks:
+                longest += messages * (_ESCAPED * self.settings.message_length + _SPOKEN)
+            parts["text"] = UnicodeText(longest)
             space = self._observation_spaces[agent] = spaces.Dict(parts)
         return space
 
@@ -210,8 +212,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         For players of many seats: only those on turn need their texts. Otherwise as `step`, but after the end of an
         episode it raises `ResetNeeded`.
         """
-        given = self.read(actions)
-        self.advance(given.choices, given.messages, given.missing)
+        submissions = self.read(actions)
+        self.advance(submissions.choices, submissions.messages, submissions.missing)
 
     def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
         """Rewards, terminations and truncations of the last step, of those `present` before it, by agent name."""
@@ -316,8 +318,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continue where `__getstate__` was called."""
         super().__setstate__(state)
-        for name, made in state["spaces"].items():
-            setattr(self, name, made)
+        for name, cached_spaces in state["spaces"].items():
+            setattr(self, name, cached_spaces)
         if state["at"] is not None:
             restore(self, state["at"])
         self.events = state["events"]
@@ -365,7 +367,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     def question_for(self, index: int) -> Question:
         """What a seat on turn is asked; stands in its slots too."""
-        return self._words if self.phase == TALK else self._asked(index)
+        return self._words if self.phase == TALK else self._choice_question(index)
 
     # For the scenarios.
 
@@ -377,8 +379,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     # Inside.
 
-    def _asked(self, index: int) -> Question:
-        """What a seat on turn is asked where no words are."""
+    def _choice_question(self, index: int) -> Question:
+        """What a seat on turn is asked outside talk."""
         if self.regulator is not None and self.phase in PHASES:
             return self.regulator.question()
         return self._question(index)
@@ -403,21 +405,21 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         assert self.regulator is not None, "asked only where there is a regulator"
         return self.conversation.messages if self.regulator.settings.reads_talk else []
 
-    def _told(self, index: int) -> str:
-        """What has happened that a seat is told of, in words: a line each."""
-        assert self._notices is not None, "asked only where somebody listens"
-        found = self._notices.of(index, self._open_talk_number())
-        return "\n".join(self._news.render(NEWS, news.values()).strip() for news in found)
+    def _news_text(self, index: int) -> str:
+        """The unread news of a seat, a line each."""
+        assert self._notices is not None, "asked only where there are listeners"
+        unread = self._notices.unread(index, self._open_talk_number())
+        return "\n".join(self._news.render(NEWS, news.values()).strip() for news in unread)
 
-    def _who_left(self) -> str:
-        """Who has left the game by a change, in words; empty if nobody has."""
+    def _departure_text(self) -> str:
+        """The sentence that names the players who have left by a change; empty if nobody has."""
         if self._without is None or not self.tells_who_left:
             return ""
         if self._left_told[0] != self.round:
-            gone = np.flatnonzero(self._without <= self.round).tolist()
-            few = [self.possible_agents[i] for i in gone] if len(gone) <= MOST_NAMED else []
-            values = {"names": few, "count": len(gone), "players": self.n_players}
-            text = load_left(self.settings.wording).render(LEFT, values).strip() if gone else ""
+            departed = np.flatnonzero(self._without <= self.round).tolist()
+            names = [self.possible_agents[i] for i in departed] if len(departed) <= MOST_NAMED else []
+            values = {"names": names, "count": len(departed), "players": self.n_players}
+            text = load_left(self.settings.wording).render(LEFT, values).strip() if departed else ""
             self._left_told = self.round, text
         return self._left_told[1]
 
@@ -455,29 +457,29 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         return reading.submissions
 
     def _views(
-        self, who: Indices, *, slots_only: bool = False, rows: NDArray[np.float32] | None = None
+        self, seats: Indices, *, slots_only: bool = False, rows: NDArray[np.float32] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         rows = None if slots_only else self._features() if rows is None else rows
         masks = None if slots_only else self.masks()
-        turn, phase = self.turn[who].tolist(), self.phases.index(self.phase)
+        turn, phase = self.turn[seats].tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
-        left = self._who_left()
-        common = {"phase": self.phase, "may_talk": may_talk, "notice": left}
+        departures = self._departure_text()
+        common = {"phase": self.phase, "may_talk": may_talk, "notice": departures}
         common["message_length"] = self.settings.message_length
         common |= {"informed": self.settings.information != OWN, "memory": self.settings.memory}
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
-        for i, asked in zip(who.tolist(), turn, strict=True):
-            question = self.question_for(i) if asked else None
+        for i, is_on_turn in zip(seats.tolist(), turn, strict=True):
+            question = self.question_for(i) if is_on_turn else None
             if self.settings.changes:
                 now = self.settings_of(i)
                 common |= {"may_talk": now.talk, "informed": now.information != OWN, "memory": now.memory}
-            mine = {"me": names[i], "on_turn": asked == 1, "question": question, **common}
+            mine = {"me": names[i], "on_turn": is_on_turn == 1, "question": question, **common}
             if self._notices:
-                mine["notice"] = "\n".join(part for part in (left, self._told(i)) if part)
+                mine["notice"] = "\n".join(part for part in (departures, self._news_text(i)) if part)
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
-            view: Observation = {"phase": phase, "turn": asked}
+            view: Observation = {"phase": phase, "turn": is_on_turn}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}
             if rows is not None:
                 is_player = i < self.n_players

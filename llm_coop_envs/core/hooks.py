@@ -1,4 +1,4 @@
-"""What a scenario fills in: the hooks that `ArrayEnv` calls, with what they do where a scenario says nothing."""
+"""The hooks that `ArrayEnv` calls and a scenario fills in, with their defaults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stage:
 
     Attributes:
         phase: its name, `"talk"` or one of the scenario's act phases.
-        levels: who is on turn, step by step; each an array or a list of player indices.
+        levels: the players on turn, step by step; each an array or a list of indices.
     """
 
     phase: str
@@ -39,8 +39,8 @@ class Over:
     """The end of an episode.
 
     Attributes:
-        reason: why, in a few words, for the record.
-        truncated: whether a clock ended it (PettingZoo's truncation) and not the game itself.
+        reason: the reason in a few words, for the record.
+        truncated: whether a clock ended it (PettingZoo's truncation) rather than the game itself.
     """
 
     reason: str
@@ -148,18 +148,18 @@ class Hooks(ABC):
         return len(self.possible_agents), 1000
 
     def _ordered(self, order: str) -> None:
-        """Let a regulator's order hold from now on; an empty one ends the last. By default only silence is known."""
+        """Put a regulator's order into force; an empty one ends the last. By default only silence is known."""
         return None
 
     def _instead(self, index: int, choice: Any) -> Any:
-        """What counts in place of a choice that a regulator stopped; by default what stands in for a missing one."""
-        who = np.array([index], dtype=np.intp)
+        """The choice that counts in place of a vetoed one; by default the fallback of a missing choice."""
+        player = np.array([index], dtype=np.intp)
         if isinstance(self._choice_space(), spaces.Discrete):
-            return self._fallback(who)[0].item()
-        return self._clean(who, np.array([np.nan]))[0][0].item()
+            return self._fallback(player)[0].item()
+        return self._clean(player, np.array([np.nan]))[0][0].item()
 
     def _welfare(self) -> float:
-        """What the public has of the last round, for a regulator whose reward that is; by default nothing."""
+        """The public's welfare of the last round, for a regulator whose reward it is; by default 0."""
         return 0.0
 
     def _start_event(self) -> Event:

@@ -36,14 +36,14 @@ def clean_message(raw: object, max_length: int) -> tuple[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What listeners get of a message.
+    """What listeners get of a treated message.
 
     Attributes:
-        treatment: what was done to it.
+        treatment: the name of the treatment.
         text: what they hear; `None` for nothing.
         round: the round from which they hear it; `None` for at once.
-        speaker: who seems to have said it (index); `None` for who did.
-        instead: who seems so to that player, who would notice.
+        speaker: the apparent speaker (index); `None` for the true one.
+        instead: the apparent speaker shown to `speaker`, who knows that it did not say this.
     """
 
     treatment: str
@@ -53,7 +53,7 @@ class Delivered:
     instead: int | None = None
 
     def speaker_for(self, listener: int, true: int) -> int:
-        """Who seems to have said it, to one listener."""
+        """The apparent speaker of a message of the speaker `true`, to one listener."""
         if self.speaker is None:
             return true
         return self.speaker if self.speaker != listener or self.instead is None else self.instead
@@ -64,12 +64,12 @@ class Message:
     """One thing said.
 
     Attributes:
-        speaker: who said it (index).
+        speaker: the index of its speaker.
         text: what was said.
         sequence: the number of the talk (one talk is one pass of all its speakers), counted from 0 in the episode.
         position: the place in that talk's one-by-one order, from 0.
-        hearers: the indices of those who hear it, ascending; `None` means everyone.
-        delivered: what they hear, if that is not what was said.
+        hearers: the indices of the players who hear it, ascending; `None` means everyone.
+        delivered: what they hear, if it differs from what was said.
     """
 
     speaker: int
@@ -90,14 +90,14 @@ class Message:
 
     def reaching(self, listener: int, round_: int) -> Message | None:
         """The message as a listener hears it in a round; `None` if nothing of it."""
-        found = self.delivered
-        if found is None or listener == self.speaker:
+        delivered = self.delivered
+        if delivered is None or listener == self.speaker:
             return self
-        if found.text is None or (found.round is not None and round_ < found.round):
+        if delivered.text is None or (delivered.round is not None and round_ < delivered.round):
             return None
-        speaker = found.speaker_for(listener, self.speaker)
+        speaker = delivered.speaker_for(listener, self.speaker)
         if speaker not in self._seeming:
-            self._seeming[speaker] = Message(speaker, found.text, self.sequence, self.position, self.hearers)
+            self._seeming[speaker] = Message(speaker, delivered.text, self.sequence, self.position, self.hearers)
         return self._seeming[speaker]
 
     @property

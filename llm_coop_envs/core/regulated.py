@@ -71,19 +71,19 @@ class Regulated(Talking):
         """The regulator's legal answers, (choices,)."""
         return self._required_regulator.mask(over=self.over)
 
-    def _usable(self, choices: NDArray[Any], who: Indices, missing: Sequence[int]) -> NDArray[Any]:
+    def _usable(self, choices: NDArray[Any], on_turn: Indices, missing: Sequence[int]) -> NDArray[Any]:
         """The choices of the players on turn; one that cannot be used is replaced and flagged."""
-        submitted = choices if who is self._everyone and len(choices) == self.n_players else choices[who]
-        usable, bad = self._choices.settle(submitted, who, self.masks(), self._fallback, self._clean)
+        submitted = choices if on_turn is self._everyone and len(choices) == self.n_players else choices[on_turn]
+        usable, bad = self._choices.settle(submitted, on_turn, self.masks(), self._fallback, self._clean)
         if bad is not None:
             absent = set(missing)
-            for i in who[bad].tolist():
+            for i in on_turn[bad].tolist():
                 self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
         return usable
 
-    def _record_choices(self, who: Indices, usable: NDArray[Any]) -> None:
+    def _record_choices(self, players: Indices, usable: NDArray[Any]) -> None:
         names = self.possible_agents
-        for i, value in zip(who.tolist(), usable.tolist(), strict=True):
+        for i, value in zip(players.tolist(), usable.tolist(), strict=True):
             self.emit("choice", agent=names[i], phase=self.phase, choice=value, flags=list(self._flags.get(i, ())))
 
     def _following_stage(self) -> Stage | Over:

@@ -50,7 +50,7 @@ class Talking(Presence):
         if self._without is not None:
             candidates = range(self.n_players) if concerned is None else concerned
             concerned = [i for i in candidates if self._without[i] > self.round]
-        notified = self._notices.happened(News(what, number, name, self._open_talk_number()), concerned)
+        notified = self._notices.notify(News(what, number, name, self._open_talk_number()), concerned)
         if self.record and notified:
             agents = [self.possible_agents[i] for i in notified]
             self.emit("news", what=what, number=number, name=name, agents=agents)
@@ -87,7 +87,7 @@ class Talking(Presence):
                 self._flags[i] = flags
             # A message that is heard later, or otherwise than it was said, notifies nobody.
             if self._notices is not None and message is not None and message.delivered is None:
-                mentions = self._notices.mentioned(message.text, i)
+                mentions = self._notices.find_mentions(message.text, i)
                 if mentions:
                     self.happened(MENTION, name=names[i], concerned=mentions)
             if self.record and message is not None:
