@@ -6,7 +6,7 @@ RUN := runs/team_up-demo
 RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
-SHIPPED := $(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml)))
+SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
@@ -77,7 +77,7 @@ lint: $(VENV)/.dev
 
 # The page of `llm-coop view`, built anew from its sources; needs Node. A test tells when that was forgotten.
 front:
-	cd benchmarks/view/front && npm ci && npm run build
+	cd llm_coop_envs/page/front && npm ci && npm run build
 
 # How much Python there is outside of tests: all lines, docstrings and blank ones included.
 lines:
@@ -95,7 +95,7 @@ published: $(VENV)/.dev
 
 # The README's pictures, from scripted runs.
 pictures: $(VENV)/.dev
-	$(BIN)/python -m llm_coop_envs.benchmarks.pages.readme_pictures
+	$(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.readme_pictures
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,19 +15,19 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import ChoiceReader, Indices
-from llm_coop_envs.core.changes import Change, check_patterns
 from llm_coop_envs.core.channels import Audience, Conversation
-from llm_coop_envs.core.delivery import DELIVER, check_delivery
-from llm_coop_envs.core.draws import Key, key_of
-from llm_coop_envs.core.hooks import TALK as TALK
-from llm_coop_envs.core.hooks import Event, Hooks, Over, Stage
-from llm_coop_envs.core.listeners import Notices
-from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.core.regulated import Regulated
-from llm_coop_envs.core.regulator import REPORT, SEAT
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
+from llm_coop_envs.interface.actions import ChoiceReader, Indices
+from llm_coop_envs.interface.hooks import TALK as TALK
+from llm_coop_envs.interface.hooks import Event, Hooks, Over, Stage
+from llm_coop_envs.treatments.changes import Change, check_patterns
+from llm_coop_envs.treatments.delivery import DELIVER, check_delivery
+from llm_coop_envs.treatments.listeners import Notices
+from llm_coop_envs.treatments.regulator import REPORT, SEAT
+from llm_coop_envs.util.draws import Key, key_of
+from llm_coop_envs.util.packing import packed, unpacked
 
 #: The attributes of a running episode that a snapshot keeps as they are.
 _KEPT = (

@@ -14,18 +14,15 @@ import bisect
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.delivery import deliver
-from llm_coop_envs.core.draws import Key
-from llm_coop_envs.core.messages import Delivered, Message, clean_message
-from llm_coop_envs.core.packing import packed, unpacked
-
-if TYPE_CHECKING:
-    from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.interface.messages import Delivered, Message, clean_message
+from llm_coop_envs.treatments.delivery import DeliverySettings, deliver
+from llm_coop_envs.util.draws import Key
+from llm_coop_envs.util.packing import packed, unpacked
 
 
 class Audience:
@@ -223,7 +220,7 @@ class Conversation:
         self,
         speaker: int,
         raw: object,
-        settings: ScenarioSettings | None = None,
+        settings: DeliverySettings | None = None,
         *,
         players: int = 0,
         gone: Collection[int] = (),

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.policy import PolicyLike, Request, Seating, answers_of
 from llm_coop_envs.core.submissions import SubmissionReader, Submissions
+from llm_coop_envs.interface.actions import Indices
 
 if TYPE_CHECKING:
     from llm_coop_envs.core.env import ScenarioEnv

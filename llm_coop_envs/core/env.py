@@ -21,21 +21,21 @@ from gymnasium.utils import EzPickle
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
-from llm_coop_envs.core.listeners import NEWS, load_news
-from llm_coop_envs.core.messages import Message
-from llm_coop_envs.core.presence import LEFT, MOST_NAMED, load_left
-from llm_coop_envs.core.question import Question, Words
-from llm_coop_envs.core.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 from llm_coop_envs.core.rendering import GRAPHICAL, check_pygame, make_renderer
 from llm_coop_envs.core.settings import OWN, ScenarioSettings
-from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.core.snapshot import restore, snapshot
-from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.core.submissions import SubmissionReader, Submissions
-from llm_coop_envs.core.wording import load_wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.interface.question import Question, Words
+from llm_coop_envs.interface.slots import Heard, Slots
+from llm_coop_envs.interface.spaces import UnicodeText
+from llm_coop_envs.interface.wording import load_wording
+from llm_coop_envs.treatments.listeners import NEWS, load_news
+from llm_coop_envs.treatments.presence import LEFT, MOST_NAMED, load_left
+from llm_coop_envs.treatments.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
 
 # The longest texts, in characters: what the sentences of a wording come to, one number or name in a list, and one
 # message beside its words, of which each may be escaped (`\u0000`).
@@ -110,7 +110,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     @abstractmethod
     def _slots(self, index: int, common: dict[str, Any]) -> Slots:
-        """The slots of one player; `common` holds the fields of `core.slots.Slots` by name."""
+        """The slots of one player; `common` holds the fields of `interface.slots.Slots` by name."""
 
     # Spaces.
 

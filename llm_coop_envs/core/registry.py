@@ -13,14 +13,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 
-from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.errors import StudyError
+from llm_coop_envs.util.checks import suggestion
 
 GROUP = "llm_coop_envs.scenarios"
-UNLISTED: Mapping[str, str] = {"quiz": "llm_coop_envs.benchmarks.bench.quiz.scenario:SCENARIO"}
-"""Scenarios that only serve others: known from when they are first looked for, and named by no list before."""
+UNLISTED_GROUP = f"{GROUP}.unlisted"
+"""Entry points of scenarios that only serve others, such as the scorecard's quiz: found by name, in no list before."""
 
 _registered: dict[str, Scenario] = {}
 _broken: dict[str, str] = {}
@@ -46,8 +45,8 @@ def find_scenario(name: str) -> Scenario:
     known = scenarios()
     if name in known:
         return known[name]
-    if name in UNLISTED:
-        register(load(UNLISTED[name]))
+    for point in entry_points(group=UNLISTED_GROUP, name=name):
+        register(point.load())
         return _registered[name]
     if name in _broken:
         raise StudyError(f"the scenario '{name}' is installed but cannot be used: {_broken[name]}")

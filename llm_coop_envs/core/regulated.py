@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices
-from llm_coop_envs.core.hooks import TALK, Over, Stage
-from llm_coop_envs.core.regulator import ORDER, PHASES, REPORT, EmptySeat, Regulator, Release, Ruling
 from llm_coop_envs.core.talking import Talking
+from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices
+from llm_coop_envs.interface.hooks import TALK, Over, Stage
+from llm_coop_envs.treatments.regulator import ORDER, PHASES, REPORT, EmptySeat, Regulator, Release, Ruling
 
 
 class Regulated(Talking):

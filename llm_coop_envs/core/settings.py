@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from llm_coop_envs.core.base_settings import Settings, added, declared, plain
-from llm_coop_envs.core.changes import Change
-from llm_coop_envs.core.checks import below, check_int, suggestion
-from llm_coop_envs.core.delivery import TREATMENTS
-from llm_coop_envs.core.listeners import Listener
-from llm_coop_envs.core.perception import ALL, OWN, PERCEPTION
-from llm_coop_envs.core.powers import SILENCE, RegulatorSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.treatments.changes import Change
+from llm_coop_envs.treatments.delivery import TREATMENTS
+from llm_coop_envs.treatments.listeners import Listener
+from llm_coop_envs.treatments.perception import ALL, OWN, PERCEPTION
+from llm_coop_envs.treatments.powers import SILENCE, RegulatorSettings
+from llm_coop_envs.util.base_settings import Settings, added, declared, plain
+from llm_coop_envs.util.checks import below, check_int, suggestion
 
 __all__ = ["OWN", "PERCEPTION", "TREATMENTS", "ScenarioSettings", "Settings", "added", "plain"]
 
@@ -52,9 +52,9 @@ class ScenarioSettings(Settings):
         delivery_delay: how many rounds later delayed messages are heard.
         delivery_text: the neutral sentence.
         delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
-            same; by default a table of English phrases (`core.paraphrase`), which also serves whoever is no language
-            model with `"speaker"`: a language model that speaks then says it itself in other words, which it is asked
-            for by one more question.
+            same; by default a table of English phrases (`treatments.paraphrase`), which also serves whoever is no
+            language model with `"speaker"`: a language model that speaks then says it itself in other words, for
+            which it is asked one more question.
         information: what players learn of what happens: `"all"` that the scenario shows (all sources), or `"own"`, what
             they did themselves and what it brought them. What others say is heard either way.
         observation_noise: how far off what others do is seen: the standard deviation of each player's own error (0 in

@@ -8,8 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK, ArrayEnv
+from llm_coop_envs.interface.actions import Indices
 
 
 @dataclass(eq=False, slots=True)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.core.channels import Audience, Conversation
-from llm_coop_envs.core.hooks import TALK, Event, Stage
-from llm_coop_envs.core.listeners import MENTION, News, Notices
-from llm_coop_envs.core.messages import Message
-from llm_coop_envs.core.presence import Presence
+from llm_coop_envs.interface.hooks import TALK, Event, Stage
+from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.treatments.listeners import MENTION, News, Notices
+from llm_coop_envs.treatments.presence import Presence
 
 
 class Talking(Presence):

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.draws import CONFLICTS, OPTIONS, key_of, side_generator
-from llm_coop_envs.core.packing import packed, unpacked
 from llm_coop_envs.evacuation.conflicts import settle_moves, walking_wishes
 from llm_coop_envs.evacuation.injury import Attributes, ancestor_attributes, crush, pressure, published_attributes
 from llm_coop_envs.evacuation.movement import move_levels, move_order, people_near, walk_one_by_one
@@ -22,6 +20,8 @@ from llm_coop_envs.evacuation.placement import cells_below_desks, random_cells, 
 from llm_coop_envs.evacuation.room import FloatArray, IntArray
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.evacuation.vision import view_of
+from llm_coop_envs.util.draws import CONFLICTS, OPTIONS, key_of, side_generator
+from llm_coop_envs.util.packing import packed, unpacked
 
 _KEPT = (
     *("cells", "previous", "inside", "heading", "target", "history", "queue", "planners", "overtaken", "counts"),

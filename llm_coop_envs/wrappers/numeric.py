@@ -14,8 +14,8 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.treatments.regulator import SEAT
 
 Numeric = Any
 

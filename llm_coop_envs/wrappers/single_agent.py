@@ -11,13 +11,13 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.regulator import SEAT
-from llm_coop_envs.core.waiting import run_coroutine, run_through
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.treatments.regulator import SEAT
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.waiting import run_coroutine, run_through
 from llm_coop_envs.wrappers.numeric import NumericView
 
 

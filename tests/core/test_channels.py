@@ -17,9 +17,9 @@ from llm_coop_envs.core.channels import (
     pairs,
     within,
 )
-from llm_coop_envs.core.delivery import TREATMENTS, deliver
-from llm_coop_envs.core.messages import MESSAGE_CLEANED, MESSAGE_CUT, Delivered, clean_message
 from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.interface.messages import MESSAGE_CLEANED, MESSAGE_CUT, Delivered, clean_message
+from llm_coop_envs.treatments.delivery import TREATMENTS, deliver
 
 
 @st.composite
