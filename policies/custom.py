@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.core.base_policy import Policy
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import suggestion
 
 LABEL = "own policy"
 

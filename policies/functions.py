@@ -9,7 +9,7 @@ from typing import Any
 
 from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Request
-from llm_coop_envs.core.question import Number, Question, Words
+from llm_coop_envs.interface.question import Number, Question, Words
 
 
 def from_function(function: Callable[[Request], Any]) -> Policy:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.core.base_policy import Action, Policy
-from llm_coop_envs.core.changes import Change
 from llm_coop_envs.core.policy import Episode, Request, waits
 from llm_coop_envs.policies.branching import restore_state, save_state
+from llm_coop_envs.treatments.changes import Change
 
 _LATER = 0xC4A  # separates the successors' generators from all that the first policy may spawn
 

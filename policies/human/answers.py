@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from llm_coop_envs.core.base_policy import Action
-from llm_coop_envs.core.question import ILLEGAL, Number, Options, Question, Words
-from llm_coop_envs.core.wording import six_digits
+from llm_coop_envs.interface.question import ILLEGAL, Number, Options, Question, Words
+from llm_coop_envs.interface.wording import six_digits
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 #: The most legal numbers that an error message lists.

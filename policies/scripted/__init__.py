@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from llm_coop_envs.core.base_policy import Policy
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS
+from llm_coop_envs.util.checks import suggestion
 
 #: The prefix of rules for a regulator's seat.
 REGULATOR = "regulator"

@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 from urllib.parse import urlsplit
 
-from llm_coop_envs.core.extras import need
 from llm_coop_envs.policies.llm.chat import UNREAD, ChatError, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
+from llm_coop_envs.util.extras import need
 
 NO_KEY = "none"  # SDKs insist on a key; a server that needs none ignores it
 CONNECT_SECONDS = 30.0

@@ -7,13 +7,13 @@ from typing import Any
 
 import aiohttp
 
-from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.client import CONNECT_SECONDS, Client, proxy_for
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
-from llm_coop_envs.storage.fastjson import dumps
+from llm_coop_envs.util.fastjson import dumps
+from llm_coop_envs.util.keys import read_key
 
 KEEP_ALIVE_SECONDS = 15.0  # shorter than most servers', so that no request goes into a connection being closed
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
 from llm_coop_envs.policies.llm.tokens import estimate_tokens
-from llm_coop_envs.storage.fastjson import loads
+from llm_coop_envs.util.fastjson import loads
 
 LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is a fault, not an answer
 LONGEST_STREAM = 4 * LONGEST_REPLY  # most of a stream is not the answer's text

@@ -10,7 +10,7 @@ from typing import Any
 from llm_coop_envs.policies.llm.journal.frames import FOLDER, default_suffix, explain_os_errors, packer
 from llm_coop_envs.policies.llm.journal.questions import read_questions
 from llm_coop_envs.policies.llm.journal.writer import opening_line
-from llm_coop_envs.storage.fastjson import dumps
+from llm_coop_envs.util.fastjson import dumps
 
 _LINES = 200  # in a commit
 

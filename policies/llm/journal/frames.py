@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from llm_coop_envs.errors import MissingExtra, RunError
-from llm_coop_envs.storage.fastjson import loads
+from llm_coop_envs.util.fastjson import loads
 
 zstandard: Any
 try:

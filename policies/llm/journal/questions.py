@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
+from llm_coop_envs.util.checks import suggestion
 
 _SHOWN = 80
 _NUMBER = re.compile(r"(\d+)")

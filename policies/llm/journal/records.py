@@ -23,7 +23,7 @@ from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, N
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
 from llm_coop_envs.policies.llm.journal.questions import describe_difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
-from llm_coop_envs.storage.fastjson import dumps, loads
+from llm_coop_envs.util.fastjson import dumps, loads
 
 FORMAT = 1
 # In the table an error is a JSON string and an answer a JSON object: x'22' is a quotation mark.

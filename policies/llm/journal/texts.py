@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from llm_coop_envs.core.question import Question
+from llm_coop_envs.interface.question import Question
 from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.journal.frames import Commit, JournalError, default_suffix, packer, read_commits
 from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
 from llm_coop_envs.policies.llm.journal.lock import open_part
 from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.policies.llm.journal.writer import check_part, opening_line
-from llm_coop_envs.storage.fastjson import dumps
+from llm_coop_envs.util.fastjson import dumps
 
 CROWD = "crowd"
 

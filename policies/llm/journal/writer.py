@@ -29,8 +29,8 @@ from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
 from llm_coop_envs.policies.llm.journal.lock import open_part
 from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_run
 from llm_coop_envs.policies.llm.journal.repair import cut_back
-from llm_coop_envs.storage.fastjson import dumps
 from llm_coop_envs.storage.lease import HEARTBEAT
+from llm_coop_envs.util.fastjson import dumps
 
 MAIN = "main"  # the part of a process that plays a run alone
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from llm_coop_envs.policies.llm.testing.faults import Faults
 from llm_coop_envs.policies.llm.tokens import estimate_tokens
-from llm_coop_envs.storage.fastjson import dumps, loads
+from llm_coop_envs.util.fastjson import dumps, loads
 
 MODEL = "scripted"
 _REFUSALS = {
