@@ -112,21 +112,21 @@ def test_unknown_prices_are_unknown(table, model):
 def test_what_an_own_server_costs_no_table_knows(table, tmp_path):
     assert PriceList.load().price_for("gpt-9", own_server=True) is None
     own = PriceList.load(write(tmp_path, "gpt-9: {input: 0, output: 0}"))
-    assert own.of("gpt-9", own_server=True).cost(Usage(10**6, 10**6)) == 0
+    assert own.price_for("gpt-9", own_server=True).cost(Usage(10**6, 10**6)) == 0
 
 
 def test_the_users_prices_come_first_and_are_per_million(table, tmp_path):
     own = PriceList.load(
         write(tmp_path, "gpt-9: {input: 1, output: 2.5}\nlocal: {input: 3, output: 4, cached_input: 1}")
     )
-    assert own.of("gpt-9") == Price(1e-6, 2.5e-6, 1e-6, "prices.yaml")
-    assert own.of("local") == Price(3e-6, 4e-6, 1e-6, "prices.yaml")
-    assert own.of("long/model") is not None
+    assert own.price_for("gpt-9") == Price(1e-6, 2.5e-6, 1e-6, "prices.yaml")
+    assert own.price_for("local") == Price(3e-6, 4e-6, 1e-6, "prices.yaml")
+    assert own.price_for("long/model") is not None
 
 
 def test_json_is_fine_too(tmp_path):
     path = write(tmp_path, json.dumps({"m": {"input": 1, "output": 2}}), "prices.json")
-    assert PriceList.load(path).of("m").answer == 2e-6
+    assert PriceList.load(path).price_for("m").answer == 2e-6
 
 
 @pytest.mark.parametrize(
