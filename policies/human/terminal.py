@@ -96,7 +96,7 @@ class TerminalHuman(Policy):
     def begin(self, episode: Episode) -> None:
         """Start an episode."""
         super().begin(episode)
-        self._known: dict[str, list[str]] = {}
+        self._last_shown: dict[str, list[str]] = {}
         self.terminal.say(
             f"You play {', '.join(episode.seats)}. {HELP} shows everything again; {QUIT}, Ctrl-C or Ctrl-D ends the "
             "game. What was played is kept."
@@ -135,8 +135,8 @@ class TerminalHuman(Policy):
     def _news(self, agent: str, text: str) -> str:
         """The paragraphs that are new since the last question, and the question itself."""
         paragraphs = text.strip().split("\n\n")
-        earlier = self._known.get(agent, [])
-        self._known[agent] = paragraphs
+        earlier = self._last_shown.get(agent, [])
+        self._last_shown[agent] = paragraphs
         fresh = [abbreviate_list(paragraph, earlier) for paragraph in paragraphs[:-1] if paragraph not in earlier]
         return "\n\n".join([*fresh, paragraphs[-1]])
 

@@ -47,54 +47,54 @@ class InFlight:
 
     def __init__(self, limits: Limits) -> None:
         self.limit = limits.start
-        self._most = self._given = limits.most
+        self._ceiling = self._configured = limits.most
         self._uncapped = 0  # the limit found before it was capped; 0 once the provider has refused it
         self._slow_start = True
         self._frozen_until = 0.0
         self._shrunk_until = 0.0
         self._answers = 0
         self._round_began: float | None = None
-        self._full = False
-        self._span = 1
-        self._paid: tuple[int, float] | None = None
+        self._was_full = False
+        self._rounds = 1  # rounds whose answers are counted together
+        self._paying: tuple[int, float] | None = None  # the last limit that paid, and its answers per second
         self._episode = _Outcomes()
-        self._before: tuple[int, float] | None = None  # limit, and share of refusals, before it was last shrunk
+        self._unshrunk: tuple[int, float] | None = None  # limit and share of refusals before it was last shrunk
         self._endured: float | None = None  # a share of refusals that does not depend on the limit
 
     def cap(self, ceiling: int) -> None:
         """Keep the limit at or below a ceiling, and below the configured one; a ceiling of 0 sends nothing."""
         self._uncapped = max(self._uncapped, self.limit)
-        self._most = min(self._given, ceiling)
-        self.limit = min(self._uncapped, self._most)
+        self._ceiling = min(self._configured, ceiling)
+        self.limit = min(self._uncapped, self._ceiling)
 
     def record_sent(self, now: float, in_flight: int) -> None:
         """Record that a request was sent; `in_flight` includes it."""
         if self._round_began is None:
             self._round_began = now
         if in_flight >= self.limit:
-            self._full = True
+            self._was_full = True
 
     def record_answer(self, now: float) -> None:
         """Record an answer. At the end of a round without failures in which the limit was reached, the limit grows."""
         self._answers += 1
         self._episode.answered += now < self._shrunk_until
-        if self._answers < self.limit * self._span:
+        if self._answers < self.limit * self._rounds:
             return
         began = self._round_began if self._round_began is not None else now
         rate = self._answers / max(now - began, 1e-9)
-        if self._full and now >= self._frozen_until:
-            if self._paid is None or self.limit >= STEP * self._paid[0]:
-                if self._paid is not None and rate < WORTH * self._paid[1]:
-                    if self._span == 1:
-                        self._span = 2  # answers come in waves: measure a second round before giving up
+        if self._was_full and now >= self._frozen_until:
+            if self._paying is None or self.limit >= STEP * self._paying[0]:
+                if self._paying is not None and rate < WORTH * self._paying[1]:
+                    if self._rounds == 1:
+                        self._rounds = 2  # answers come in waves: measure a second round before giving up
                         return
-                    self.limit = min(self._paid[0], self._most)
-                    self._paid = None
+                    self.limit = min(self._paying[0], self._ceiling)
+                    self._paying = None
                     self._slow_start = False
                     self._frozen_until = now + HOLD
                     self._new_round(now)
                     return
-                self._paid = (self.limit, rate)
+                self._paying = (self.limit, rate)
             self._grow()
         self._new_round(now)
 
@@ -111,17 +111,21 @@ class InFlight:
         if share is not None and self._endured is not None and share <= self._endured / HELPED:
             self._endured = min(share, self._endured)
             return
-        if share is not None and self._before is not None and share >= HELPED * self._before[1]:
-            self.limit, self._endured, self._before = min(self._before[0], self._most), share, None
+        if share is not None and self._unshrunk is not None and share >= HELPED * self._unshrunk[1]:
+            self.limit, self._endured, self._unshrunk = (
+                min(self._unshrunk[0], self._ceiling),
+                share,
+                None,
+            )
             self._frozen_until = now
             self._new_round(now)
             return
         # While a share of refusals is endured the limit grows, so the counts belong to several limits.
-        self._before = None if share is None or self._endured is not None else (self.limit, share)
+        self._unshrunk = None if share is None or self._endured is not None else (self.limit, share)
         self._endured = None
-        self.limit = min(self._most, max(1, int(SHRINK * min(self.limit, in_flight))))
+        self.limit = min(self._ceiling, max(1, int(SHRINK * min(self.limit, in_flight))))
         self._slow_start = False
-        self._paid = None
+        self._paying = None
         self._frozen_until = max(self._frozen_until, now + COOL_DOWN)
         self._new_round(now)
 
@@ -132,13 +136,13 @@ class InFlight:
 
     def _grow(self) -> None:
         grown = self.limit * DOUBLE if self._slow_start else max(self.limit + 1, int(self.limit * GROW))
-        self.limit = min(grown, self._most)
+        self.limit = min(grown, self._ceiling)
 
     def _new_round(self, now: float) -> None:
         self._answers = 0
-        self._span = 1
+        self._rounds = 1
         self._round_began = now
-        self._full = False
+        self._was_full = False
 
 
 @dataclass(slots=True)
@@ -160,11 +164,11 @@ class Bucket:
     """A token bucket: an amount per minute, given out evenly; it holds one second's worth. `None` means no limit."""
 
     def __init__(self, per_minute: int | None, now: float) -> None:
-        self._rate = self._given = None if per_minute is None else per_minute / MINUTE
+        self._rate = self._configured = None if per_minute is None else per_minute / MINUTE
         self._parts = 1
-        self._room = 0.0 if self._rate is None else max(1.0, self._rate)
-        self._level = self._room
-        self._at = now
+        self._capacity = 0.0 if self._rate is None else max(1.0, self._rate)
+        self._level = self._capacity
+        self._filled_at = now
 
     def wait(self, amount: float, now: float) -> float:
         """Seconds until an amount may be taken.
@@ -174,29 +178,29 @@ class Bucket:
         if self._rate is None:
             return 0.0
         self._fill(now)
-        missing = min(amount, self._room) - self._level
+        missing = min(amount, self._capacity) - self._level
         # A rounding error must not turn into a wait of 1e-17 s that changes nothing.
         return missing / self._rate if missing > 1e-9 else 0.0
 
     def divide(self, parts: int, now: float) -> None:
         """Give out one of `parts` equal shares of the configured rate."""
-        if self._given is not None and parts != self._parts:
+        if self._configured is not None and parts != self._parts:
             self._fill(now)
-            self._rate = self._given / parts
-            self._room = max(1.0, self._rate)
-            self._level = min(self._level * self._parts / parts, self._room)
+            self._rate = self._configured / parts
+            self._capacity = max(1.0, self._rate)
+            self._level = min(self._level * self._parts / parts, self._capacity)
             self._parts = parts
 
     def take(self, amount: float, now: float) -> None:
         """Take an amount, into debt if need be; a negative amount gives back."""
         if self._rate is not None:
             self._fill(now)
-            self._level = min(self._level - amount, self._room)
+            self._level = min(self._level - amount, self._capacity)
 
     def _fill(self, now: float) -> None:
         if self._rate is not None:
-            self._level = min(self._room, self._level + (now - self._at) * self._rate)
-            self._at = now
+            self._level = min(self._capacity, self._level + (now - self._filled_at) * self._rate)
+            self._filled_at = now
 
 
 class Breaker:

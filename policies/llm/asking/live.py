@@ -147,7 +147,7 @@ class LiveChat:
         self._routes: dict[str, tuple[Endpoint, Queue]] = {}
         self._dispatchers: list[Dispatcher] = []
         self._model_at: dict[str, str] = {}
-        self._steered: int | None = None
+        self._steered_limit: int | None = None
         self._pending: dict[RequestKey, _Pending] = {}
         self._stopped: RunStopped | None = None
         self._ledger = open_ledger(budget, journal)
@@ -245,7 +245,7 @@ class LiveChat:
 
     def steer(self, *, paused: bool, most: int | None) -> None:
         """Send nothing new while `paused`, and keep at most `most` attempts at each endpoint in flight."""
-        self._steered = most
+        self._steered_limit = most
         for _, queue in self._routes.values():
             queue.set_paused(paused)
         self.share()
@@ -262,8 +262,8 @@ class LiveChat:
             takers = [dispatcher for dispatcher in self._dispatchers if dispatcher.queue is queue]
             for number, taker in enumerate(takers):
                 ceiling = taker.limits.most
-                if self._steered is not None:
-                    ceiling = min(ceiling, divide_evenly(self._steered, len(takers), number))
+                if self._steered_limit is not None:
+                    ceiling = min(ceiling, divide_evenly(self._steered_limit, len(takers), number))
                 taker.cap(divide_evenly(ceiling, parts, position) if position is not None else 0, parts)
             queue.pump()
 

@@ -58,7 +58,7 @@ class SharedLedger(Ledger):
         self._name = journal.part.encode()
         self._alarm: asyncio.TimerHandle | None = None
         self._live: list[bytes] = []
-        self._looked = 0.0
+        self._looked_at = 0.0
         self._closed = False
         try:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
@@ -154,11 +154,11 @@ class SharedLedger(Ledger):
 
     def _see_who_plays(self) -> None:
         """Update which parts are being played, in the order of the rows."""
-        if self._live and time.monotonic() - self._looked < _LOOK / 2:
+        if self._live and time.monotonic() - self._looked_at < _LOOK / 2:
             return
         names = [row[0].rstrip(b"\0") for row in self._rows()]
         self._live = [name for name in names if name == self._name or self._lives(name.decode())]
-        self._looked = time.monotonic()
+        self._looked_at = time.monotonic()
 
     def _lives(self, part: str) -> bool:
         holders = (Lease(self._path.with_name(f"{part}{suffix}.lock")).holder() for suffix in (ZSTD, GZIP))
