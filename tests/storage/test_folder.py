@@ -21,10 +21,10 @@ from llm_coop_envs.storage.folder import (
     chosen_folder,
     digest_of,
     kind_of,
-    locked,
     new_folder,
     versions,
 )
+from llm_coop_envs.storage.lock import lock_folder
 
 PLAN = {"seed": 3, "settings": {"rates": (0.1, 0.2), "name": "x"}}
 
@@ -32,7 +32,7 @@ PLAN = {"seed": 3, "settings": {"rates": (0.1, 0.2), "name": "x"}}
 EMPTY = {"format": FORMAT, "kind": "toys", "digest": "", "status": "", "sessions": [], "files": {}}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(kw_only=True)
 class Toys(RunFolder):
     kind: ClassVar[str] = "toys"
 
@@ -123,7 +123,7 @@ def test_folders_that_are_none(tmp_path):
 
 def test_a_session_says_how_it_ended(tmp_path):
     run = Toys.make(tmp_path, PLAN)
-    with run.locked(), run.session(command="x") as session:
+    with run.lock(), run.session(command="x") as session:
         session["far"] = 3
         run.write(done=3)
         assert Toys.open(tmp_path).manifest["sessions"] == [session]
@@ -144,8 +144,8 @@ def test_a_session_says_how_it_ended(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from llm_coop_envs.storage.folder import locked
-with locked(Path(sys.argv[1])):
+from llm_coop_envs.storage.lock import lock_folder
+with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -155,13 +155,13 @@ def test_a_second_writer_is_refused_until_the_first_one_is_gone(tmp_path):
     run = Toys.make(tmp_path, PLAN)
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(RunError, match="another process is writing this run"), run.locked():
+        with pytest.raises(RunError, match="another process is writing this run"), run.lock():
             pass
         left = tmp_path / ".a.txt.1.partial"
         left.write_text("half")
         holder.kill()
         holder.wait()
-        with run.locked():
+        with run.lock():
             assert not left.exists()
 
 
@@ -184,39 +184,39 @@ def test_files_are_known_again(tmp_path):
     one, log = tmp_path / "one", tmp_path / "log" / "a"
     one.write_bytes(b"12345")
     log.write_bytes(b"first\n")
-    with run.locked():
-        run.end(run.begin(), INTERRUPTED, files=run.recorded(one, log))
+    with run.lock():
+        run.end(run.begin(), INTERRUPTED, files=run.fingerprints(one, log))
     run = Growing.open(tmp_path)
-    assert run.changed() == []
+    assert run.describe_damage() == []
     log.write_bytes(b"first\nand more")
-    assert run.changed() == []
+    assert run.describe_damage() == []
     log.write_bytes(b"First\nand more")
-    assert run.changed("log/") == [f"{log}: is not what this run wrote (its bytes are others)"]
+    assert run.describe_damage("log/") == [f"{log}: is not what this run wrote (its bytes are others)"]
     log.write_bytes(b"fi")
-    assert run.changed() == [f"{log}: is not what this run wrote (it had 6 bytes, now 2)"]
+    assert run.describe_damage() == [f"{log}: is not what this run wrote (it had 6 bytes, now 2)"]
     log.write_bytes(b"first\nand more")
     run.write(status=COMPLETE)
-    assert run.changed() == [f"{log}: is not what this run wrote (it had 6 bytes, now 14)"]
+    assert run.describe_damage() == [f"{log}: is not what this run wrote (it had 6 bytes, now 14)"]
     one.unlink()
-    (gone,) = run.changed("one")
+    (gone,) = run.describe_damage("one")
     assert "was written, and cannot be read now" in gone
 
 
 def test_whoever_waited_sees_what_the_other_did(tmp_path):
     one, other = Toys.make(tmp_path, PLAN), Toys.make(tmp_path, PLAN)
     one.write(done=7)
-    with other.locked():
+    with other.lock():
         assert other.manifest["done"] == 7
     write_manifest(tmp_path, digest=digest_of({}))
-    with pytest.raises(RunError, match="another process began another run there"), other.locked():
+    with pytest.raises(RunError, match="another process began another run there"), other.lock():
         pass
 
 
 def test_shared_locks(tmp_path):
-    two = locked(tmp_path, shared=True), locked(tmp_path, shared=True)
-    with two[0], two[1], pytest.raises(RunError, match="another process"), locked(tmp_path):
+    two = lock_folder(tmp_path, shared=True), lock_folder(tmp_path, shared=True)
+    with two[0], two[1], pytest.raises(RunError, match="another process"), lock_folder(tmp_path):
         pass
-    with locked(tmp_path), pytest.raises(RunError, match="does not share it"), locked(tmp_path, shared=True):
+    with lock_folder(tmp_path), pytest.raises(RunError, match="does not share it"), lock_folder(tmp_path, shared=True):
         pass
 
 

@@ -10,7 +10,7 @@ from llm_tools import ENVIRONMENT
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage import lease as room
-from llm_coop_envs.storage.lease import HEARTBEAT, STALE, Lease, alone_with, check_leases
+from llm_coop_envs.storage.lease import HEARTBEAT, STALE, Lease, check_leases, hold_lease
 
 
 def left_by(path, **fields):
@@ -129,7 +129,7 @@ def test_the_higher_number_gives_way_to_a_living_lower_one(tmp_path, monkeypatch
 
 def _count(path, times):
     for _ in range(times):
-        with alone_with(path / "it"):
+        with hold_lease(path / "it"):
             number = int((path / "count").read_text())
             (path / "count").write_text(str(number + 1))
 
@@ -149,7 +149,7 @@ def test_many_take_turns(tmp_path):
 
 def test_who_holds_it_for_long_shows_signs_of_life(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "HEARTBEAT", 0.01)
-    with alone_with(tmp_path / "it"):
+    with hold_lease(tmp_path / "it"):
         held = tmp_path / "it.1"
         os.utime(held, (0, 0))
         for _ in range(500):
