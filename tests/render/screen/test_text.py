@@ -3,7 +3,7 @@
 import pytest
 
 from llm_coop_envs.render.screen.glyphs import TextRun, clusters, first_direction, visual_runs
-from llm_coop_envs.render.screen.text import Fonts, shown
+from llm_coop_envs.render.screen.text import Fonts, printable
 
 INK = (0, 0, 0)
 
@@ -89,8 +89,8 @@ def test_clusters_stay_together():
 
 
 def test_what_has_no_picture_is_dropped():
-    assert shown("a\r\nb\x07\u202ec") == "a\nbc"
-    assert shown("\ud800") == "\ufffd"
+    assert printable("a\r\nb\x07\u202ec") == "a\nbc"
+    assert printable("\ud800") == "\ufffd"
 
 
 def test_lines_are_kept_and_shared(plain):
