@@ -94,8 +94,8 @@ def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) ->
     library = need_ffmpeg()
     # Known before ffmpeg is asked, whose messages are long.
     path.touch()
-    rest = iter(pictures)
-    first = next(rest, None)
+    remaining = iter(pictures)
+    first = next(remaining, None)
     if first is None:
         raise SceneError("there is nothing to film")
     height, width = (side - side % 2 for side in first.shape[:2])
@@ -113,7 +113,7 @@ def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) ->
     count, last = 0, first
     try:
         writer.send(None)
-        for picture in itertools.chain([first], rest):
+        for picture in itertools.chain([first], remaining):
             last = np.ascontiguousarray(picture[:height, :width])
             writer.send(last)
             count += 1

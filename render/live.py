@@ -57,7 +57,8 @@ class Renderer:
                     self._tracker.add(event)
                 heard = game.conversation.messages
                 self._tracker.said = tuple(
-                    Said(speaker=one.speaker, text=one.text, round=game.round, hearers=one.hearers) for one in heard
+                    Said(speaker=message.speaker, text=message.text, round=game.round, hearers=message.hearers)
+                    for message in heard
                 )
         following = self._tracker
         for event in game.events[self._seen :]:

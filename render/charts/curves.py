@@ -181,18 +181,18 @@ def draw_panels(
         MissingExtra: matplotlib is not installed.
     """
     across = max(len(row) for row in rows)
-    shown = [panel for row in rows for panel in row if panel is not None]
-    labels = [label for one in shown for label in (*(c.label for c in one.curves), *(d.label for d in one.dots))]
+    panels = [panel for row in rows for panel in row if panel is not None]
+    labels = [label for panel in panels for label in (*(c.label for c in panel.curves), *(d.label for d in panel.dots))]
     names = dict.fromkeys(label for label in labels if label)
     lines = math.ceil(len(names) / legend_columns) if legend_rows is None else legend_rows
     legend_height = 0.21 * lines + 0.1 if lines else 0.0
     with styled():
         figure = new_figure(size[0] * across, size[1] * len(rows) + legend_height)
         grid = figure.subplots(len(rows), across, squeeze=False, sharey=share_y)
-        for place, row in enumerate(rows):
-            for axes in grid[place, len(row) :]:
+        for row_index, row in enumerate(rows):
+            for axes in grid[row_index, len(row) :]:
                 axes.set_axis_off()
-            for axes, panel in zip(grid[place], row, strict=False):
+            for axes, panel in zip(grid[row_index], row, strict=False):
                 if panel is None:
                     axes.set_axis_off()
                 else:
@@ -207,20 +207,20 @@ def draw_panels(
                     colored[0], ax=grid.ravel().tolist(), label=bar, shrink=0.8, pad=0.02, ticks=whole, drawedges=False
                 )
         if names:
-            found = {
+            handles = {
                 text: handle
                 for axes in grid.flat
                 for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
             }
             figure.legend(
-                [found[name] for name in names],
+                [handles[name] for name in names],
                 list(names),
                 loc="outside lower left",
                 ncols=legend_columns,
                 handlelength=2.6,
                 labelspacing=0.35,
             )
-    note_plotted(figure, (row for panel in shown for row in _rows(panel)))
+    note_plotted(figure, (row for panel in panels for row in _rows(panel)))
     return figure
 
 
@@ -247,17 +247,17 @@ def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
 
 def _columns(about: dict[str, Any], columns: Mapping[str, Sequence[float] | None]) -> Iterator[dict[str, Any]]:
     """Rows of the columns that are there."""
-    there = {name: values for name, values in columns.items() if values is not None}
-    for row in zip(*there.values(), strict=True):
-        yield {**about, **dict(zip(there, row, strict=True))}
+    present = {name: values for name, values in columns.items() if values is not None}
+    for row in zip(*present.values(), strict=True):
+        yield {**about, **dict(zip(present, row, strict=True))}
 
 
 def fill(axes: Axes, panel: Panel) -> None:
     """Draw a panel into its axes."""
     for shade in panel.shades:
-        (left, right), (bottom, top) = shade.x, shade.y
+        (start, right), (bottom, top) = shade.x, shade.y
         axes.fill_between(
-            [left, right], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
+            [start, right], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
         )
     for curve in panel.curves:
         _draw(axes, curve)
@@ -303,7 +303,7 @@ def fill(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label)
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
-    elif all(float(x).is_integer() for drawn in (panel.curves, panel.dots) for one in drawn for x in one.x):
+    elif all(float(x).is_integer() for drawn in (panel.curves, panel.dots) for series in drawn for x in series.x):
         from matplotlib.ticker import MaxNLocator
 
         axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True))

@@ -98,11 +98,11 @@ def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: S
 
 
 def _draw(axes: Axes, panel: DotPanel, groups: Sequence[tuple[str, str]]) -> None:
-    for place, name in panel.levels:
-        axes.axvline(place, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.6)), zorder=1.5)
+    for level, name in panel.levels:
+        axes.axvline(level, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.6)), zorder=1.5)
         axes.annotate(
             name,
-            (place, 1.0),
+            (level, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(2, -2),
             textcoords="offset points",

@@ -46,19 +46,22 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    tables = [np.array([[np.nan if v is None else v for v in row] for row in one.values], dtype=float) for one in maps]
-    known = np.concatenate([table[~np.isnan(table)] for table in tables])
-    low, high = float(known.min()), float(known.max())
-    across = max(len(one.x) for one in maps)
-    down = max(len(one.y) for one in maps)
+    tables = [
+        np.array([[np.nan if v is None else v for v in row] for row in heat_map.values], dtype=float)
+        for heat_map in maps
+    ]
+    numbers = np.concatenate([table[~np.isnan(table)] for table in tables])
+    low, high = float(numbers.min()), float(numbers.max())
+    across = max(len(heat_map.x) for heat_map in maps)
+    down = max(len(heat_map.y) for heat_map in maps)
     with styled():
         figure = new_figure(len(maps) * (1.1 + 0.62 * across) + 0.9, 1.5 + 0.45 * down)
         grid = figure.subplots(1, len(maps), squeeze=False)
         image = None
-        for axes, one, table in zip(grid[0], maps, tables, strict=True):
+        for axes, heat_map, table in zip(grid[0], maps, tables, strict=True):
             image = axes.pcolormesh(
-                np.arange(len(one.x) + 1) - 0.5,
-                np.arange(len(one.y) + 1) - 0.5,
+                np.arange(len(heat_map.x) + 1) - 0.5,
+                np.arange(len(heat_map.y) + 1) - 0.5,
                 np.ma.masked_invalid(table),
                 cmap="cividis",
                 vmin=low,
@@ -77,20 +80,20 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
                         color="white" if dark else INK,
                     )
             axes.grid(False)
-            axes.set_xticks(range(len(one.x)), one.x)
-            axes.set_yticks(range(len(one.y)), one.y)
+            axes.set_xticks(range(len(heat_map.x)), heat_map.x)
+            axes.set_yticks(range(len(heat_map.y)), heat_map.y)
             axes.set_xlabel(x_label)
             axes.set_ylabel(y_label)
-            titled(axes, one.title, one.note)
+            titled(axes, heat_map.title, heat_map.note)
         if image is not None:
             figure.colorbar(image, ax=grid.ravel().tolist(), label=bar, pad=0.02)
     note_plotted(
         figure,
         (
-            {"panel": one.title, "kind": "cell", "series": f"{x_label} {x}, {y_label} {y}", "value": value}
-            for one in maps
-            for y, row in zip(one.y, one.values, strict=True)
-            for x, value in zip(one.x, row, strict=True)
+            {"panel": heat_map.title, "kind": "cell", "series": f"{x_label} {x}, {y_label} {y}", "value": value}
+            for heat_map in maps
+            for y, row in zip(heat_map.y, heat_map.values, strict=True)
+            for x, value in zip(heat_map.x, row, strict=True)
         ),
     )
     return figure

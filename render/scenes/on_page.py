@@ -59,8 +59,8 @@ class PageFace:
 
 def plain(values: Any) -> list[Any]:
     """Numbers as JSON has them: rounded to what a picture shows, missing ones `None`."""
-    found: list[Any] = np.asarray(values).tolist()
-    return [_plain(one) for one in found]
+    rows: list[Any] = np.asarray(values).tolist()
+    return [_plain(row) for row in rows]
 
 
 def numbers(values: Any, low: float, high: float) -> Plain:
@@ -73,8 +73,8 @@ def numbers(values: Any, low: float, high: float) -> Plain:
 
 def face_of(reference: Any) -> PageFace:
     """The face that a descriptor names, or the table."""
-    found: PageFace = load(reference) or TABLE
-    return found
+    face: PageFace = load(reference) or TABLE
+    return face
 
 
 def frame(face: PageFace, scene: Scene) -> Plain:
@@ -84,7 +84,7 @@ def frame(face: PageFace, scene: Scene) -> Plain:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     return value

@@ -50,30 +50,30 @@ class TableTracker(Tracker[TableScene]):
             totals={name: rows.view() for name, rows in self._totals.items()},
         )
 
-    def _choose(self, who: int, phase: str, choice: Any) -> None:
-        self._choices[who] = number(choice)
+    def _choose(self, player: int, phase: str, choice: Any) -> None:
+        self._choices[player] = number(choice)
 
     def _settle(self, event: Event) -> None:
         count = len(self.agents)
-        known = {name: value for name, value in event.items() if name not in ("type", "step", "round")}
-        lists = {name: [number(one) for one in value] for name, value in known.items() if isinstance(value, list)}
+        fields = {name: value for name, value in event.items() if name not in ("type", "step", "round")}
+        lists = {name: [number(entry) for entry in value] for name, value in fields.items() if isinstance(value, list)}
         # A list that once had another length is not one of the players' numbers, even if it sometimes fits.
         self._others.update(name for name, value in lists.items() if len(value) != count)
         lists = {name: value for name, value in lists.items() if name not in self._others}
         _add(self._players, lists, (count,), len(self._rounds))
-        _add(self._totals, {name: number(value) for name, value in known.items()}, (), len(self._rounds))
+        _add(self._totals, {name: number(value) for name, value in fields.items()}, (), len(self._rounds))
         self._rounds.append(event["round"])
 
 
-def _add(kept: dict[str, Growing], found: Mapping[str, Any], shape: tuple[int, ...], before: int) -> None:
+def _add(columns: dict[str, Growing], values: Mapping[str, Any], shape: tuple[int, ...], earlier_rounds: int) -> None:
     """Append a round's numbers; a name that is new gets empty rows for the rounds before."""
-    for name, value in found.items():
-        if name not in kept and np.isfinite(value).any():
-            kept[name] = Growing(shape, np.float64)
-            for _ in range(before):
-                kept[name].append(np.nan)
-    for name, rows in kept.items():
-        rows.append(found.get(name, np.nan))
+    for name, value in values.items():
+        if name not in columns and np.isfinite(value).any():
+            columns[name] = Growing(shape, np.float64)
+            for _ in range(earlier_rounds):
+                columns[name].append(np.nan)
+    for name, rows in columns.items():
+        rows.append(values.get(name, np.nan))
 
 
 def number(value: Any) -> float:

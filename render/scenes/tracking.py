@@ -85,8 +85,8 @@ class Tracker(ABC, Generic[SceneType]):
         if kind == "message":
             hearers = event["hearers"]
             heard = None if hearers is None else tuple(self.index[name] for name in hearers)
-            said = Said(speaker=self.index[event["agent"]], text=event["text"], round=event["round"], hearers=heard)
-            self.said = (*self.said, said)
+            message = Said(speaker=self.index[event["agent"]], text=event["text"], round=event["round"], hearers=heard)
+            self.said = (*self.said, message)
             self.doing = "talk"
         elif kind == "choice":
             self.doing = event["phase"]
@@ -111,7 +111,7 @@ class Tracker(ABC, Generic[SceneType]):
     def _enter(self) -> None:
         """A new round begins."""
 
-    def _choose(self, who: int, phase: str, choice: Any) -> None:
+    def _choose(self, player: int, phase: str, choice: Any) -> None:
         """Somebody chose."""
 
     @abstractmethod

@@ -133,10 +133,10 @@ class Canvas:
         """Write wrapped text from the top of a rectangle, as many lines as fit; returns the y below it."""
         pixels = self.px(size)
         room = max(0, rect.height // self.fonts.height(pixels))
-        most = room if lines is None else min(room, lines)
-        if most == 0:
+        max_lines = room if lines is None else min(room, lines)
+        if max_lines == 0:
             return rect.top
-        return self.lines(rect, self.fonts.wrap(text, pixels, rect.width, lines=most), size, colour)
+        return self.lines(rect, self.fonts.wrap(text, pixels, rect.width, lines=max_lines), size, colour)
 
     def lines(self, rect: pygame.Rect, lines: Sequence[str], size: float, colour: Colour = INK) -> int:
         """Write lines below each other, from the top of a rectangle; returns the y below them."""

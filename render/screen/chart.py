@@ -99,7 +99,7 @@ class Chart:
         """Names to the right of the axes at their heights, moved apart where they would touch."""
         height = self.canvas.line_height(10)
         placed: list[tuple[float, Mark]] = []
-        for level in sorted(levels, key=lambda one: -one.value):
+        for level in sorted(levels, key=lambda level: -level.value):
             y = min(max(self.place(0, level.value)[1], self.area.top), self.area.bottom)
             if placed:
                 y = max(y, placed[-1][0] + height)
@@ -140,10 +140,10 @@ class Chart:
         canvas.box(Rect(area.left, area.bottom, area.width, 1), FAINT)
 
 
-def ticks(ends: tuple[float, float], most: int, *, integers: bool = False) -> list[float]:
+def ticks(ends: tuple[float, float], count: int, *, integers: bool = False) -> list[float]:
     """Round numbers in a range, about `most` of them at the most."""
     low, high = ends
-    span = (high - low) / max(1, most)
+    span = (high - low) / max(1, count)
     power = 10.0 ** math.floor(math.log10(span))
     step = next(power * k for k in (1, 2, 2.5, 5, 10) if power * k >= span * 0.999)
     if integers:

@@ -79,12 +79,12 @@ def picture_of(scene: Scene) -> Picture:
     if not isinstance(scene, Scene):
         raise SceneError(f"there is no picture of a {type(scene).__name__}")
     try:
-        found: Picture | None = load(scenario_of(scene.scenario).picture)
+        picture: Picture | None = load(scenario_of(scene.scenario).picture)
     except StudyError as error:
         raise SceneError(f"there is no picture of {scene.scenario!r}: {error}") from error
-    if found is None and not isinstance(scene, TableScene):
+    if picture is None and not isinstance(scene, TableScene):
         raise SceneError(f"{scene.scenario!r} has scenes of its own, but no picture of them")
-    return found or TABLE
+    return picture or TABLE
 
 
 def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:

@@ -43,15 +43,15 @@ def draw_table(scene: TableScene, canvas: Canvas) -> None:
 
 def _charts(scene: TableScene, canvas: Canvas, area: Rect) -> None:
     """A chart for each number of the rounds, side by side."""
-    shown = list({**scene.players, **scene.totals}.items())[:_CHARTS]
-    if not shown:
+    columns = list({**scene.players, **scene.totals}.items())[:_CHARTS]
+    if not columns:
         return
     gap = canvas.px(18)
-    lines = 1 if len(shown) == 1 or (len(shown) <= 3 and area.width > area.height * len(shown) // 2) else 2
+    lines = 1 if len(columns) == 1 or (len(columns) <= 3 and area.width > area.height * len(columns) // 2) else 2
     high = (area.height - (lines - 1) * gap) // lines
-    across = math.ceil(len(shown) / lines)
+    across = math.ceil(len(columns) / lines)
     for line in range(lines):
-        row = shown[line * across : (line + 1) * across]
+        row = columns[line * across : (line + 1) * across]
         wide = (area.width - (len(row) - 1) * gap) // len(row)
         for k, (name, values) in enumerate(row):
             rect = Rect(area.left + k * (wide + gap), area.top + line * (high + gap), wide, high)
@@ -80,14 +80,14 @@ def _chart(rounds: FloatArray, values: FloatArray, canvas: Canvas, rect: Rect, t
         chart.players(rounds, values, 0.7)
         ends = [Mark(value, short(value), series(k)) for k, value in enumerate(values[-1].tolist())]
     else:
-        there = np.isfinite(values).any(axis=1)
-        x, known = rounds[there], values[there]
-        least, mean, most = np.nanmin(known, axis=1), np.nanmean(known, axis=1), np.nanmax(known, axis=1)
-        edges = [*zip(x, most, strict=True), *zip(x[::-1], least[::-1], strict=True)]
+        has_values = np.isfinite(values).any(axis=1)
+        x, present = rounds[has_values], values[has_values]
+        lowest, mean, highest = np.nanmin(present, axis=1), np.nanmean(present, axis=1), np.nanmax(present, axis=1)
+        edges = [*zip(x, highest, strict=True), *zip(x[::-1], lowest[::-1], strict=True)]
         if len(x) > 1:
             pygame.draw.polygon(canvas.surface, mixed(BLUE, 0.18), [chart.place(*point) for point in edges])
         chart.curve(x, mean, BLUE, sign="disc")
-        ends = [Mark(most[-1], "most", FAINT), Mark(mean[-1], "mean", BLUE), Mark(least[-1], "least", FAINT)]
+        ends = [Mark(highest[-1], "most", FAINT), Mark(mean[-1], "mean", BLUE), Mark(lowest[-1], "least", FAINT)]
     chart.names([end for end in ends if math.isfinite(end.value)])
 
 
@@ -104,21 +104,21 @@ def _players(scene: TableScene, canvas: Canvas, area: Rect) -> None:
     lines = max(1, area.height // step - 1)
     across = max(1, min((area.width + px(28)) // block, math.ceil(count / lines)))
     lines = min(lines, math.ceil(count / across))
-    shown = count if count <= lines * across else lines * across - 1
-    for player in range(shown):
-        left = area.left + player // lines * block
+    visible = count if count <= lines * across else lines * across - 1
+    for player in range(visible):
+        block_left = area.left + player // lines * block
         y = area.top + (player % lines + 1) * step
-        canvas.dot((left + px(6), y + step // 2 - px(2)), series(player), px(10), sign_of(player))
-        canvas.text((left + px(17), y), scene.agents[player], size=12, width=name - px(18))
-        x = left + name
+        canvas.dot((block_left + px(6), y + step // 2 - px(2)), series(player), px(10), sign_of(player))
+        canvas.text((block_left + px(17), y), scene.agents[player], size=12, width=name - px(18))
+        x = block_left + name
         for (title, column), wide in zip(texts, widths, strict=True):
             x += wide
             if player % lines == 0:
                 canvas.text((x, area.top), title, size=11, colour=FAINT, anchor="topright")
             canvas.text((x, y), column[player], size=12, anchor="topright")
-    if shown < count:
-        where = area.left + shown // lines * block + px(17), area.top + (shown % lines + 1) * step
-        canvas.text(where, f"and {count - shown} more", size=11, colour=FAINT)
+    if visible < count:
+        where = area.left + visible // lines * block + px(17), area.top + (visible % lines + 1) * step
+        canvas.text(where, f"and {count - visible} more", size=11, colour=FAINT)
 
 
 def _title(name: str) -> str:
