@@ -1,4 +1,4 @@
-"""A number for each pair of settings, as coloured cells with the numbers in them."""
+"""Heat maps: a number for each pair of settings, as a coloured cell with the number in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llm_coop_envs.render.charts.style import INK, new_figure, note_plotted, styled, titled
+from llm_coop_envs.render.charts.style import INK, new_figure, note_plotted, set_titles, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,11 +19,11 @@ class HeatMap:
     """One map.
 
     Attributes:
-        title: what it shows.
-        x: the columns' names.
-        y: the rows' names, from the bottom up.
-        values: by row and column; `None` where there is no number.
-        note: a line below the title, smaller.
+        title: the title.
+        x: the names of the columns.
+        y: the names of the rows, from the bottom up.
+        values: the numbers by row and column; `None` for an empty cell.
+        note: a smaller line below the title.
     """
 
     title: str
@@ -34,14 +34,14 @@ class HeatMap:
 
 
 def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, decimals: int = 2) -> Figure:
-    """Draw maps side by side with one scale of colours.
+    """Draw maps side by side with one colour scale.
 
     Args:
         maps: the maps.
-        x_label: what the columns are.
-        y_label: what the rows are.
-        bar: what the numbers are.
-        decimals: with how many decimals they are written.
+        x_label: the label of the columns.
+        y_label: the label of the rows.
+        bar: the label of the colour bar.
+        decimals: how many decimals the numbers in the cells have.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -67,24 +67,17 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
                 vmin=low,
                 vmax=high if high > low else low + 1.0,
             )
-            for (row, col), value in np.ndenumerate(table):
+            for (row, column), value in np.ndenumerate(table):
                 if not np.isnan(value):
-                    dark = high > low and (value - low) / (high - low) < 0.55
-                    axes.text(
-                        col,
-                        row,
-                        f"{value:.{decimals}f}",
-                        ha="center",
-                        va="center",
-                        fontsize=8.5,
-                        color="white" if dark else INK,
-                    )
+                    colour = "white" if high > low and (value - low) / (high - low) < 0.55 else INK
+                    text = f"{value:.{decimals}f}"
+                    axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color=colour)
             axes.grid(False)
             axes.set_xticks(range(len(heat_map.x)), heat_map.x)
             axes.set_yticks(range(len(heat_map.y)), heat_map.y)
             axes.set_xlabel(x_label)
             axes.set_ylabel(y_label)
-            titled(axes, heat_map.title, heat_map.note)
+            set_titles(axes, heat_map.title, heat_map.note)
         if image is not None:
             figure.colorbar(image, ax=grid.ravel().tolist(), label=bar, pad=0.02)
     note_plotted(

@@ -1,4 +1,4 @@
-"""From recorded events to scenes: what replaying, filming and figures start from. Nothing is simulated again."""
+"""Scenes from recorded events, for replays, films and figures. No episode is simulated again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tracker(start: Event, *, table: bool = False) -> Tracker[Any]:
 
     Args:
         start: the event.
-        table: whether the scenes are tables, whatever the scenario's own are.
+        table: make tables instead of the scenario's own scenes.
 
     Raises:
         SceneError: there is no such scenario, or the event is damaged.
@@ -38,15 +38,15 @@ def tracker(start: Event, *, table: bool = False) -> Tracker[Any]:
 
 
 def frames(events: Iterable[Event], *, per: str = "step") -> list[Scene]:
-    """The scenes of an episode, one after the other.
+    """The scenes of an episode, in order.
 
     Args:
         events: the episode's events, in order.
-        per: `"step"`: one scene for the beginning and one after each step in which something happened; `"round"`: one
-            for the beginning, one after each settled round, and one for the end.
+        per: `"step"` for a scene at the beginning and after each step with a message or choice; `"round"` for a scene
+            at the beginning, after each settled round, and at the end.
 
     Raises:
-        SceneError: the events are no episode of a known scenario, or damaged.
+        SceneError: the events are not an episode of a known scenario, or they are damaged.
     """
     if per not in ("step", "round"):
         raise ValueError(f"per={per!r}: must be 'step' or 'round'")

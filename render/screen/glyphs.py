@@ -79,8 +79,8 @@ def visual_runs(text: str) -> list[TextRun]:
     groups = [(direction, "".join(characters)) for direction, characters in itertools.groupby(text, key=_direction)]
     neighbours = [line_rtl, *(direction for direction, _ in groups), line_rtl]
     directed = [
-        ((before if before == after else line_rtl) if direction is None else direction, part)
-        for (direction, part), before, after in zip(groups, neighbours, neighbours[2:], strict=False)
+        ((previous if previous == following else line_rtl) if direction is None else direction, part)
+        for (direction, part), previous, following in zip(groups, neighbours, neighbours[2:], strict=False)
     ]
     runs = [
         TextRun("".join(part for _, part in parts), bool(rtl))

@@ -1,4 +1,4 @@
-"""The picture of any scenario that brings none of its own: numbers of the rounds as curves, players as a table."""
+"""The picture of scenarios without one of their own: charts of the rounds' numbers, and a table of the players."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.render.scenes.base import FloatArray
 from llm_coop_envs.render.scenes.table import TableScene
-from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, Canvas, Rect, mixed, series, sign_of
+from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, Canvas, Rect, mix_colours, series, sign_of
 from llm_coop_envs.render.screen.chart import Chart, Mark, short
 from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.talk import draw_talk
 
 _CHARTS, _COLUMNS = 6, 5
-#: More players than this are shown as their mean and range.
+#: More players than this are drawn as their mean and range.
 _CURVES = 8
 
 
@@ -42,7 +42,7 @@ def draw_table(scene: TableScene, canvas: Canvas) -> None:
 
 
 def _charts(scene: TableScene, canvas: Canvas, area: Rect) -> None:
-    """A chart for each number of the rounds, side by side."""
+    """Draw a chart for each number of the rounds, side by side."""
     columns = list({**scene.players, **scene.totals}.items())[:_CHARTS]
     if not columns:
         return
@@ -59,6 +59,7 @@ def _charts(scene: TableScene, canvas: Canvas, area: Rect) -> None:
 
 
 def _chart(rounds: FloatArray, values: FloatArray, canvas: Canvas, rect: Rect, title: str) -> None:
+    """Draw one number over the rounds: a total, each of a few players, or the range of many."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     low = 0.0 if 0.0 < low < high / 2 else low
     edge = (high - low) * 0.05 or 0.5
@@ -85,14 +86,14 @@ def _chart(rounds: FloatArray, values: FloatArray, canvas: Canvas, rect: Rect, t
         lowest, mean, highest = np.nanmin(present, axis=1), np.nanmean(present, axis=1), np.nanmax(present, axis=1)
         edges = [*zip(x, highest, strict=True), *zip(x[::-1], lowest[::-1], strict=True)]
         if len(x) > 1:
-            pygame.draw.polygon(canvas.surface, mixed(BLUE, 0.18), [chart.place(*point) for point in edges])
+            pygame.draw.polygon(canvas.surface, mix_colours(BLUE, 0.18), [chart.place(*point) for point in edges])
         chart.curve(x, mean, BLUE, sign="disc")
         ends = [Mark(highest[-1], "most", FAINT), Mark(mean[-1], "mean", BLUE), Mark(lowest[-1], "least", FAINT)]
     chart.names([end for end in ends if math.isfinite(end.value)])
 
 
 def _players(scene: TableScene, canvas: Canvas, area: Rect) -> None:
-    """Everybody's last choice and numbers, in as many columns of players as it takes."""
+    """Draw a table of the players' last choices and numbers, in blocks side by side as far as they fit."""
     px, count = canvas.px, len(scene.agents)
     step = canvas.line_height(12) + px(4)
     last = {_title(name): values[-1] for name, values in scene.players.items()} if len(scene.rounds) else {}
@@ -122,7 +123,7 @@ def _players(scene: TableScene, canvas: Canvas, area: Rect) -> None:
 
 
 def _title(name: str) -> str:
-    """A recorded name as a title."""
+    """A recorded name as a title: of `"market_share"`, `"Market share"`."""
     return name.replace("_", " ").capitalize()
 
 

@@ -1,8 +1,8 @@
-"""A conversation beside a picture, as a list of messages with the latest at the foot."""
+"""A conversation beside a picture: a list of messages with the latest at the foot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from llm_coop_envs.render.scenes.base import Said, Scene
 from llm_coop_envs.render.screen.canvas import FAINT, INK, PAPER, Canvas, Colour, Rect, series
@@ -19,17 +19,17 @@ def draw_talk(
     rounds: Callable[[int], str] | None = None,
     lines: int = 6,
 ) -> None:
-    """Draw what was said; what does not fit is the oldest, and its number is told.
+    """Draw the latest messages that fit, and the number of earlier ones.
 
     Args:
         canvas: where to draw.
-        rect: the place for it; nothing is drawn if it has no width.
-        scene: who said what.
-        title: what it is; the round's talk by default.
-        empty: what to write if nothing was said.
+        rect: the rectangle for it; nothing is drawn if it has no width.
+        scene: the scene with the messages.
+        title: the title; the round by default.
+        empty: the text for a scene without messages.
         colour_of: a speaker's colour.
-        rounds: names a round; if given, every change of the round gets a line.
-        lines: of how many lines a message may be.
+        rounds: names a round; if given, the messages of each round have its name above them.
+        lines: the largest number of lines of a message.
     """
     if not rect.width:
         return
@@ -46,9 +46,8 @@ def draw_talk(
     width = rect.width - 2 * pad - px(4)
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        wrapped = canvas.fonts.wrap(
-            message.text if message.text.strip() else "(no words)", px(11.5), width, lines=lines
-        )
+        text = message.text if message.text.strip() else "(no words)"
+        wrapped = canvas.fonts.wrap(text, px(11.5), width, lines=lines)
         opens = rounds is not None and (index == 0 or messages[index - 1].round != message.round)
         height = small + len(wrapped) * step + pad + px(5) + opens * title_step
         if height + (title_step if index else 0) > room:
@@ -66,9 +65,18 @@ def draw_talk(
             y += title_step
             previous_round = message.round
         box = Rect(rect.left, y, rect.width, small + len(wrapped) * step + pad)
-        canvas.box(box, PAPER, None, 4)
-        canvas.box(Rect(box.left, box.top, px(4), box.height), colour_of(message.speaker), None, 2)
-        inner = Rect(box.left + px(4) + pad, box.top + px(3), width, box.height - px(3))
-        canvas.text(inner.topleft, scene.agents[message.speaker], size=10.5, bold=True, colour=FAINT, width=width)
-        canvas.lines(inner.move(0, small), wrapped, 11.5, INK if message.text.strip() else FAINT)
+        colour = INK if message.text.strip() else FAINT
+        _draw_message(canvas, box, scene.agents[message.speaker], colour_of(message.speaker), wrapped, colour)
         y = box.bottom + px(5)
+
+
+def _draw_message(
+    canvas: Canvas, box: Rect, speaker: str, stripe: Colour, lines: Sequence[str], colour: Colour
+) -> None:
+    """Draw a message in its box, under the speaker's name and beside a stripe of the speaker's colour."""
+    px = canvas.px
+    canvas.box(box, PAPER, None, 4)
+    canvas.box(Rect(box.left, box.top, px(4), box.height), stripe, None, 2)
+    inner = Rect(box.left + px(4) + px(6), box.top + px(3), box.width - 2 * px(6) - px(4), box.height - px(3))
+    canvas.text(inner.topleft, speaker, size=10.5, bold=True, colour=FAINT, width=inner.width)
+    canvas.lines(inner.move(0, canvas.line_height(10.5)), lines, 11.5, colour)

@@ -14,7 +14,7 @@ from llm_coop_envs.evacuation.drawing_room import layout_of
 from llm_coop_envs.evacuation.scene import INSIDE
 from llm_coop_envs.evacuation.scene_sight import cells_seen, exits_seen
 from llm_coop_envs.render.screen.canvas import Canvas, View
-from llm_coop_envs.render.screen.chart import thinned, tick_text, ticks
+from llm_coop_envs.render.screen.chart import thin_curve, tick_text, ticks
 from llm_coop_envs.render.screen.draw import array_of, draw, error_frame, frame
 from llm_coop_envs.render.screen.page import areas
 from llm_coop_envs.render.screen.pygame_import import pygame
@@ -170,7 +170,7 @@ def test_ticks():
 def test_long_curves_keep_their_extremes():
     y = np.zeros(10_000)
     y[777], y[5555] = 9.0, -3.0
-    x, short = thinned(np.arange(10_000.0), y, 300)
+    x, short = thin_curve(np.arange(10_000.0), y, 300)
     assert len(short) <= 602
     assert (short.max(), short.min()) == (9.0, -3.0)
     assert (np.diff(x) > 0).all()

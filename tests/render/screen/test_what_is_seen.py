@@ -31,7 +31,7 @@ def dummy(monkeypatch):
 
 @pytest.fixture
 def seen(monkeypatch):
-    monkeypatch.setattr(windows, "_UNSEEN", ())
+    monkeypatch.setattr(windows, "_INVISIBLE", ())
 
 
 def talking(people=12, rounds=1, **more):
