@@ -29,7 +29,7 @@ _CACHED_LINES = 2000
 _CACHED_WIDTHS = 20_000
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """A part of a line in one font and script; `face` is `None` for characters that no font has."""
 
     text: str
@@ -185,17 +185,17 @@ class Fonts:
             x += picture.get_width()
         return surface
 
-    def _parts(self, text: str, size: int, bold: bool) -> list[Part]:
+    def _parts(self, text: str, size: int, bold: bool) -> list[TextPart]:
         """Split a line into parts of one font and script each, from left to right."""
         runs = visual_runs(printable(text).replace("\n", " "))
         return [part for run in runs for part in self._split_run(run, size, bold)]
 
-    def _split_run(self, run: TextRun, size: int, bold: bool) -> list[Part]:
+    def _split_run(self, run: TextRun, size: int, bold: bool) -> list[TextPart]:
         """Split a run into parts of one font and script each, from left to right."""
         plain = self._plain(size, bold)
         if run.text.isascii() and not run.rtl:
-            return [Part(run.text, plain, "")]
-        parts: list[Part] = []
+            return [TextPart(run.text, plain, "")]
+        parts: list[TextPart] = []
         for cluster in clusters(run.text):
             face, script = self._face(cluster, size, bold), script_of(cluster[0])
             is_neutral = (cluster.isspace() or not cluster[0].isalnum()) and plain.has(cluster) and not script
@@ -204,13 +204,13 @@ class Fonts:
                 # Spaces and signs go with the letters before them, so that these keep their neighbours.
                 face, script = previous.face, previous.script
             if previous and (previous.face, previous.script) == (face, script):
-                parts[-1] = Part(previous.text + cluster, face, script)
+                parts[-1] = TextPart(previous.text + cluster, face, script)
             else:
-                parts.append(Part(cluster, face, script))
+                parts.append(TextPart(cluster, face, script))
         if not run.rtl:
             return parts
         # Signs and letters of other scripts are shaped as Hebrew: turned around, their brackets mirrored.
-        return [Part(text, face, script or "Hebr") for text, face, script in reversed(parts)]
+        return [TextPart(text, face, script or "Hebr") for text, face, script in reversed(parts)]
 
     def _plain(self, size: int, bold: bool) -> Face:
         face = self._open(self._files[bold], size) or self._open("", size)

@@ -22,14 +22,14 @@ def test_an_episode_through_it_is_the_seats_own():
 
     row = rows(5, scenario="bertrand", most_fallbacks=None, **GAME)[4]
     env, seat, prices = made(row), ChatSeat("bertrand", **GAME), iter(["1.7", *["what?"] * 3, *["1.65"] * 9])
-    asked, done = seat.init(4), False
+    question, done = seat.init(4), False
     first, info = env.init(row["prompt"])
-    assert first == asked
+    assert first == question
     while not done:
         reply = next(prices) if info["call"] == "price" else "I would keep it at 1.7."
-        asked, reward, done, info = seat.step(reply)
-        told = env.step(reply)
-        assert told == {"observations": asked, "reward": reward, "done": done, "metadata": info}
+        question, reward, done, info = seat.step(reply)
+        output = env.step(reply)
+        assert output == {"observations": question, "reward": reward, "done": done, "metadata": info}
     assert env.seat.seats.env.events == seat.seats.env.events
     assert info["fallbacks"] == 1
     assert env.get_metrics().items() >= seat.seats.metrics().items()

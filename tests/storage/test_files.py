@@ -77,8 +77,8 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 def test_sweeping_takes_leftovers_only(tmp_path):
     (tmp_path / "deep").mkdir()
-    left = tmp_path / "deep" / f".a.txt.123{files.TEMPORARY}"
-    left.write_bytes(b"half")
+    leftover = tmp_path / "deep" / f".a.txt.123{files.TEMPORARY}"
+    leftover.write_bytes(b"half")
     files.write_whole(tmp_path / "deep" / "a.txt", b"whole")
     files.sweep(tmp_path)
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["a.txt"]

@@ -45,11 +45,11 @@ class Bricks(Toys):
 
 
 def test_a_run_is_made_and_found_again(tmp_path):
-    made = Toys.make(tmp_path / "run", PLAN, colour="red")
-    assert (made.manifest["format"], made.manifest["kind"], made.manifest["status"]) == (FORMAT, "toys", RUNNING)
-    assert (made.manifest["seed"], made.manifest["colour"], made.manifest["sessions"]) == (3, "red", [])
+    run = Toys.make(tmp_path / "run", PLAN, colour="red")
+    assert (run.manifest["format"], run.manifest["kind"], run.manifest["status"]) == (FORMAT, "toys", RUNNING)
+    assert (run.manifest["seed"], run.manifest["colour"], run.manifest["sessions"]) == (3, "red", [])
     again = Toys.make(tmp_path / "run", PLAN, colour="blue")
-    assert again.manifest == made.manifest == Toys.open(tmp_path / "run").manifest
+    assert again.manifest == run.manifest == Toys.open(tmp_path / "run").manifest
     assert kind_of(tmp_path / "run") == "toys"
 
 
@@ -157,20 +157,20 @@ def test_a_second_writer_is_refused_until_the_first_one_is_gone(tmp_path):
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(RunError, match="another process is writing this run"), run.lock():
             pass
-        left = tmp_path / ".a.txt.1.partial"
-        left.write_text("half")
+        leftover = tmp_path / ".a.txt.1.partial"
+        leftover.write_text("half")
         holder.kill()
         holder.wait()
         with run.lock():
-            assert not left.exists()
+            assert not leftover.exists()
 
 
 def test_every_flipped_bit_of_a_manifest_is_found(tmp_path):
     Toys.make(tmp_path, PLAN, title="no talk")
     path = tmp_path / "run.json"
     whole = path.read_bytes()
-    for place in range(len(whole)):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         with pytest.raises(RunError, match=r"run\.json"):
             Toys.open(tmp_path)
 
@@ -181,11 +181,11 @@ def test_files_are_known_again(tmp_path):
 
     run = Growing.make(tmp_path, PLAN)
     (tmp_path / "log").mkdir()
-    one, log = tmp_path / "one", tmp_path / "log" / "a"
-    one.write_bytes(b"12345")
+    plain, log = tmp_path / "one", tmp_path / "log" / "a"
+    plain.write_bytes(b"12345")
     log.write_bytes(b"first\n")
     with run.lock():
-        run.end(run.begin(), INTERRUPTED, files=run.fingerprints(one, log))
+        run.end(run.begin(), INTERRUPTED, files=run.fingerprints(plain, log))
     run = Growing.open(tmp_path)
     assert run.describe_damage() == []
     log.write_bytes(b"first\nand more")
@@ -197,14 +197,14 @@ def test_files_are_known_again(tmp_path):
     log.write_bytes(b"first\nand more")
     run.write(status=COMPLETE)
     assert run.describe_damage() == [f"{log}: is not what this run wrote (it had 6 bytes, now 14)"]
-    one.unlink()
+    plain.unlink()
     (gone,) = run.describe_damage("one")
     assert "was written, and cannot be read now" in gone
 
 
 def test_whoever_waited_sees_what_the_other_did(tmp_path):
-    one, other = Toys.make(tmp_path, PLAN), Toys.make(tmp_path, PLAN)
-    one.write(done=7)
+    first, other = Toys.make(tmp_path, PLAN), Toys.make(tmp_path, PLAN)
+    first.write(done=7)
     with other.lock():
         assert other.manifest["done"] == 7
     write_manifest(tmp_path, digest=digest_of({}))
@@ -244,6 +244,6 @@ def test_a_new_folder_goes_again_if_nothing_came_into_it(tmp_path, monkeypatch):
 
 
 def test_versions_name_what_is_installed():
-    found = versions()
-    assert found["llm-coop-envs"] == llm_coop_envs.__version__
-    assert set(found) >= {"python", "numpy", "pettingzoo"}
+    installed = versions()
+    assert installed["llm-coop-envs"] == llm_coop_envs.__version__
+    assert set(installed) >= {"python", "numpy", "pettingzoo"}
