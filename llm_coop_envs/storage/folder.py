@@ -28,11 +28,11 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-import llm_coop_envs
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import cannot_write, fingerprint, fingerprint_of, read_json, write_json, write_whole
 from llm_coop_envs.storage.lease import hold_lease
 from llm_coop_envs.storage.lock import lock_folder
+from llm_coop_envs.version import __version__
 
 FORMAT = 3
 MANIFEST, CHECK = "run.json", "check"
@@ -346,7 +346,7 @@ def chosen_folder(path: Path | None, name: str) -> Iterator[Path]:
 
 def versions() -> dict[str, str]:
     """The installed versions of Python, this package and the libraries that results may depend on."""
-    installed = {"llm-coop-envs": llm_coop_envs.__version__, "python": platform.python_version()}
+    installed = {"llm-coop-envs": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)

@@ -14,8 +14,8 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.treatments.regulator import SEAT
 
 Numeric = Any
 
@@ -97,7 +97,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             low, high = self._low, self._high
             if agent == SEAT and self._game.regulator is not None:
                 extra = np.zeros(1 + len(self._game.phases), dtype=np.float32)
-                low, high = (np.append(end, extra + k) for k, end in enumerate(self._game.regulator.bounds()))
+                low, high = (np.append(end, extra + k) for k, end in enumerate(self._game.regulator_bounds()))
             space = spaces.Box(low, high, dtype=np.float32)
             choices = self.action_space(agent)
             if self.mask_in_obs and isinstance(choices, spaces.Discrete):
@@ -214,10 +214,9 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         infos: dict[str, dict[str, Any]] = {}
         for name in names:
             index = game.possible_agents.index(name)
-            if index == game.regulator.index:
-                row, mask = np.append(game.regulator.features(), turn_and_phase), game.regulator.mask()
-            else:
-                row, mask = rows[index], None if masks is None else masks[index].copy()
+            is_regulator = index == game.regulator.index
+            row = np.append(game.regulator_features(), turn_and_phase) if is_regulator else rows[index]
+            mask = game.regulator_mask() if is_regulator else None if masks is None else masks[index].copy()
             mask_entry = {} if mask is None else {"action_mask": mask}
             in_obs = self.mask_in_obs and mask is not None
             observations[name] = {"observation": row, **mask_entry} if in_obs else row
