@@ -32,13 +32,13 @@ GAME = {"talk": True, "max_cycles": 6, "reward": "joint"}
 )
 def test_tools_give_the_same_replies(kind, scenario, game, tools):
     seat, env = ChatSeat(scenario, **GAME, **game), kind(**GAME, **game)
-    question, done, total = seat.init(5), False, 0.0
-    assert env.reset(seed=5, prompt=[]) == "\n\n".join(message["content"] for message in question)
+    messages, done, total = seat.init(5), False, 0.0
+    assert env.reset(seed=5, prompt=[]) == "\n\n".join(message["content"] for message in messages)
     while not done:
         tool, value = tools[seat.seats.infos()[seat.agent]["call"]]
-        question, reward, done, _ = seat.step(str(value))
+        messages, reward, done, _ = seat.step(str(value))
         answer = getattr(env, tool)(value)
-        assert answer == ("The game is over." if done else "\n\n".join(message["content"] for message in question))
+        assert answer == ("The game is over." if done else "\n\n".join(message["content"] for message in messages))
         total += reward
     assert env._seat.seats.env.events == seat.seats.env.events
     assert env.get_reward() == total

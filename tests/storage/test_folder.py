@@ -129,9 +129,9 @@ def test_a_session_says_how_it_ended(tmp_path):
         assert Toys.open(tmp_path).manifest["sessions"] == [session]
         assert Toys.open(tmp_path).manifest["status"] == RUNNING
     assert run.complete
-    (one,) = Toys.open(tmp_path).manifest["sessions"]
-    assert (one["command"], one["far"], one["versions"]) == ("x", 3, versions())
-    assert one["started"] <= one["ended"]
+    (entry,) = Toys.open(tmp_path).manifest["sessions"]
+    assert (entry["command"], entry["far"], entry["versions"]) == ("x", 3, versions())
+    assert entry["started"] <= entry["ended"]
     with pytest.raises(KeyboardInterrupt), run.session():
         raise KeyboardInterrupt
     assert Toys.open(tmp_path).manifest["status"] == INTERRUPTED

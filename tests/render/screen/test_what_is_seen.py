@@ -30,7 +30,7 @@ def dummy(monkeypatch):
 
 
 @pytest.fixture
-def seen(monkeypatch):
+def visible(monkeypatch):
     monkeypatch.setattr(windows, "_INVISIBLE", ())
 
 
@@ -143,7 +143,7 @@ def test_rules_and_all_that_was_heard_are_on_a_key(monkeypatch):
     window.close()
 
 
-def test_how_it_came_out_stays_until_a_key_is_pressed(seen):
+def test_how_it_came_out_stays_until_a_key_is_pressed(visible):
     env = talking()
     window = PlayerWindow(title="t", players=[0])
 
@@ -163,7 +163,7 @@ def test_how_it_came_out_stays_until_a_key_is_pressed(seen):
     window.close()
 
 
-def test_the_last_scene_of_an_episode_stays_a_while(seen, monkeypatch):
+def test_the_last_scene_of_an_episode_stays_a_while(visible, monkeypatch):
     monkeypatch.setattr(live, "LAST_SCENE", 0.3)
     lingered = []
     linger = windows.Window.linger
