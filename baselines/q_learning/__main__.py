@@ -13,7 +13,7 @@ import typer
 from llm_coop_envs.baselines.command_line import console, read_fields, run_app, ticking
 from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun, load
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, training_market
 from llm_coop_envs.baselines.q_learning.learn.sequential import SequentialSettings, run_sequential
 from llm_coop_envs.baselines.q_learning.learn.sequential import summary as sequential_summary
@@ -42,7 +42,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.report import (
     printed_lines,
     summary_lines,
 )
-from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal, run
+from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, load_run, read_journal, run
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
 from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
@@ -159,7 +159,7 @@ def _published(folder: Path, workers: int | None) -> tuple[list[Printed], Stored
     one = STUDIES["representative"].variants[0]
     where = folder / "docked" / folder_name(one)
     run_shown(Plan(settings=replace(one.settings, ties="random"), docked=True), SESSIONS, where, workers, "docked")
-    run_ = load(where)
+    run_ = load_run(where)
     found = compare_printed(run_)
     console.print(*printed_lines(found), sep="\n")
     return found, run_
@@ -192,7 +192,7 @@ def reproduce(
         console.print(*comparison_lines(one, found), sep="\n")
         note(record, name, one.name, found)
         if name == "representative":
-            note_answers(record, name, load(where))
+            note_answers(record, name, load_run(where))
     if not only or SEQUENTIALLY in only:
         record[SEQUENTIALLY] = {str(k): short(_sequential(runs, k, seed)) for k, runs in SEQUENTIAL_RUNS.items()}
     if not only or ENTRY in only:
@@ -255,7 +255,7 @@ def studies() -> None:
 @app.command()
 def show(folder: Folder) -> None:
     """Sum up the finished sessions of a run."""
-    console.print(*summary_lines(summary(load(folder).rows)), sep="\n")
+    console.print(*summary_lines(summary(load_run(folder).rows)), sep="\n")
 
 
 @app.command()
@@ -268,7 +268,7 @@ def answers(
     horizon: Annotated[int, typer.Option(min=2, help="How many periods to show.")] = 12,
 ) -> None:
     """Force one firm of a run's sessions to another price and show how play goes on."""
-    run_ = load(folder)
+    run_ = load_run(folder)
     target = int(to) if to.lstrip("-").isdigit() else to
     try:
         found = run_.answers(target, periods=periods, horizon=horizon)
@@ -284,7 +284,7 @@ def strangers(
     seed: Seed = 0,
 ) -> None:
     """Let firms of a run meet firms of other sessions of it."""
-    run_ = load(folder)
+    run_ = load_run(folder)
     gains = run_.strangers(pairs, np.random.default_rng(seed))
     own = np.array([row["gain"] for row in run_.rows])
     console.print(f"gain among those who learned together {own.mean():.4f}, among strangers {gains.mean():.4f}")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import strategy_q
 from llm_coop_envs.baselines.q_learning.analyse.responses import deviation_price, impulse_response
 from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Ints
+from llm_coop_envs.baselines.q_learning.learn.strategies import strategy_q
 
 PUBLISHED_AS = {"answer": "Table II a", "own": "Table II b", "worth": "Table III a", "unprofitable": "Table III b"}
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, greedy_actions, limit_cycle, strategy_values
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limit_cycle
 from llm_coop_envs.baselines.q_learning.learn.game import Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.strategies import greedy_actions, strategy_values
 from llm_coop_envs.bertrand.deviation import HORIZON, Response
 from llm_coop_envs.bertrand.rules import profit_gain
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limit_cycle
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
 from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, repaired
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, read_journal
 from llm_coop_envs.bertrand.deviation import HORIZON, ResponseSummary, summarise
 from llm_coop_envs.errors import RunError
 
@@ -50,22 +48,3 @@ class StoredRun:
                 for a, b in zip(first.tolist(), second.tolist(), strict=True)
             ]
         )
-
-
-def load(folder: Path) -> StoredRun:
-    """Read a run folder.
-
-    Raises:
-        RunError: the folder holds no finished sessions, or is damaged.
-    """
-    rows = sorted(read_journal(folder), key=lambda row: int(row["session"]))
-    if not rows:
-        raise RunError(f"{folder} holds no finished sessions; run some first")
-    settings = SessionFolder.open(folder).settings
-    game = settings.game()
-    kind = "<u1" if game.points <= 256 else "<u2"
-    strategies = [
-        np.frombuffer(row["strategies"], kind).reshape(game.firms, game.states).astype(np.int64) for row in rows
-    ]
-    cycles = [limit_cycle(game, s, row["last_state"]) for s, row in zip(strategies, rows, strict=True)]
-    return StoredRun(settings, game, rows, strategies, cycles)

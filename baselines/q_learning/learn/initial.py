@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import strategy_q
-from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies, strategy_q
 
 Uniform = Callable[[], float]
 
@@ -50,11 +50,6 @@ def against_uniform(game: Game, shape: tuple[int, int, int]) -> Floats:
         rivals = tuple(j for j in range(game.firms) if j != i)
         q[i] = table[..., i].mean(axis=rivals) / (1.0 - game.delta[i])
     return q
-
-
-def constant_strategies(game: Game, choices: Ints) -> Ints:
-    """Strategies that ask the same price in every state."""
-    return np.repeat(np.asarray(choices, dtype=np.int64)[:, None], game.states, axis=1)
 
 
 def initial_state(game: Game, uniform: Uniform) -> int:

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from llm_coop_envs.baselines.q_learning.analyse.entry_measures import entry_row, entry_summary
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
-from llm_coop_envs.baselines.q_learning.learn.entering import EntrySettings, entry_row, entry_summary, run_entry
+from llm_coop_envs.baselines.q_learning.learn.entering import EntrySettings, run_entry
 from llm_coop_envs.baselines.q_learning.reproduce.studies import Variant
 from llm_coop_envs.bertrand.settings import BertrandSettings
 

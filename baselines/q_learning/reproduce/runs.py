@@ -19,12 +19,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, session_row
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session, run_docked_session, run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import GIB, QLearningSettings, machine_memory
 from llm_coop_envs.core.checks import check_int, require_int
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.files import appending, read_appended
 from llm_coop_envs.storage.folder import RunFolder
 from llm_coop_envs.storage.parquet import need_arrow, write_rows
@@ -198,6 +200,25 @@ def run(
 def read_journal(folder: Path) -> list[Row]:
     """The finished sessions of a run, in the order in which they ended; see `read_appended`."""
     return read_appended(folder / JOURNAL, lambda line: _unpacked(json.loads(line)))
+
+
+def load_run(folder: Path) -> StoredRun:
+    """Read a run folder.
+
+    Raises:
+        RunError: the folder holds no finished sessions, or is damaged.
+    """
+    rows = sorted(read_journal(folder), key=lambda row: int(row["session"]))
+    if not rows:
+        raise RunError(f"{folder} holds no finished sessions; run some first")
+    settings = SessionFolder.open(folder).settings
+    game = settings.game()
+    kind = "<u1" if game.points <= 256 else "<u2"
+    strategies = [
+        np.frombuffer(row["strategies"], kind).reshape(game.firms, game.states).astype(np.int64) for row in rows
+    ]
+    cycles = [limit_cycle(game, s, row["last_state"]) for s, row in zip(strategies, rows, strict=True)]
+    return StoredRun(settings, game, rows, strategies, cycles)
 
 
 def _packed(row: Row) -> Row:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from llm_coop_envs.baselines.q_learning.analyse import analysis, responses
 from llm_coop_envs.baselines.q_learning.learn.game import Game
-from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies, initial_q, initial_state
+from llm_coop_envs.baselines.q_learning.learn.initial import initial_q, initial_state
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies
 from llm_coop_envs.bertrand.rules import normalised_profits
 from llm_coop_envs.bertrand.settings import BertrandSettings
 

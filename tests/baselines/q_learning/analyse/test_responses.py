@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_coop_envs.baselines.q_learning.analyse import responses
-from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle, strategy_q, strategy_values
-from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies
+from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies, strategy_q, strategy_values
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.settings import BertrandSettings
 

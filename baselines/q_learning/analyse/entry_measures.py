@@ -1,0 +1,76 @@
+"""What is measured of sessions in which the third firm comes and goes by chance (`learn.entering`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, equilibrium_play, limit_cycle
+from llm_coop_envs.baselines.q_learning.analyse.measures import Row, mean_over
+from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
+from llm_coop_envs.baselines.q_learning.learn.entering import FAR, FIRMS, EntrySettings
+from llm_coop_envs.baselines.q_learning.learn.game import Game
+from llm_coop_envs.baselines.q_learning.learn.sessions import Session
+from llm_coop_envs.bertrand.rules import Benchmarks, profit_gain
+
+
+def entry_row(settings: EntrySettings, game: Game, without: Benchmarks, session: Session) -> Row:
+    """What is measured of a session, as the authors' program and table do.
+
+    Returns:
+        `time`, `converged`, `gain` (of the two others while the third is out, between Nash and joint profit of two;
+        `None` if the limit cycle has no such period), `gain_in` (of all three while it is in), `equilibrium`; over all
+        answers to static best replies in which neither the deviator nor the rival is out: `answers`, `answer` and
+        `punishment` of rivals, `deviations` and `unprofitable` of deviators.
+    """
+    cycle = limit_cycle(game, session.strategies, session.last_state)
+    outside = cycle.choices[:, -1] == settings.points
+    inside = cycle.profits[~outside].mean(axis=0) if not outside.all() else None
+    row: Row = {
+        "time": session.periods - settings.window,
+        "converged": session.converged,
+        "gain": float(profit_gain(cycle.profits[outside, :-1].mean(axis=0), without)) if outside.any() else None,
+        "gain_in": None if inside is None else float(profit_gain(inside, game.marks)),
+        "equilibrium": equilibrium_play(game, session.strategies, cycle).on_path,
+    }
+    return row | _answers(settings, game, session, cycle)
+
+
+def _answers(settings: EntrySettings, game: Game, session: Session, cycle: LimitCycle) -> Row:
+    far = 0.5 * FAR * max(game.marks.joint)
+    changes, lengths, unprofitable = [], [], []
+    for one in cycle_responses(game, session.strategies, cycle, horizon=2):
+        for i in range(FIRMS):
+            before, after = one.prices[:2, i]
+            if max(before, after) > far:
+                continue
+            if i == one.firm:
+                unprofitable.append(one.value < one.value_before)
+            else:
+                changes.append((after - before) / before)
+                lengths.append(float(one.length or 0))
+    return {
+        "answers": len(changes),
+        "answer": float(np.mean(changes)) if changes else 0.0,
+        "punishment": float(np.mean(lengths)) if lengths else 0.0,
+        "deviations": len(unprofitable),
+        "unprofitable": float(np.mean(unprofitable)) if unprofitable else 0.0,
+    }
+
+
+def entry_summary(rows: Sequence[Row]) -> Row:
+    """Means over sessions with their standard errors, by the names of `measures.summary`.
+
+    `gain` is over the sessions that have it, `with_exits` how many these are.
+    """
+    found: Row = {"sessions": len(rows), "converged": sum(row["converged"] for row in rows)}
+    for name in ("gain", "gain_in"):
+        having = [row for row in rows if row[name] is not None]
+        found |= mean_over(having, name) if having else {name: float("nan"), f"{name}_se": float("nan")}
+    found["with_exits"] = sum(row["gain"] is not None for row in rows)
+    for name in ("time", "equilibrium"):
+        found |= mean_over(rows, name)
+    for name, counted in (("answer", "answers"), ("punishment", "answers"), ("unprofitable", "deviations")):
+        found |= mean_over(rows, name, np.array([row[counted] for row in rows], dtype=np.float64))
+    return found
