@@ -85,6 +85,10 @@ def is_scenario(name):
     return room(name).removesuffix("_v0") in SCENARIOS
 
 
+def is_face(name):
+    return ".faces" in name or name.rpartition(".")[2].startswith(FACES)
+
+
 def about(name):
     """The scenario that a module is about: its room's, by its file's name, or as stated."""
     if is_scenario(name):
@@ -118,10 +122,9 @@ def test_environments_know_nothing_above_the_core():
     wrong = [
         f"{name} -> {other}"
         for name in modules()
-        if is_scenario(name) and not name.rpartition(".")[2].startswith(FACES)
+        if is_scenario(name) and not is_face(name)
         for other in imports(name)
-        if (not is_scenario(other) and room(other) not in ("core", "errors"))
-        or (is_scenario(other) and other.rpartition(".")[2].startswith(FACES))
+        if (not is_scenario(other) and room(other) not in ("core", "errors")) or (is_scenario(other) and is_face(other))
     ]
     assert not wrong
 

@@ -18,6 +18,7 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.drawing:PICTURE",
     page=f"{_ROOM}.scene_page:PAGE",
     report=f"{_ROOM}.report:BertrandSection",
+    figures=f"{_ROOM}.faces.q_learning_figures:SESSION_FOLDERS",
     after=f"{_ROOM}.after:Deviations",
     learning=f"{_ROOM}.learning:LEARNING",
     bench=f"{_ROOM}.bench:BENCH",

@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 from small import ALL, events_in, llm_coop, small_study, write_manifest
 
-from llm_coop_envs.benchmarks.report import grids, q_learning_strategies
-from llm_coop_envs.benchmarks.report import q_learning_figures as q_learning
+from llm_coop_envs.benchmarks.report import grids
 from llm_coop_envs.benchmarks.report.conversation import conversation
 from llm_coop_envs.benchmarks.report.figures import CAPTIONS, draw_figures, known_figures
 from llm_coop_envs.benchmarks.report.reading import read_run
 from llm_coop_envs.benchmarks.report.section import NotDrawn
 from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.bertrand.faces import q_learning_figures as q_learning
+from llm_coop_envs.bertrand.faces import q_learning_strategies
 from llm_coop_envs.errors import RunError, SettingsError
 
 HERE = ("kbc-variance", "kbc-distribution", "kbc-choices", "bertrand-prices", "evacuation-snapshots")

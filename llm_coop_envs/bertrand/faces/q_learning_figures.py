@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.stored import load
 from llm_coop_envs.baselines.q_learning.reproduce.published import figure_4
-from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, read_journal
+from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, load_run, read_journal
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
-from llm_coop_envs.benchmarks.report import q_learning_strategies
+from llm_coop_envs.benchmarks.report.figures import FolderKind
 from llm_coop_envs.benchmarks.report.section import Drawing, FigureKind, NotDrawn
+from llm_coop_envs.bertrand.faces import q_learning_strategies
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
@@ -116,7 +116,7 @@ def responses(sessions: Sequence[Sessions]) -> list[Drawing]:
         raise NotDrawn(f"there are {len(sessions)} settings; give the folder of one, such as {sessions[0].folder}")
     drawn = []
     for one in sessions:
-        stored = load(one.folder)
+        stored = load_run(one.folder)
         found = stored.answers("best_reply", horizon=HORIZON)
         nash, joint = (float(np.mean(getattr(stored.game.marks, name))) for name in ("nash", "joint"))
         several = len(sessions) > 1
@@ -203,3 +203,11 @@ def _map(
         y=[f"{alpha:g}" for alpha in alphas],
         values=[[means.get((alpha, beta)) for beta in betas] for alpha in alphas],
     )
+
+
+SESSION_FOLDERS = FolderKind(
+    holds="Q-learning sessions",
+    fits=is_sessions,
+    known=lambda: {figure.name: figure.about for figure in figures([])},
+    read=lambda folder, **_: (figures(read_sessions(folder)), 0),
+)

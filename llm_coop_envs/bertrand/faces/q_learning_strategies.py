@@ -9,10 +9,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import next_states
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import mean_strategies, spread
-from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun, load
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.baselines.q_learning.learn.game import Floats
+from llm_coop_envs.baselines.q_learning.learn.strategies import next_states
+from llm_coop_envs.baselines.q_learning.reproduce.runs import load_run
 from llm_coop_envs.benchmarks.report.section import Drawing, FigureKind, NotDrawn
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, draw_panels
@@ -153,7 +154,7 @@ def learning(folders: Sequence[Path]) -> list[Drawing]:
     """The gain while firms learn (Figures 10 and 11), from sessions that are played again."""
     run = _only(folders)
     try:
-        from llm_coop_envs.baselines.q_learning.analyse.learning_curve import exploring_nash, learning_curve
+        from llm_coop_envs.baselines.q_learning.reproduce.learning_curve import exploring_nash, learning_curve
     except MissingExtra as error:
         raise NotDrawn(str(error)) from error
     from llm_coop_envs.baselines.q_learning.reproduce.runs import plan_of
@@ -195,7 +196,7 @@ def learning(folders: Sequence[Path]) -> list[Drawing]:
 def _only(folders: Sequence[Path]) -> StoredRun:
     if len(folders) > 1:
         raise NotDrawn(f"there are {len(folders)} settings; give the folder of one, such as {folders[0]}")
-    return load(folders[0])
+    return load_run(folders[0])
 
 
 def _or_not_drawn(compute: Callable[[], T]) -> T:
