@@ -1,1 +1,1 @@
-"""What other rooms show of price competition, each loaded by its reference in the scenario's descriptor."""
+"""What other rooms show or learn of price competition; the descriptor refers to it."""

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from llm_coop_envs.baselines.tabular.kbc import KBCLearner
 from llm_coop_envs.baselines.tabular.store import SHIPPED, load
 from llm_coop_envs.benchmarks.run.evaluation import Contest
+from llm_coop_envs.kbc.faces.tabular import KBCLearner
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -1,0 +1,1 @@
+"""What other rooms show or learn of the number contest; the descriptor refers to it."""
