@@ -253,7 +253,7 @@ class EvacuationLearner(TabularLearner):
         people = self._env.on_turn
         entries, values = self.tables.exit_values(self._env.features()[people])
         decisions.evaluate(people, self.learning.discount * values.max(axis=1))
-        choices = values.argmax(axis=1)
+        choices: Indices = values.argmax(axis=1)
         is_random = rng.random(len(people)) < explore
         choices[is_random] = rng.integers(self.tables.tiles.exits, size=int(is_random.sum()))
         decisions.choose(people, entries[np.arange(len(people)), choices])
@@ -265,7 +265,7 @@ class EvacuationLearner(TabularLearner):
         legal = _legal_moves(self._env, self.tables.tiles.exits)
         entries, values = self.tables.move_values(self._env.features()[people], legal)
         decisions.evaluate(people, self.learning.discount * values.max(axis=1))
-        choices = values.argmax(axis=1)
+        choices: Indices = values.argmax(axis=1)
         is_random = rng.random(len(people)) < explore
         # The largest of as many draws as there are legal moves.
         draws = rng.random((int(is_random.sum()), legal.shape[1]))
