@@ -35,20 +35,20 @@ class Ticker:
 
     def next(self) -> None:
         """One more is done."""
-        self.at(self._done + 1)
+        self.advance_to(self._done + 1)
 
-    def at(self, done: int) -> None:
+    def advance_to(self, done: int) -> None:
         """So many are done."""
         self._done = done
         self.bar.update(self._task, completed=done)
         now = time.monotonic()
         if self._first is None:
             self._first = done, now
-        before, since = self._first
-        if not errors.is_terminal and done > before and now - self._spoken > QUIET_SECONDS:
+        first_done, since = self._first
+        if not errors.is_terminal and done > first_done and now - self._spoken > QUIET_SECONDS:
             self._spoken = now
-            left = (now - since) / (done - before) * (self._total - done)
-            errors.print(f"{done} of {self._total} {self._label}, about {left:.0f} s left")
+            seconds_left = (now - since) / (done - first_done) * (self._total - done)
+            errors.print(f"{done} of {self._total} {self._label}, about {seconds_left:.0f} s left")
 
 
 @contextmanager

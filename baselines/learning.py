@@ -55,16 +55,16 @@ class Learning:
     reward_scale: Callable[[Any], float] = lambda _: 1.0
     potential: Callable[[Any], tuple[str, float] | None] = lambda _: None
     numbers: Callable[[Any], NDArray[np.float64] | None] = lambda _: None
-    same_game: Callable[[Any, Any], bool] = lambda one, other: True
+    same_game: Callable[[Any, Any], bool] = lambda first, other: True
     partial: Callable[[Any], Partial | None] = lambda _: None
     tabular: Any = None
 
 
 def learning_of(scenario: str) -> Learning:
     """How a scenario is learned; one that says nothing, or that nobody knows, by the defaults."""
-    known = scenarios().get(scenario)
-    found: Learning | None = None if known is None else load(known.learning)
-    return found or Learning()
+    descriptor = scenarios().get(scenario)
+    learning: Learning | None = None if descriptor is None else load(descriptor.learning)
+    return learning or Learning()
 
 
 def scenario_name(env: ScenarioEnv) -> str:

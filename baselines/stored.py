@@ -29,8 +29,8 @@ def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result:
         return shipped[argument]
     path = Path(argument).expanduser()
     if not argument or not path.exists():
-        why = f"is neither shipped nor a file nor a run folder; {suggestion(argument, shipped)}"
-        raise SettingsError("policy", f"{policy}:{argument}", why)
+        reason = f"is neither shipped nor a file nor a run folder; {suggestion(argument, shipped)}"
+        raise SettingsError("policy", f"{policy}:{argument}", reason)
     if not path.is_dir():
         return path
     if not result or not (path / MANIFEST).is_file():
@@ -46,8 +46,8 @@ def check_played(policy: str, scenario: str, learned: str) -> None:
         raise SettingsError("policy", policy, f"was trained on {learned}, not on {scenario}")
 
 
-def check_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> None:
+def check_options(options: Mapping[str, Any], names: tuple[str, ...] = ()) -> None:
     """Raise `SettingsError` for options that a learned policy does not have."""
     for name, value in options.items():
-        if name not in known:
-            raise SettingsError(name, value, f"is no option of this policy; known are {', '.join(known) or 'none'}")
+        if name not in names:
+            raise SettingsError(name, value, f"is no option of this policy; known are {', '.join(names) or 'none'}")

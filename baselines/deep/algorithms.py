@@ -73,7 +73,7 @@ def make_models(settings: TrainSettings) -> list[Any]:
         return [make_model(settings, env)]
     seats = Lockstep(env).seats
     # NumPy's global stream, which stable-baselines3 seeds, takes 32 bits.
-    seeds = [int(one.generate_state(1)[0]) for one in np.random.SeedSequence(settings.seed).spawn(len(seats))]
+    seeds = [int(sequence.generate_state(1)[0]) for sequence in np.random.SeedSequence(settings.seed).spawn(len(seats))]
     return [make_model(settings, seat, seed) for seat, seed in zip(seats, seeds, strict=True)]
 
 
@@ -84,20 +84,20 @@ def make_model(settings: TrainSettings, env: SharedVecEnv, seed: int | None = No
         SettingsError: an argument of the algorithm is unknown or impossible.
     """
     kinds: dict[str, Any] = {DQN: SharedDQN, MASKABLE_PPO: MaskablePPO}
-    given = dict(settings.hyper)
+    arguments = dict(settings.hyper)
     if settings.algo == DQN:
-        given["replay_buffer_class"] = PresentReplayBuffer
+        arguments["replay_buffer_class"] = PresentReplayBuffer
     elif settings.algo == MASKABLE_PPO:
-        given["rollout_buffer_class"] = DecidedRolloutBuffer
+        arguments["rollout_buffer_class"] = DecidedRolloutBuffer
     kind = kinds.get(settings.algo or "", stable_baselines3.PPO)
     try:
         with warnings.catch_warnings():
             # A last mini-batch that is smaller than the others does no harm.
             warnings.filterwarnings("ignore", "You have specified a mini-batch size", UserWarning)
-            return kind("MlpPolicy", env, seed=settings.seed if seed is None else seed, device="cpu", **given)
+            return kind("MlpPolicy", env, seed=settings.seed if seed is None else seed, device="cpu", **arguments)
     except (TypeError, ValueError, AssertionError) as error:
-        why = f"{settings.algo} refuses them ({error})"
-        raise SettingsError("hyper", dict(settings.hyper), why) from error
+        reason = f"{settings.algo} refuses them ({error})"
+        raise SettingsError("hyper", dict(settings.hyper), reason) from error
 
 
 def export(models: Sequence[Any], settings: TrainSettings, about: dict[str, Any]) -> Network:
@@ -126,14 +126,14 @@ def _export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Netwo
         parts, output = [*model.policy.mlp_extractor.policy_net, model.policy.action_net], LOGITS
     linear = [part for part in parts if isinstance(part, nn.Linear)]
     between = {type(part) for part in parts if not isinstance(part, nn.Linear)}
-    known = {nn.Tanh: "tanh", nn.ReLU: "relu"}
-    if len(between) > 1 or not between <= set(known):
+    activations = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+    if len(between) > 1 or not between <= set(activations):
         raise SettingsError("hyper", dict(settings.hyper), "only networks of layers with tanh or ReLU can be kept")
     return Network(
         scenario=settings.env,
         features=model.env.unwrapped.rows.names,
         layers=tuple((_plain(part.weight), _plain(part.bias)) for part in linear),
-        activation=known[between.pop()] if between else "tanh",
+        activation=activations[between.pop()] if between else "tanh",
         output=output,
         about=about,
     )

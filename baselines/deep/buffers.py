@@ -68,13 +68,13 @@ class PresentReplayBuffer(ReplayBuffer):
         infos: list[dict[str, Any]],
     ) -> None:
         """Take in one step of all rows."""
-        kept = [row for row, info in enumerate(infos) if "vacant" not in info][-self.buffer_size :]
-        places = (self.pos + np.arange(len(kept))) % self.buffer_size
-        self.observations[places, 0] = obs[kept]
-        self.next_observations[places, 0] = next_obs[kept]
-        self.actions[places, 0] = np.asarray(action)[kept].reshape(len(kept), self.action_dim)
-        self.rewards[places, 0] = reward[kept]
-        self.dones[places, 0] = done[kept]
-        self.timeouts[places, 0] = [infos[row].get("TimeLimit.truncated", False) for row in kept]
-        self.full = self.full or self.pos + len(kept) >= self.buffer_size
-        self.pos = (self.pos + len(kept)) % self.buffer_size
+        present = [row for row, info in enumerate(infos) if "vacant" not in info][-self.buffer_size :]
+        slots = (self.pos + np.arange(len(present))) % self.buffer_size
+        self.observations[slots, 0] = obs[present]
+        self.next_observations[slots, 0] = next_obs[present]
+        self.actions[slots, 0] = np.asarray(action)[present].reshape(len(present), self.action_dim)
+        self.rewards[slots, 0] = reward[present]
+        self.dones[slots, 0] = done[present]
+        self.timeouts[slots, 0] = [infos[row].get("TimeLimit.truncated", False) for row in present]
+        self.full = self.full or self.pos + len(present) >= self.buffer_size
+        self.pos = (self.pos + len(present)) % self.buffer_size

@@ -36,9 +36,9 @@ def save_checkpoint(path: Path, models: Sequence[Any]) -> None:
         "rows": models[0].env.unwrapped.rows.get_state(),
     }
     for seat, model in enumerate(models):
-        own, told = _learner(model)
+        own, learner_state = _learner(model)
         arrays |= {_prefix(seat) + name: value for name, value in own.items()}
-        state |= {_prefix(seat) + name: value for name, value in told.items()}
+        state |= {_prefix(seat) + name: value for name, value in learner_state.items()}
     write_whole(path, pack_arrays(arrays, state, level=1))
 
 
@@ -94,8 +94,8 @@ def load_checkpoint(path: Path, models: Sequence[Any]) -> None:
             }
         )
     except (*DAMAGED, RuntimeError, OSError) as error:
-        why = getattr(error, "strerror", None) or str(error).split("\n")[0]
-        raise RunError(f"{path}: cannot be continued ({why}); train again into another folder with -o") from error
+        reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
+        raise RunError(f"{path}: cannot be continued ({reason}); train again into another folder with -o") from error
 
 
 def _restore(model: Any, arrays: Arrays, state: dict[str, Any]) -> None:

@@ -31,17 +31,19 @@ def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) ->
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 1])))
     choices = Choices(env)
-    wanted = columns(network, numeric_names(env))
+    features = columns(network, numeric_names(env))
     total = np.zeros(env.n_players)
     outputs = np.zeros(env.n_players, dtype=np.int64)
     env.begin(seed)
     while not env.over:
         if env.phase != TALK:
-            who = env.on_turn
-            seen = numeric_rows(env)[who][:, wanted]
+            players = env.on_turn
+            seen = numeric_rows(env)[players][:, features]
             masks = env.masks()
-            legal = np.ones((len(who), choices.n), dtype=np.bool_) if masks is None else masks[who] > 0
-            outputs[who] = network.sample(seen, legal, rng, who) if play == SAMPLE else network.best(seen, legal, who)
+            legal = np.ones((len(players), choices.n), dtype=np.bool_) if masks is None else masks[players] > 0
+            outputs[players] = (
+                network.sample(seen, legal, rng, players) if play == SAMPLE else network.best(seen, legal, players)
+            )
         env.advance(choices.values(outputs))
         total += env.rewards
     measured = find_scenario(network.scenario).episode_metrics(env.events)
@@ -50,9 +52,9 @@ def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) ->
 
 def means(rows: Sequence[Row]) -> dict[str, float]:
     """The means of all numbers in the rows, over the episodes that have them."""
-    found: dict[str, float] = {}
+    averages: dict[str, float] = {}
     for name in rows[0]:
         values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
         if name != "seed" and values:
-            found[name] = float(np.mean(values))
-    return found
+            averages[name] = float(np.mean(values))
+    return averages

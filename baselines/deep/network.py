@@ -120,8 +120,8 @@ class Network:
 
     def to_bytes(self) -> bytes:
         """The file's content; the same network gives the same bytes."""
-        told = ("scenario", "features", "activation", "output", "about")
-        meta = {"format": FORMAT if self.seats is None else APART, **{name: getattr(self, name) for name in told}}
+        described = ("scenario", "features", "activation", "output", "about")
+        meta = {"format": FORMAT if self.seats is None else APART, **{name: getattr(self, name) for name in described}}
         arrays: dict[str, NDArray[Any]] = {}
         for k, (weights, bias) in enumerate(self.layers):
             arrays |= {f"w{k}": weights, f"b{k}": bias}

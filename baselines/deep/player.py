@@ -68,11 +68,11 @@ class NetworkPolicy(Policy):
     waits = False
 
     def __init__(self, network: Network, *, play: str | None = None) -> None:
-        wanted = network.about.get("play", BEST) if play is None else play
-        if wanted not in (SAMPLE, BEST):
-            raise SettingsError("play", wanted, f"must be {SAMPLE} or {BEST}")
+        mode = network.about.get("play", BEST) if play is None else play
+        if mode not in (SAMPLE, BEST):
+            raise SettingsError("play", mode, f"must be {SAMPLE} or {BEST}")
         self.network = network
-        self.play = wanted
+        self.play = mode
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
@@ -91,12 +91,12 @@ class NetworkPolicy(Policy):
         partial = learning_of(scenario).partial(episode.settings)
         fits = partial is not None and partial.choices == self.network.n_choices
         self._rules = {phase: rule() for phase, rule in partial.rules.items()} if partial and fits else {}
-        known = {name: k for k, name in enumerate(env.feature_names)}
+        feature_columns = {name: k for k, name in enumerate(env.feature_names)}
         trained = [name for name in self._columns if name != _TURN and not name.startswith(_PHASE)]
-        if trained != list(known):
-            odd = sorted({*trained} ^ {*known}) or trained
-            why = f"it was trained with other settings, which change what it sees ({odd[0]})"
-            raise SettingsError("policy", "sb3", why)
+        if trained != list(feature_columns):
+            odd = sorted({*trained} ^ {*feature_columns}) or trained
+            reason = f"it was trained with other settings, which change what it sees ({odd[0]})"
+            raise SettingsError("policy", "sb3", reason)
         width = self.network.layers[0][0].shape[-1]
         if len(self._columns) != width:
             counts = f"it sees {width} columns, here are {len(self._columns)}"
@@ -133,8 +133,8 @@ class NetworkPolicy(Policy):
             elif phase != TALK:
                 decided.append(k)
         if decided:
-            asked = [requests[k] for k in decided]
-            for k, output in zip(decided, self._decide(asked), strict=True):
+            deciding = [requests[k] for k in decided]
+            for k, output in zip(decided, self._decide(deciding), strict=True):
                 actions[k] = {"choice": output}
         return actions
 
@@ -155,7 +155,7 @@ class NetworkPolicy(Policy):
             return [self._view.choice(number) for number in network.outputs(seen)[:, 0].clip(-1, 1)]
         drawn = self.play == SAMPLE
         outputs = network.sample(seen, legal, self.episode.rng, seats) if drawn else network.best(seen, legal, seats)
-        return [self._choices.value(*one) for one in zip(seats.tolist(), outputs.tolist(), strict=True)]
+        return [self._choices.value(*seat_output) for seat_output in zip(seats.tolist(), outputs.tolist(), strict=True)]
 
 
 class EachTraining(NetworkPolicy):

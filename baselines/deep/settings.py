@@ -95,10 +95,10 @@ class TrainSettings(Settings):
 
     def __post_init__(self) -> None:
         """Check every field, the scenario's settings included, and fill in the defaults."""
-        for name, known in (("env", scenarios()), ("algo", ALGORITHMS)):
+        for name, names in (("env", scenarios()), ("algo", ALGORITHMS)):
             value = getattr(self, name)
-            if not (name == "algo" and value is None) and value not in known:
-                raise SettingsError(name, value, f"is unknown; {suggestion(str(value), known)}")
+            if not (name == "algo" and value is None) and value not in names:
+                raise SettingsError(name, value, f"is unknown; {suggestion(str(value), names)}")
         super().__post_init__()
         set_ = object.__setattr__
         set_(self, "copies", self.learning.copies if self.copies is None else self.copies)
@@ -139,8 +139,8 @@ class TrainSettings(Settings):
     @cached_property
     def potential(self) -> tuple[str, float] | None:
         """The column and factor of the shaping, see `vecenv`."""
-        found = self.learning.potential(self.environment().settings) if self.shaping else None
-        return None if found is None else (found[0], found[1] * float(self.reward_scale or 1.0))
+        potential = self.learning.potential(self.environment().settings) if self.shaping else None
+        return None if potential is None else (potential[0], potential[1] * float(self.reward_scale or 1.0))
 
     @property
     def identity(self) -> dict[str, Any]:

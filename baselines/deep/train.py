@@ -99,9 +99,9 @@ def _train(
         for seat, model in enumerate(models):
             model.set_logger(configure(str(logs / f"seat_{seat}" if seat else logs), formats))
         # Every seat counts its own steps.
-        left = math.ceil(settings.steps / len(models)) - models[0].num_timesteps
+        remaining_steps = math.ceil(settings.steps / len(models)) - models[0].num_timesteps
         learners = [
-            functools.partial(model.learn, left, callback=callback, reset_num_timesteps=not done)
+            functools.partial(model.learn, remaining_steps, callback=callback, reset_num_timesteps=not done)
             for model, callback in zip(
                 models, [keeper, *(_Seat(settings, len(models)) for _ in models[1:])], strict=True
             )
@@ -129,7 +129,7 @@ class _Seat(BaseCallback):
         self._settings, self._seats = settings, seats
 
     @property
-    def _done(self) -> int:
+    def _steps_done(self) -> int:
         """Steps so far, those of all seats."""
         return int(self.model.num_timesteps) * self._seats
 
@@ -142,7 +142,7 @@ class _Seat(BaseCallback):
             learner.env.wait()
         if hasattr(learner, "ent_coef"):
             bonus = float(self._settings.hyper.get("ent_coef", 0.0))
-            learner.ent_coef = bonus * max(0.0, 1.0 - self._done / self._settings.steps)
+            learner.ent_coef = bonus * max(0.0, 1.0 - self._steps_done / self._settings.steps)
 
 
 class _Keeper(_Seat):
@@ -171,17 +171,17 @@ class _Keeper(_Seat):
     def _on_rollout_start(self) -> None:
         # Between two rollouts nothing is half done: what was collected has been learned.
         super()._on_rollout_start()
-        self._count(self._done)
-        if self._done >= self._due:
+        self._count(self._steps_done)
+        if self._steps_done >= self._due:
             self.keep()
 
     def keep(self) -> None:
         """Evaluate, and write down policy, checkpoint and manifest, in this order."""
-        done, path, settings = self._done, self._folder.folder, self._settings
+        done, path, settings = self._steps_done, self._folder.folder, self._settings
         self._due = self._next(done)
-        shown = settings.to_json()
-        del shown["every"], shown["episodes"]
-        about = {"training": shown, "done": done, "play": settings.play, "versions": versions()}
+        training = settings.to_json()
+        del training["every"], training["episodes"]
+        about = {"training": training, "done": done, "play": settings.play, "versions": versions()}
         network = export(self._models, settings, about)
         play = settings.play or SAMPLE
         rows = [play_episode(network, self._env, seed, play=play) for seed in range(settings.episodes)]
@@ -201,12 +201,12 @@ class _Keeper(_Seat):
         self.model.logger.dump(done)
         path = self._folder.folder / EVALUATIONS
         # A session that was cut off may have evaluated here already.
-        kept = [row for row in read_rows(path) if int(row["step"]) < done]
-        kept += [{"step": done, **row} for row in rows]
+        logged = [row for row in read_rows(path) if int(row["step"]) < done]
+        logged += [{"step": done, **row} for row in rows]
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(kept[0]), lineterminator="\n")
+        writer = csv.DictWriter(text, list(logged[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(kept)
+        writer.writerows(logged)
         write_whole(path, text.getvalue().encode())
 
 

@@ -92,11 +92,11 @@ class SharedVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play the step."""
-        before = self._potential(self.rows.observations)
+        old_potential = self._potential(self.rows.observations)
         step = self.rows.step(self._outputs)
         now, ended = self._potential(self.rows.observations), self._potential(step.last) * step.truncated
-        after = np.where(step.done, ended, now)
-        rewards = step.rewards * self.reward_scale + self._discount * after - before
+        new_potential = np.where(step.done, ended, now)
+        rewards = step.rewards * self.reward_scale + self._discount * new_potential - old_potential
         return self.rows.observations.copy(), rewards.astype(np.float32), step.done, self._infos(step)
 
     def _potential(self, observations: NDArray[np.float32]) -> NDArray[np.float64] | float:

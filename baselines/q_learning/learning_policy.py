@@ -84,10 +84,10 @@ class LearningPolicy(QTablePolicy):
         q, state, grid = self._q[me], self.state(slots, me), game.prices[me]
         if me in self._asked and slots.history:
             # The price that was counted, which need not be the one that was asked.
-            last, before = slots.history[-1], self._asked[me]
+            last, state_before = slots.history[-1], self._asked[me]
             price = nearest(grid.tolist(), last.price)
             target = last.profit + plan.spread("delta")[me] * q[state].max()
-            q[before, price] += plan.spread("alpha")[me] * (target - q[before, price])
+            q[state_before, price] += plan.spread("alpha")[me] * (target - q[state_before, price])
         self._asked[me] = state
         period = self.table.periods + slots.round - 1
         index = int(q[state].argmax())
@@ -112,14 +112,14 @@ class LearningPolicy(QTablePolicy):
         plan = QLearningSettings.from_json({**self._options, "market": settings})
         game = plan.game()
         session = run_session(plan, seed, number, game=game)
-        super().__init__(QTable.of(plan, seed, session))
+        super().__init__(QTable.from_session(plan, seed, session))
         prices = game.price_of(game.choices(np.arange(game.actions)))
-        held = together(prices, game.marks, settings.band)
+        is_held = together(prices, game.marks, settings.band)
         window_round = None
         if self._window_round:
             # The fast loop keeps no record; the general one plays the same periods again.
             again = run_session(plan, seed, number, game=game, trace=session.periods, loop="general")
-            window_round = window_reached(held[game.action(again.trace)], WINDOW)
+            window_round = window_reached(is_held[game.action(again.trace)], WINDOW)
         last = together(self.table.cycle.prices, game.marks, settings.band).all()
         return {
             "learned_periods": session.periods,

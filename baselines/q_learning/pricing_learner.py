@@ -86,16 +86,16 @@ class PricingLearner(ScriptedPolicy):
         state = int(rng.integers(game.states))
         firms = range(game.firms)
         trace = np.empty((self.periods, game.firms), dtype=np.int64)
-        # `Game.action` and `Game.after` of single numbers, without the cost of arrays.
+        # `Game.action` and `Game.next_state` of single numbers, without the cost of arrays.
         older, weights = game.states // game.actions, [game.points ** (game.firms - 1 - i) for i in firms]
         profits = game.profits.tolist()
         for period in range(self.periods):
-            asked = [self.choose(i, state, period, rng) for i in firms]
-            action = sum(price * weight for price, weight in zip(asked, weights, strict=True))
-            after = action * older + state // game.actions if game.memory else 0
+            prices = [self.choose(i, state, period, rng) for i in firms]
+            action = sum(price * weight for price, weight in zip(prices, weights, strict=True))
+            next_state = action * older + state // game.actions if game.memory else 0
             for i in firms:
-                self.update(i, state, asked[i], profits[action][i], after, rng)
-            trace[period], state = asked, after
+                self.update(i, state, prices[i], profits[action][i], next_state, rng)
+            trace[period], state = prices, next_state
         return Trained(np.array([self.mix(i) for i in firms]), state, trace)
 
     def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
@@ -117,13 +117,15 @@ class PricingLearner(ScriptedPolicy):
             raise SettingsError("prices", settings.prices, "learners need a grid of prices; set prices='grid'")
         check_all_stay(settings)
         delta = (self.delta,) * settings.firms
-        self._game = game = Game.of(settings.market, settings.marks, settings.grids, self.memory, delta)
+        self._game = game = Game.tabulate(settings.market, settings.marks, settings.grids, self.memory, delta)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-        self._trained = found = self.train(game, rng)
-        if found.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(found.mixes.sum(axis=2), 1.0):
-            why = f"must give probabilities of {game.points} prices in {game.states} states for {game.firms} firms"
-            raise SettingsError("mixes", found.mixes.shape, why)
-        play = MixedPlay.of(game, found.mixes, found.last_state)
+        self._trained = trained = self.train(game, rng)
+        if trained.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(
+            trained.mixes.sum(axis=2), 1.0
+        ):
+            reason = f"must give probabilities of {game.points} prices in {game.states} states for {game.firms} firms"
+            raise SettingsError("mixes", trained.mixes.shape, reason)
+        play = MixedPlay.follow(game, trained.mixes, trained.last_state)
         row: Row = {
             "learned_periods": self.periods,
             "learned_lasting_from": None,
@@ -132,8 +134,8 @@ class PricingLearner(ScriptedPolicy):
             "learned_price": float(play.prices.mean()),
             "learned_regret": float(np.mean([play.regret(i) for i in range(game.firms)])),
         }
-        if len(found.trace):
-            prices = game.price_of(found.trace)
+        if len(trained.trace):
+            prices = game.price_of(trained.trace)
             row["learned_window_round"] = window_reached(together(prices, game.marks, settings.band), WINDOW)
         if game.firms > 1:
             answers = summarise([[play.response(i) for i in range(game.firms)]])

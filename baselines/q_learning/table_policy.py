@@ -49,16 +49,18 @@ class QTablePolicy(ScriptedPolicy):
             raise SettingsError("policy", "q_learning", f"plays {SCENARIO.name}, not {episode.scenario}")
         check_all_stay(settings)
         if settings.firms != game.firms:
-            why = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
-            raise SettingsError("firms", settings.firms, why)
-        marks = settings.marks
+            reason = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
+            raise SettingsError("firms", settings.firms, reason)
+        benchmarks = settings.marks
         gap = np.array(game.marks.joint) - np.array(game.marks.nash)
-        pairs = (("Nash", marks.nash, game.marks.nash), ("joint-profit", marks.joint, game.marks.joint))
-        for kind, here, there in pairs:
-            if np.any(np.abs(np.array(here) - np.array(there)) > SAME * gap):
-                shown = ", ".join(f"{price:g}" for price in there)
-                why = f"the Q table was learned in a market whose {kind} prices are {shown}; take one of this market"
-                raise SettingsError("policy", "q_learning", why)
+        pairs = (("Nash", benchmarks.nash, game.marks.nash), ("joint-profit", benchmarks.joint, game.marks.joint))
+        for kind, prices, learned_prices in pairs:
+            if np.any(np.abs(np.array(prices) - np.array(learned_prices)) > SAME * gap):
+                listed = ", ".join(f"{price:g}" for price in learned_prices)
+                reason = (
+                    f"the Q table was learned in a market whose {kind} prices are {listed}; take one of this market"
+                )
+                raise SettingsError("policy", "q_learning", reason)
         if settings.prices == "grid" and not (
             settings.grid_points == game.points and np.allclose(settings.grids, game.prices, rtol=1e-9, atol=0.0)
         ):
@@ -88,16 +90,16 @@ class QTablePolicy(ScriptedPolicy):
         return state_of(self._game, slots, me, self.table.last_state)
 
 
-def check_shown(settings: BertrandSettings, rounds: int, why: str) -> None:
+def check_shown(settings: BertrandSettings, rounds: int, reason: str) -> None:
     """Require that firms are shown so many past rounds throughout.
 
     Raises:
         SettingsError: they are not.
     """
     for name in ("history_window", "memory"):
-        least = min((most for most in settings.reach(name) if most is not None), default=rounds)
-        if least < rounds:
-            raise SettingsError(name, least, f"{why}; set it to {rounds} or more")
+        shortest = min((reach for reach in settings.reach(name) if reach is not None), default=rounds)
+        if shortest < rounds:
+            raise SettingsError(name, shortest, f"{reason}; set it to {rounds} or more")
 
 
 def check_all_stay(settings: ScenarioSettings) -> None:
@@ -130,7 +132,7 @@ def state_of(game: Game, slots: BertrandSlots, me: int, first: int) -> int:
     past = [past[0]] * (game.memory - len(past)) + past
     state = 0
     for own, *rivals in reversed(past):
-        asked = [*rivals[:me], own, *rivals[me:]]
-        places = [nearest(grid, price) for grid, price in zip(game.prices.tolist(), asked, strict=True)]
-        state = state * game.actions + int(game.action(places))
+        prices = [*rivals[:me], own, *rivals[me:]]
+        indices = [nearest(grid, price) for grid, price in zip(game.prices.tolist(), prices, strict=True)]
+        state = state * game.actions + int(game.action(indices))
     return state

@@ -24,7 +24,7 @@ def write_curve(rows: Sequence[Row], learner: TabularLearner, reference: tuple[s
         RunError: they cannot be written.
     """
     write_rows(folder / CURVE, rows)
-    measure, label = learner.shown
+    measure, label = learner.curve_measure
     episodes = [row["episode"] for row in rows]
     name, value = reference
     count = learner.learning.curve_seeds

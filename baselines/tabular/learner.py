@@ -67,7 +67,7 @@ class TabularLearner(ABC):
 
     settings_type: ClassVar[type[TabularSettings]]
     player: ClassVar[type[TablePlayer]]
-    shown: ClassVar[tuple[str, str]]
+    curve_measure: ClassVar[tuple[str, str]]
     title: ClassVar[str]
 
     def __init__(self, learning: Any, seed: int) -> None:

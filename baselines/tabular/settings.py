@@ -61,7 +61,7 @@ class TabularSettings(Settings):
         """Settings of the environment that the learner fixes; by default none."""
         return {}
 
-    def given(self) -> dict[str, Any]:
+    def environment_arguments(self) -> dict[str, Any]:
         """The arguments of the environment."""
         return {"preset": self.preset, **self.changes, **self.owned()}
 

@@ -83,19 +83,19 @@ def train(learning: TabularSettings, seed: int, folder: Path, report: Report | N
         if not store.complete:
             learner = learner_of(learning.scenario)(learning, seed)
             progress = _restore(learner, folder)
-            with store.session(), interruptible() as asked:
-                _learn(learner, progress, asked, folder, report)
+            with store.session(), interruptible() as stop_requested:
+                _learn(learner, progress, stop_requested, folder, report)
                 reference = learner.reference()
                 write_curve(progress.rows, learner, reference, folder)
                 # Single precision is enough to play with.
-                kept = {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in learner.arrays().items()}
-                save(_stored(learner, progress.done, kept), folder / TABLE)
+                arrays = {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in learner.arrays().items()}
+                save(_stored(learner, progress.done, arrays), folder / TABLE)
                 store.write(reference=list(reference))
     return load(folder / TABLE)
 
 
 def _learn(
-    learner: TabularLearner, progress: _Reached, asked: Callable[[], bool], folder: Path, report: Report | None
+    learner: TabularLearner, progress: _Reached, stop_requested: Callable[[], bool], folder: Path, report: Report | None
 ) -> None:
     learning, rows, rewards = learner.learning, progress.rows, progress.rewards
     if not rows:
@@ -110,7 +110,7 @@ def _learn(
             rows.append(row)
         if report is not None:
             report(done, row)
-        stop = asked() and done < learning.episodes
+        stop = stop_requested() and done < learning.episodes
         if row is not None or stop:
             _write_checkpoint(learner, progress, folder)
         if stop:
@@ -120,15 +120,15 @@ def _learn(
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a wish to stop; gives what tells whether it was expressed. The second one stops."""
-    asked = threading.Event()
+    stop_request = threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
+        if stop_request.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop_request.set()
 
     with on_interrupt(note):
-        yield asked.is_set
+        yield stop_request.is_set
 
 
 def _write_checkpoint(learner: TabularLearner, progress: _Reached, folder: Path) -> None:
@@ -146,9 +146,9 @@ def _restore(learner: TabularLearner, folder: Path) -> _Reached:
     if not path.exists():
         return _Reached()
     try:
-        found = load(path)
-        curve = json.loads(found.arrays.pop(_CURVE).tobytes())
-        learner.load(found.arrays)
-        return _Reached(done=found.episodes, rows=list(curve["rows"]), rewards=list(curve["rewards"]))
+        checkpoint = load(path)
+        curve = json.loads(checkpoint.arrays.pop(_CURVE).tobytes())
+        learner.load(checkpoint.arrays)
+        return _Reached(done=checkpoint.episodes, rows=list(curve["rows"]), rewards=list(curve["rewards"]))
     except (KeyError, TypeError, ValueError, RunError) as error:
         raise RunError(f"{path} is damaged; delete it to begin anew") from error

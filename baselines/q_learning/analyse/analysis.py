@@ -53,10 +53,10 @@ def limit_cycle(game: Game, strategies: Ints, start: int) -> LimitCycle:
     """Follow the strategies from a state until play repeats itself."""
     actions = greedy_actions(game, strategies)
     path: dict[int, int] = {}
-    state = int(game.after(int(start), actions[start]))
+    state = int(game.next_state(int(start), actions[start]))
     while state not in path:
         path[state] = len(path)
-        state = int(game.after(state, actions[state]))
+        state = int(game.next_state(state, actions[state]))
     # As in the authors' code, the cycle is named from the state after the first visit of the repeated one.
     states = np.array([*list(path)[path[state] + 1 :], state], dtype=np.int64)
     choices = np.asarray(strategies)[:, np.roll(states, 1)].T.astype(np.int64)

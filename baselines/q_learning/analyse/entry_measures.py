@@ -40,16 +40,16 @@ def entry_row(settings: EntrySettings, game: Game, without: Benchmarks, session:
 def _answers(settings: EntrySettings, game: Game, session: Session, cycle: LimitCycle) -> Row:
     far = 0.5 * FAR * max(game.marks.joint)
     changes, lengths, unprofitable = [], [], []
-    for one in cycle_responses(game, session.strategies, cycle, horizon=2):
+    for response in cycle_responses(game, session.strategies, cycle, horizon=2):
         for i in range(FIRMS):
-            before, after = one.prices[:2, i]
-            if max(before, after) > far:
+            price, next_price = response.prices[:2, i]
+            if max(price, next_price) > far:
                 continue
-            if i == one.firm:
-                unprofitable.append(one.value < one.value_before)
+            if i == response.firm:
+                unprofitable.append(response.value < response.value_before)
             else:
-                changes.append((after - before) / before)
-                lengths.append(float(one.length or 0))
+                changes.append((next_price - price) / price)
+                lengths.append(float(response.length or 0))
     return {
         "answers": len(changes),
         "answer": float(np.mean(changes)) if changes else 0.0,
@@ -64,13 +64,13 @@ def entry_summary(rows: Sequence[Row]) -> Row:
 
     `gain` is over the sessions that have it, `with_exits` how many these are.
     """
-    found: Row = {"sessions": len(rows), "converged": sum(row["converged"] for row in rows)}
+    means: Row = {"sessions": len(rows), "converged": sum(row["converged"] for row in rows)}
     for name in ("gain", "gain_in"):
         having = [row for row in rows if row[name] is not None]
-        found |= mean_over(having, name) if having else {name: float("nan"), f"{name}_se": float("nan")}
-    found["with_exits"] = sum(row["gain"] is not None for row in rows)
+        means |= mean_over(having, name) if having else {name: float("nan"), f"{name}_se": float("nan")}
+    means["with_exits"] = sum(row["gain"] is not None for row in rows)
     for name in ("time", "equilibrium"):
-        found |= mean_over(rows, name)
+        means |= mean_over(rows, name)
     for name, counted in (("answer", "answers"), ("punishment", "answers"), ("unprofitable", "deviations")):
-        found |= mean_over(rows, name, np.array([row[counted] for row in rows], dtype=np.float64))
-    return found
+        means |= mean_over(rows, name, np.array([row[counted] for row in rows], dtype=np.float64))
+    return means

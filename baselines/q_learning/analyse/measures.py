@@ -103,25 +103,25 @@ def summary(rows: Sequence[Row]) -> Row:
     """
     count = len(rows)
     gain, time = _column(rows, "gain"), _column(rows, "time")
-    found: Row = {"sessions": count, "converged": int(_column(rows, "converged").sum())}
+    means: Row = {"sessions": count, "converged": int(_column(rows, "converged").sum())}
     for name, values in (("gain", gain), ("time", time)):
-        found[name] = float(values.mean())
-        found[f"{name}_sd"] = float(values.std())
-        found[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
-    found["time_median"], found["time_min"], found["time_max"] = (
+        means[name] = float(values.mean())
+        means[f"{name}_sd"] = float(values.std())
+        means[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
+    means["time_median"], means["time_min"], means["time_max"] = (
         float(x) for x in (np.median(time), time.min(), time.max())
     )
-    found["gain_quantiles"] = [float(x) for x in np.quantile(gain, [0.05, 0.25, 0.5, 0.75, 0.95])]
-    found["price"], found["index"] = (float(_column(rows, name).mean()) for name in ("price", "index"))
-    found["firm_gains"] = np.mean([row["firm_gains"] for row in rows], axis=0).tolist()
-    found["cycle_classes"] = {kind: sum(row["cycle_class"] == kind for row in rows) / count for kind in CYCLE_CLASSES}
+    means["gain_quantiles"] = [float(x) for x in np.quantile(gain, [0.05, 0.25, 0.5, 0.75, 0.95])]
+    means["price"], means["index"] = (float(_column(rows, name).mean()) for name in ("price", "index"))
+    means["firm_gains"] = np.mean([row["firm_gains"] for row in rows], axis=0).tolist()
+    means["cycle_classes"] = {kind: sum(row["cycle_class"] == kind for row in rows) / count for kind in CYCLE_CLASSES}
     if "equilibrium" in rows[0]:
         for name in ("equilibrium", "loss_on_path", "loss_off_path"):
-            found |= mean_over(rows, name)
-        found["all_returning"] = float((_column(rows, "returning") == 1.0).mean())
+            means |= mean_over(rows, name)
+        means["all_returning"] = float((_column(rows, "returning") == 1.0).mean())
         for name in ("answer", "unprofitable", "paid", "punishment"):
-            found |= mean_over(rows, name, _column(rows, "deviations"))
-    return found
+            means |= mean_over(rows, name, _column(rows, "deviations"))
+    return means
 
 
 def mean_over(rows: Sequence[Row], name: str, weights: Any = None) -> Row:

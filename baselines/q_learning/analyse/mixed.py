@@ -41,29 +41,29 @@ class MixedPlay:
     game: Game
     mixes: Floats
     actions: Floats
-    after: Ints
+    next_states: Ints
     steps: Floats
     visits: Floats
     values: Floats
 
     @classmethod
-    def of(cls, game: Game, mixes: Floats, start: int) -> MixedPlay:
+    def follow(cls, game: Game, mixes: Floats, start: int) -> MixedPlay:
         """Follow mixes from a state.
 
         Raises:
             SettingsError: there are too many states.
         """
         if game.states > MAX_STATES:
-            why = f"mixes over {game.states:,} states are too many (at most {MAX_STATES:,}); take fewer prices"
-            raise SettingsError("memory", game.memory, why)
+            reason = f"mixes over {game.states:,} states are too many (at most {MAX_STATES:,}); take fewer prices"
+            raise SettingsError("memory", game.memory, reason)
         actions = joint(mixes)
-        after = game.after(np.arange(game.states)[:, None], np.arange(game.actions))
-        steps = _steps(after, actions)
-        here = np.eye(game.states)
-        visits = (1.0 - _PATIENT) * np.linalg.solve((here - _PATIENT * steps).T, here[start])
+        next_states = game.next_state(np.arange(game.states)[:, None], np.arange(game.actions))
+        steps = _steps(next_states, actions)
+        identity = np.eye(game.states)
+        visits = (1.0 - _PATIENT) * np.linalg.solve((identity - _PATIENT * steps).T, identity[start])
         earned = actions @ game.profits
-        values = [np.linalg.solve(here - delta * steps, earned[:, i]) for i, delta in enumerate(game.delta)]
-        return cls(game, mixes, actions, after, steps, visits, np.array(values, dtype=np.float64))
+        values = [np.linalg.solve(identity - delta * steps, earned[:, i]) for i, delta in enumerate(game.delta)]
+        return cls(game, mixes, actions, next_states, steps, visits, np.array(values, dtype=np.float64))
 
     @property
     def profits(self) -> Floats:
@@ -96,7 +96,7 @@ class MixedPlay:
         for _ in range(HORIZON):
             prices.append(self._prices(where, mixes))
             profits.append(where @ actions @ game.profits)
-            where = where @ _steps(self.after, actions)
+            where = where @ _steps(self.next_states, actions)
             if len(prices) == 1:
                 value = float(profits[0][firm] + game.delta[firm] * (where @ self.values[firm]))
                 mixes, actions = self.mixes, self.actions
@@ -120,13 +120,13 @@ class MixedPlay:
         Found by policy iteration, and counted where play is.
         """
         game = self.game
-        others, earned, after = self._against(firm)
+        others, earned, next_states = self._against(firm)
         reply, states = self.mixes[firm].argmax(axis=1), np.arange(game.states)
         while True:
-            steps = _steps(after[states, reply], others)
+            steps = _steps(next_states[states, reply], others)
             now = (others * earned[reply]).sum(axis=1)
             value = np.linalg.solve(np.eye(game.states) - game.delta[firm] * steps, now)
-            q = others @ earned.T + game.delta[firm] * np.einsum("so,smo->sm", others, value[after])
+            q = others @ earned.T + game.delta[firm] * np.einsum("so,smo->sm", others, value[next_states])
             better = q.max(axis=1) > value + _BETTER * np.abs(value)
             if not better.any():
                 return float(self.visits @ value / (self.visits @ self.values[firm]) - 1.0)
@@ -141,8 +141,10 @@ class MixedPlay:
         game = self.game
         cube = (game.points,) * game.firms
         earned = np.moveaxis(game.profits[:, firm].reshape(cube), firm, 0).reshape(game.points, -1)
-        after = np.moveaxis(self.after.reshape(game.states, *cube), firm + 1, 1).reshape(game.states, game.points, -1)
-        return joint(np.delete(self.mixes, firm, axis=0), game.states), earned, after
+        next_states = np.moveaxis(self.next_states.reshape(game.states, *cube), firm + 1, 1).reshape(
+            game.states, game.points, -1
+        )
+        return joint(np.delete(self.mixes, firm, axis=0), game.states), earned, next_states
 
 
 def pure(strategies: Ints, points: int) -> Floats:
@@ -152,15 +154,15 @@ def pure(strategies: Ints, points: int) -> Floats:
 
 def joint(mixes: Floats, states: int = 0) -> Floats:
     """(states, actions) the probability of every action of some firms (firms, states, m); of none there is one."""
-    found = np.ones((states or mixes.shape[1], 1))
+    chances = np.ones((states or mixes.shape[1], 1))
     for mix in mixes:
-        found = (found[:, :, None] * mix[:, None, :]).reshape(len(found), -1)
-    return found
+        chances = (chances[:, :, None] * mix[:, None, :]).reshape(len(chances), -1)
+    return chances
 
 
-def _steps(after: Ints, chances: Floats) -> Floats:
+def _steps(next_states: Ints, chances: Floats) -> Floats:
     """(states, states) the probability of every next state."""
-    count = len(after)
-    places = np.arange(count)[:, None] * count + after
-    summed = np.bincount(places.ravel(), weights=chances.ravel(), minlength=count * count)
+    count = len(next_states)
+    cells = np.arange(count)[:, None] * count + next_states
+    summed = np.bincount(cells.ravel(), weights=chances.ravel(), minlength=count * count)
     return summed.reshape(count, count).astype(np.float64)

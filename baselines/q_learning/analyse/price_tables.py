@@ -49,42 +49,42 @@ def price_tables(run: StoredRun) -> PriceTables:
     if game.firms != 2 or game.memory != 1:
         raise ValueError("the tables are of two firms with a memory of one round")
     points = game.points
-    found: dict[str, list[Floats]] = {name: [] for name in PUBLISHED_AS}
-    before: list[Ints] = []
+    tables: dict[str, list[Floats]] = {name: [] for name in PUBLISHED_AS}
+    prices_before: list[Ints] = []
     for strategies, cycle in zip(run.strategies, run.cycles, strict=True):
         if cycle.length != 1:
             continue
-        state, asked = int(cycle.states[0]), cycle.choices[0]
+        state, prices = int(cycle.states[0]), cycle.choices[0]
         q = strategy_q(game, strategies)
-        before.append(asked)
+        prices_before.append(prices)
         table = {name: np.empty((2, points)) for name in PUBLISHED_AS}
         for firm in (0, 1):
             weight = points ** (1 - firm)
-            after = game.action(asked) + (np.arange(points) - asked[firm]) * weight
-            own, rival = (game.prices[i][strategies[i, after]] for i in (firm, 1 - firm))
-            usual = q[firm, state, asked[firm]]
-            table["answer"][firm] = rival / game.prices[1 - firm][asked[1 - firm]] - 1.0
+            next_states = game.action(prices) + (np.arange(points) - prices[firm]) * weight
+            own, rival = (game.prices[i][strategies[i, next_states]] for i in (firm, 1 - firm))
+            usual = q[firm, state, prices[firm]]
+            table["answer"][firm] = rival / game.prices[1 - firm][prices[1 - firm]] - 1.0
             table["own"][firm] = own / game.prices[firm] - 1.0
             table["worth"][firm] = q[firm, state] / usual - 1.0
             table["unprofitable"][firm] = q[firm, state] < usual
         for name, value in table.items():
             # What is asked anyway is no deviation.
-            value[[0, 1], asked] = 0.0
-            found[name].append(value)
-    if not before:
+            value[[0, 1], prices] = 0.0
+            tables[name].append(value)
+    if not prices_before:
         raise ValueError("no session ends in one pair of prices")
-    places = np.array(before)
+    usual_prices = np.array(prices_before)
     means, errors = {}, {}
-    for name, values in found.items():
-        means[name], errors[name] = _by_price(np.array(values), places, points)
-    return PriceTables(np.bincount(places.ravel(), minlength=points) / places.size, means, errors)
+    for name, values in tables.items():
+        means[name], errors[name] = _by_price(np.array(values), usual_prices, points)
+    return PriceTables(np.bincount(usual_prices.ravel(), minlength=points) / usual_prices.size, means, errors)
 
 
-def _by_price(values: Floats, places: Ints, points: int) -> tuple[Floats, Floats]:
+def _by_price(values: Floats, usual_prices: Ints, points: int) -> tuple[Floats, Floats]:
     """Means (m, m) and their standard errors of values (sessions, 2, m) by the price before."""
     mean, error = np.full((points, points), np.nan), np.full((points, points), np.nan)
     for price in range(points):
-        chosen = places == price
+        chosen = usual_prices == price
         counts = chosen.sum(axis=1)
         total = counts.sum()
         if not total:
@@ -140,10 +140,10 @@ def spread(run: StoredRun, *, symmetric: bool, periods: int = 10) -> Spread:
         for firm in (0, 1):
             price = deviation_price(game, strategies, cycle, 0, firm, "best_reply")
             answer = impulse_response(game, strategies, cycle, firm=firm, price=price, horizon=periods)
-            for found, who in zip(paths, (firm, 1 - firm), strict=True):
-                if cycle.choices[0, who] == commonest:
-                    found.append(np.concatenate([[0.0], answer.prices[:, who] - answer.before[who]]))
-    summed = [np.column_stack([np.mean(found, axis=0), *np.quantile(found, QUANTILES, axis=0)]) for found in paths]
+            for path, shown_firm in zip(paths, (firm, 1 - firm), strict=True):
+                if cycle.choices[0, shown_firm] == commonest:
+                    path.append(np.concatenate([[0.0], answer.prices[:, shown_firm] - answer.before[shown_firm]]))
+    summed = [np.column_stack([np.mean(path, axis=0), *np.quantile(path, QUANTILES, axis=0)]) for path in paths]
     count = sum(commonest in cycle.choices[0] for _, cycle in chosen)
     return Spread(float(game.prices[0, commonest]), count, *summed)
 
@@ -165,7 +165,7 @@ def mean_strategies(run: StoredRun) -> tuple[int, int, Floats]:
     ]
     if not same or run.game.firms != 2 or run.game.memory != 1:
         raise ValueError("no session of two firms with a memory of one round ends in one price for both")
-    commonest = int(np.bincount([place for place, _ in same]).argmax())
-    chosen = [strategies for place, strategies in same if place == commonest]
+    commonest = int(np.bincount([price for price, _ in same]).argmax())
+    chosen = [strategies for price, strategies in same if price == commonest]
     points = run.game.points
     return commonest, len(chosen), np.mean(chosen, axis=0).reshape(2, points, points)

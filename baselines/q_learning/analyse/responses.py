@@ -42,7 +42,7 @@ def static_best_reply(game: Game, strategies: Ints, state: int, firm: int) -> in
     return int(game.profits[base + np.arange(game.points) * weight, firm].argmax())
 
 
-def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, place: int, firm: int, to: int | str) -> int:
+def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, position: int, firm: int, to: int | str) -> int:
     """The index of the price a deviation goes to.
 
     Args:
@@ -65,9 +65,9 @@ def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, place: int,
             raise ValueError(f"to={to!r}: price indices go from 0 to {game.points - 1}")
         return int(to)
     if to == "best_reply":
-        return static_best_reply(game, strategies, int(cycle.states[place]), firm)
+        return static_best_reply(game, strategies, int(cycle.states[position]), firm)
     if to == BUGGED:
-        return static_best_reply(game, strategies, place, firm)
+        return static_best_reply(game, strategies, position, firm)
     if to in ("nash", "joint"):
         return int(game.nearest_to(getattr(game.marks, to))[firm])
     if to in ("lowest", "highest"):
@@ -110,7 +110,7 @@ def impulse_response(
     values = strategy_values(game, strategies)[firm]
     weight = game.points ** (game.firms - 1 - firm)
     remembered = int(game.misread(origin)) if misread else origin
-    usual = int(game.after(remembered, actions[origin]))
+    usual = int(game.next_state(remembered, actions[origin]))
     on_cycle = set(cycle.states.tolist())
     seen: dict[int, int] = {}
     played: list[int] = []
@@ -124,7 +124,7 @@ def impulse_response(
             action += (price - int(strategies[firm, state])) * weight
             value += discount * float(game.profits[action, firm])
             discount *= game.delta[firm]
-        state = int(game.after(state if period > 1 else remembered, action))
+        state = int(game.next_state(state if period > 1 else remembered, action))
         if period == periods:
             value += discount * float(values[state])
         played.append(action)
@@ -133,14 +133,14 @@ def impulse_response(
             settled = state in on_cycle or state in seen
             returned = state in on_cycle
             length = period if returned else seen.setdefault(state, period)
-    kept = np.array(played[:horizon], dtype=np.int64)
+    first_actions = np.array(played[:horizon], dtype=np.int64)
     return TableResponse(
         firm=firm,
         start=origin,
         price=int(price),
         before=game.price_of(game.choices(actions[origin])),
-        prices=game.price_of(game.choices(kept)),
-        profits=game.profits[kept],
+        prices=game.price_of(game.choices(first_actions)),
+        profits=game.profits[first_actions],
         length=length,
         returned=returned,
         value=value,
@@ -165,14 +165,14 @@ def cycle_responses(
             strategies,
             cycle,
             firm=firm,
-            price=deviation_price(game, strategies, cycle, place, firm, to),
-            start=int(cycle.states[place]),
+            price=deviation_price(game, strategies, cycle, position, firm, to),
+            start=int(cycle.states[position]),
             periods=periods,
             horizon=horizon,
             misread=misread,
         )
         for firm in range(game.firms)
-        for place in range(cycle.length)
+        for position in range(cycle.length)
     ]
 
 

@@ -46,10 +46,10 @@ class QTable:
     strategies: Ints
 
     @classmethod
-    def of(cls, settings: QLearningSettings, seed: int, session: Session) -> QTable:
+    def from_session(cls, settings: QLearningSettings, seed: int, session: Session) -> QTable:
         """The tables of a session that was run with these settings and this seed."""
-        kept = {name: getattr(session, name) for name in (*_ABOUT, "q", "strategies")}
-        return cls(settings, seed, **kept)
+        values = {name: getattr(session, name) for name in (*_ABOUT, "q", "strategies")}
+        return cls(settings, seed, **values)
 
     @property
     def game(self) -> Game:

@@ -75,7 +75,7 @@ def early(
     t: int,
     state: int,
     last: int,
-    kept: int,
+    retention: int,
     ahead: int,
 ) -> Any:
     """Play `count` periods of a block from its period `first` on, without a branch.
@@ -83,18 +83,18 @@ def early(
     Returns:
         The state after them, the state before the last of them, and the last period with a changed greedy price.
     """
-    kept_0, kept_1, ahead_0, ahead_1 = get(kept, 0), get(kept, 1), get(ahead, 0), get(ahead, 1)
-    before = state
+    kept_0, kept_1, ahead_0, ahead_1 = get(retention, 0), get(retention, 1), get(ahead, 0), get(ahead, 1)
+    previous = state
     for j in range(first, first + count):
         old = get_whole(greedy, state)
-        after = (old & get_whole(keep, j)) | get_whole(explored, j)
+        next_state = (old & get_whole(keep, j)) | get_whole(explored, j)
         row_0 = state * (2 * WIDTH)
         row_1 = row_0 + WIDTH
-        a_0 = after >> 4
-        a_1 = after & 0xF
-        there = after * RECORD
-        new_0 = (get(q, row_0 + a_0) * kept_0 + get(table, there + 2)) + ahead_0 * get(table, there)
-        new_1 = (get(q, row_1 + a_1) * kept_1 + get(table, there + 3)) + ahead_1 * get(table, there + 1)
+        a_0 = next_state >> 4
+        a_1 = next_state & 0xF
+        next_record = next_state * RECORD
+        new_0 = (get(q, row_0 + a_0) * kept_0 + get(table, next_record + 2)) + ahead_0 * get(table, next_record)
+        new_1 = (get(q, row_1 + a_1) * kept_1 + get(table, next_record + 3)) + ahead_1 * get(table, next_record + 1)
         top_0, place_0 = best(q, row_0, a_0, new_0)
         top_1, place_1 = best(q, row_1, a_1, new_1)
         put(q, row_0 + a_0, new_0)
@@ -104,9 +104,9 @@ def early(
         new = place_0 << 4 | place_1
         put_whole(greedy, state, new)
         last = t + j - first if new != old else last
-        before = state
-        state = after
-    return state, before, last
+        previous = state
+        state = next_state
+    return state, previous, last
 
 
 @part
@@ -117,10 +117,10 @@ def repair(q: int, table: int, row: int, record: int, a: int, own: int, new: flo
     once too often.
     """
     if a == own and new <= get(table, record + 4):
-        top, place, second = best_two(q, row, a, new)
+        top, price, second = best_two(q, row, a, new)
         put(table, record, top)
         put(table, record + 4, second)
-        return place
+        return price
     top = get(table, record)
     if a == own:
         put(table, record, new)
@@ -146,30 +146,30 @@ def late(
     t: int,
     state: int,
     last: int,
-    kept: int,
+    retention: int,
     ahead: int,
 ) -> Any:
     """Play as `early` does, faster where exploration is rare and greedy prices seldom change."""
-    kept_0, kept_1, ahead_0, ahead_1 = get(kept, 0), get(kept, 1), get(ahead, 0), get(ahead, 1)
-    before = state
+    kept_0, kept_1, ahead_0, ahead_1 = get(retention, 0), get(retention, 1), get(ahead, 0), get(ahead, 1)
+    previous = state
     j, end = first, first + count
     while j < end:
         old = get_whole(greedy, state)
-        after = (old & get_whole(keep, j)) | get_whole(explored, j)
+        next_state = (old & get_whole(keep, j)) | get_whole(explored, j)
         row_0 = state * (2 * WIDTH)
         row_1 = row_0 + WIDTH
-        a_0 = after >> 4
-        a_1 = after & 0xF
-        here = state * RECORD
-        there = after * RECORD
-        new_0 = (get(q, row_0 + a_0) * kept_0 + get(table, there + 2)) + ahead_0 * get(table, there)
-        new_1 = (get(q, row_1 + a_1) * kept_1 + get(table, there + 3)) + ahead_1 * get(table, there + 1)
-        second_0, second_1 = get(table, here + 4), get(table, here + 5)
+        a_0 = next_state >> 4
+        a_1 = next_state & 0xF
+        record = state * RECORD
+        next_record = next_state * RECORD
+        new_0 = (get(q, row_0 + a_0) * kept_0 + get(table, next_record + 2)) + ahead_0 * get(table, next_record)
+        new_1 = (get(q, row_1 + a_1) * kept_1 + get(table, next_record + 3)) + ahead_1 * get(table, next_record + 1)
+        second_0, second_1 = get(table, record + 4), get(table, record + 5)
         j += 1
-        if after == old and new_0 > second_0 and new_1 > second_1:
-            if after == state:
+        if next_state == old and new_0 > second_0 and new_1 > second_1:
+            if next_state == state:
                 # Play stands still: as long as it does, both values stay in registers.
-                earned_0, earned_1 = get(table, here + 2), get(table, here + 3)
+                earned_0, earned_1 = get(table, record + 2), get(table, record + 3)
                 while j < end and get_whole(keep, j) == STATES - 1:
                     next_0 = (new_0 * kept_0 + earned_0) + ahead_0 * new_0
                     next_1 = (new_1 * kept_1 + earned_1) + ahead_1 * new_1
@@ -177,20 +177,20 @@ def late(
                         break
                     new_0, new_1 = next_0, next_1
                     j += 1
-            put(table, here, new_0)
-            put(table, here + 1, new_1)
+            put(table, record, new_0)
+            put(table, record + 1, new_1)
         else:
-            new = repair(q, table, row_0, here, a_0, old >> 4, new_0) << 4
-            new |= repair(q, table, row_1, here + 1, a_1, old & 0xF, new_1)
+            new = repair(q, table, row_0, record, a_0, old >> 4, new_0) << 4
+            new |= repair(q, table, row_1, record + 1, a_1, old & 0xF, new_1)
             put_whole(greedy, state, new)
             if new != old:
                 last = t + j - 1 - first
         # After `repair`, because a row that was written to a moment ago cannot be read at once.
         put(q, row_0 + a_0, new_0)
         put(q, row_1 + a_1, new_1)
-        before = state
-        state = after
-    return state, before, last
+        previous = state
+        state = next_state
+    return state, previous, last
 
 
 @compiled
@@ -209,11 +209,11 @@ def learn_duopoly(
     table: Floats,
     greedy: Longs,
     points: int,
-    kept: Floats,
+    retention: Floats,
     ahead: Floats,
     scale: Floats,
     growth: Floats,
-    words: Words,
+    xoshiro: Words,
     window: int,
     max_periods: int,
     rare: float,
@@ -244,14 +244,14 @@ def learn_duopoly(
     explored = np.empty(BLOCK, np.int64)
     rows, records, actions = address(q), address(table), address(greedy)
     keeping, exploring = address(keep), address(explored)
-    kept_at, ahead_at = address(kept), address(ahead)
-    before = state
+    kept_at, ahead_at = address(retention), address(ahead)
+    previous = state
     last = 1
     t = 1
     settled = False
     turn = points * 2.0**-32 / rare
     while True:
-        fill(words, raw)
+        fill(xoshiro, raw)
         masks(raw, keep, explored, points, scale[0], scale[1], growth)
         if not settled and min(scale[0], scale[1]) > turn:
             find_seconds(q, table)
@@ -261,19 +261,19 @@ def learn_duopoly(
             # Up to the period in which play would have been unchanged long enough.
             count = min(BLOCK - done, last + window - t, max_periods - t + 1)
             if settled:
-                state, before, last = late(
+                state, previous, last = late(
                     rows, records, actions, keeping, exploring, done, count, t, state, last, kept_at, ahead_at
                 )
             else:
-                state, before, last = early(
+                state, previous, last = early(
                     rows, records, actions, keeping, exploring, done, count, t, state, last, kept_at, ahead_at
                 )
             t += count
             done += count
             if t - 1 >= last + window - 1:
-                return t - 1, True, before
+                return t - 1, True, previous
             if t - 1 >= max_periods:
-                return t - 1, False, before
+                return t - 1, False, previous
         for i in range(2):
             scale[i] *= growth[i, BLOCK]
 

@@ -60,14 +60,14 @@ class EntrySettings(Settings):
     def learners(self) -> QLearningSettings:
         """The same learners without entry and exit, who check the rest."""
         market = BertrandSettings.build("calvano", firms=FIRMS, grid_points=self.points)
-        rest = {name: getattr(self, name) for name in ("alpha", "beta", "delta", "window", "max_periods")}
-        return QLearningSettings(market=market, **rest)
+        shared = {name: getattr(self, name) for name in ("alpha", "beta", "delta", "window", "max_periods")}
+        return QLearningSettings(market=market, **shared)
 
     def game(self) -> Game:
         """The game as arrays, with one price more: being out."""
         learners = self.learners
         grids = [(*grid, FAR * price) for grid, price in zip(learners.grids, learners.marks.joint, strict=True)]
-        return Game.of(learners.market.market, learners.marks, grids, 1, learners.spread("delta"))
+        return Game.tabulate(learners.market.market, learners.marks, grids, 1, learners.spread("delta"))
 
 
 def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game | None = None) -> Session:
@@ -88,7 +88,7 @@ def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game
     outs = q[-1, :, out].copy()
     # No firm asks it as a price; the third one's value of it is kept aside.
     q[:, :, out] = -np.inf
-    tables, luck = Tables.of(game, q), chance.generate_state(1, np.uint64).astype(np.int64)
+    tables, luck = Tables.lay_out(game, q), chance.generate_state(1, np.uint64).astype(np.int64)
     first_greedy(tables.q, tables.records, tables.greedy, tables.names, FIRMS, digit_bits(out + 1), False, False, luck)
     begun = [int(out * uniform()) for _ in range(FIRMS)]
     if uniform() > 0.5:

@@ -27,7 +27,7 @@ def learn_with_entry(
     digit: int,
     scale: Floats,
     growth: Floats,
-    words: Words,
+    xoshiro: Words,
     luck: Longs,
     window: int,
     max_periods: int,
@@ -57,18 +57,18 @@ def learn_with_entry(
     """
     firms, low = len(scale), (1 << digit) - 1
     size, last_firm = record_size(firms), firms - 1
-    kept, ahead, rate = numbers[0], numbers[1], numbers[2]
+    retention, ahead, rate = numbers[0], numbers[1], numbers[2]
     raw = np.empty(BLOCK * ((firms + 1) // 2), np.uint64)
     picks = np.empty((firms, BLOCK), np.int64)
     table, tops, best = address(q), address(records), half_address(greedy)
-    before = state
+    previous = state
     last, t = 1, 0
     while True:
-        fill(words, raw)
+        fill(xoshiro, raw)
         explore(raw, picks, out, scale, growth)
         for j in range(BLOCK):
             t += 1
-            before = state
+            previous = state
             old = get_half(best, state)
             comes_or_goes = split_mix(address(luck)) < rate
             leaves = comes_or_goes != (state & low == out)
@@ -80,33 +80,35 @@ def learn_with_entry(
             for i in range(firms):
                 shift = digit * (last_firm - i)
                 a, own = action >> shift & low, old >> shift & low
-                row, here = (state * firms + i) * WIDTH, state * size + i
+                row, top_index = (state * firms + i) * WIDTH, state * size + i
                 worth = earned[action * firms + i] + ahead * get(tops, action * size + i)
                 if a < out:
-                    new = get(table, row + a) * kept + worth
-                    seconds = tops + 8 * (here + firms)
-                    place = renew(table, row, WIDTH, tops + 8 * here, seconds, own, a, new, 0, address(luck))
+                    new = get(table, row + a) * retention + worth
+                    seconds = tops + 8 * (top_index + firms)
+                    greedy_price = renew(
+                        table, row, WIDTH, tops + 8 * top_index, seconds, own, a, new, 0, address(luck)
+                    )
                     put(table, row + a, new)
                 else:
-                    new = outs[state] * kept + worth
-                    place = own
-                    if new > get(tops, here):
+                    new = outs[state] * retention + worth
+                    greedy_price = own
+                    if new > get(tops, top_index):
                         if own < out:
-                            put(tops, here + firms, get(tops, here))
-                        put(tops, here, new)
-                        place = out
-                    elif own == out and new < get(tops, here):
+                            put(tops, top_index + firms, get(tops, top_index))
+                        put(tops, top_index, new)
+                        greedy_price = out
+                    elif own == out and new < get(tops, top_index):
                         # As in the authors' program: the best price takes its place, whatever being out is still worth.
-                        top, place, second = rescan(table, row, WIDTH, out, -np.inf)
-                        put(tops, here, top)
-                        put(tops, here + firms, second)
+                        top, greedy_price, second = rescan(table, row, WIDTH, out, -np.inf)
+                        put(tops, top_index, top)
+                        put(tops, top_index + firms, second)
                     outs[state] = new
-                fresh |= place << shift
+                fresh |= greedy_price << shift
             if fresh != old:
                 put_half(best, state, fresh)
                 last = t
             state = action
             if t >= last + window - 1 or t >= max_periods:
-                return t, t >= last + window - 1, before
+                return t, t >= last + window - 1, previous
         for i in range(firms):
             scale[i] *= growth[i, BLOCK]

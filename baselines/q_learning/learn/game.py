@@ -40,7 +40,7 @@ class Game:
     marks: Benchmarks
 
     @classmethod
-    def of(
+    def tabulate(
         cls, market: Market, marks: Benchmarks, grids: Sequence[Sequence[float]], memory: int, delta: tuple[float, ...]
     ) -> Game:
         """Tabulate a market on grids of prices."""
@@ -77,7 +77,7 @@ class Game:
         weights = self.points ** np.arange(self.firms - 1, -1, -1)
         return np.asarray(np.asarray(action, dtype=np.int64)[..., None] // weights % self.points)
 
-    def after(self, state: ArrayLike, action: ArrayLike) -> Ints:
+    def next_state(self, state: ArrayLike, action: ArrayLike) -> Ints:
         """The state that follows when `action` is played in `state` (both broadcast)."""
         state, action = np.broadcast_arrays(np.asarray(state, dtype=np.int64), np.asarray(action, dtype=np.int64))
         if self.memory == 0:

@@ -34,8 +34,8 @@ from llm_coop_envs.baselines.q_learning.learn.streams import (
 from llm_coop_envs.baselines.q_learning.learn.vectors import (
     WIDTH,
     address,
-    below,
     best,
+    count_below,
     fetch,
     get,
     get_half,
@@ -71,14 +71,14 @@ def boltzmann(q: int, row: int, width: int, top: float, steep: float, u: float, 
 
     `sums` has room for a row.
     """
-    wanted = 0.0
+    threshold = 0.0
     for chunk in range(0, width, WIDTH):
-        wanted = weigh(q, row + chunk, top, steep, sums, chunk, wanted)
-    wanted *= u
-    place = 0
+        threshold = weigh(q, row + chunk, top, steep, sums, chunk, threshold)
+    threshold *= u
+    price = 0
     for chunk in range(0, width, WIDTH):
-        place += below(sums, chunk, wanted)
-    return place
+        price += count_below(sums, chunk, threshold)
+    return price
 
 
 @part
@@ -104,21 +104,21 @@ def renew_all(at: int, sizes: int, state: int, action: int, shift: int, i: int, 
         get_whole(sizes, DIGIT),
         get_whole(sizes, ROW),
     )
-    kept, ahead, size = get(get_whole(at, 4), i), get(get_whole(at, 5), i), record_size(firms)
+    retention, ahead, size = get(get_whole(at, 4), i), get(get_whole(at, 5), i), record_size(firms)
     row = (state * firms + i) * width
     others = action & ~(((1 << digit) - 1) << shift)
     for b in range(get_whole(sizes, POINTS)):
         other = others | b << shift
         top = get(records, follow(other, state, digit * firms, memory) * size + i)
-        put(q, row + b, (get(q, row + b) * kept + get(earned, market + other * firms + i)) + ahead * top)
-    top, place, second = rescan(q, row, width, 0, get(q, row))
+        put(q, row + b, (get(q, row + b) * retention + get(earned, market + other * firms + i)) + ahead * top)
+    top, greedy_price, second = rescan(q, row, width, 0, get(q, row))
     tied = get_whole(sizes, TIED)
     if tied and second == top:
         keeps = get(q, row + own) == top
-        place = own if keeps else draw_tied(q, row, width, top, tied == 2, get_whole(at, 11))
+        greedy_price = own if keeps else draw_tied(q, row, width, top, tied == 2, get_whole(at, 11))
     put(records, state * size + i, top)
     put(records, state * size + firms + i, second)
-    return place
+    return greedy_price
 
 
 @part
@@ -156,7 +156,7 @@ def block(
         `t`, the state after it, the state before the last period, `last`, and how many periods changed a greedy price.
     """
     q, records, greedy, earned = get_whole(at, 0), get_whole(at, 1), get_whole(at, 2), get_whole(at, 3)
-    kept, ahead, keep, explored = get_whole(at, 4), get_whole(at, 5), get_whole(at, 6), get_whole(at, 7)
+    retention, ahead, keep, explored = get_whole(at, 4), get_whole(at, 5), get_whole(at, 6), get_whole(at, 7)
     numbers, heat, markets, ties = get_whole(at, 8), get_whole(at, 9), get_whole(at, 10), get_whole(at, 11)
     weights, trace = get_whole(at, 12), get_whole(at, 13)
     digit, traced = get_whole(sizes, DIGIT), get_whole(sizes, TRACED)
@@ -164,7 +164,7 @@ def block(
     tied = 0 if plain else get_whole(sizes, TIED)
     synchronous = not plain and get_whole(sizes, SYNCHRONOUS) == 1
     size, bits, low = record_size(firms), digit * firms, (1 << digit) - 1
-    before, changes = state, 0
+    previous, changes = state, 0
     for j in range(first, first + count):
         t += 1
         old = get_half(greedy, state)
@@ -181,11 +181,14 @@ def block(
         else:
             # Without a branch: whether a firm explores cannot be guessed.
             action = (old & get_whole(keep, j)) | get_whole(explored, j)
-        after = follow(action, state, bits, memory)
+        next_state = follow(action, state, bits, memory)
         if plain and not warm and firms**memory > 2:
             # Where play will be after the next period, but for greedy prices that change meanwhile.
             soon = follow(
-                (get_half(greedy, after) & get_whole(keep, j + 1)) | get_whole(explored, j + 1), after, bits, memory
+                (get_half(greedy, next_state) & get_whole(keep, j + 1)) | get_whole(explored, j + 1),
+                next_state,
+                bits,
+                memory,
             )
             fetch(records, soon * size)
             for i in range(2 * firms):
@@ -195,23 +198,23 @@ def block(
         for i in range(firms):
             shift = digit * (firms - 1 - i)
             a, own = action >> shift & low, old >> shift & low
-            row, here = (state * firms + i) * width, state * size + i
+            row, top_index = (state * firms + i) * width, state * size + i
             if synchronous:
-                place = renew_all(at, sizes, state, action, shift, i, market, own)
+                greedy_price = renew_all(at, sizes, state, action, shift, i, market, own)
             else:
-                new = (get(q, row + a) * get(kept, i) + get(earned, market + action * firms + i)) + get(ahead, i) * get(
-                    records, after * size + i
-                )
+                new = (get(q, row + a) * get(retention, i) + get(earned, market + action * firms + i)) + get(
+                    ahead, i
+                ) * get(records, next_state * size + i)
                 if eager:
-                    top, place = best(q, row, a, new)
-                    put(records, here, top)
-                    put(records, here + firms, np.inf)
+                    top, greedy_price = best(q, row, a, new)
+                    put(records, top_index, top)
+                    put(records, top_index + firms, np.inf)
                 else:
-                    seconds = records + 8 * (here + firms)
-                    place = renew(q, row, width, records + 8 * here, seconds, own, a, new, tied, ties)
+                    seconds = records + 8 * (top_index + firms)
+                    greedy_price = renew(q, row, width, records + 8 * top_index, seconds, own, a, new, tied, ties)
                 # After the row was looked at: one that was written to a moment ago cannot be read at once.
                 put(q, row + a, new)
-            fresh |= place << shift
+            fresh |= greedy_price << shift
         if eager:
             put_half(greedy, state, fresh)
             last += (t - last) * np.int64(fresh != old)
@@ -222,9 +225,9 @@ def block(
             changes += 1
         if t <= traced:
             put_whole(trace, t - 1, action)
-        before = state
-        state = after
-    return t, state, before, last, changes
+        previous = state
+        state = next_state
+    return t, state, previous, last, changes
 
 
 @compiled
@@ -272,12 +275,12 @@ def learn(
     records: Floats,
     greedy: Halves,
     earned: Floats,
-    kept: Floats,
+    retention: Floats,
     ahead: Floats,
     sizes: Longs,
     scale: Floats,
     growth: Floats,
-    words: Words,
+    xoshiro: Words,
     stream: Longs,
     ties: Longs,
     luck: Longs,
@@ -328,7 +331,7 @@ def learn(
             address(records),
             half_address(greedy),
             address(earned),
-            address(kept),
+            address(retention),
             address(ahead),
             address(keep),
             address(explored),
@@ -341,7 +344,7 @@ def learn(
         ]
     )
     state = start
-    before = start
+    previous = start
     last = 1
     t = 0
     while t < last + sizes[WINDOW] - 1 and t < sizes[LONGEST]:
@@ -349,14 +352,14 @@ def learn(
             if docked:
                 ran2_explore(stream, picks, points, scale, growth[:, 1])
             else:
-                fill(words, raw)
+                fill(xoshiro, raw)
                 explore(raw, picks, points, scale, growth)
             masks(picks, points, digit, keep, explored)
         elif exploration == BOLTZMANN:
             if docked:
                 ran2_uniforms(stream, numbers)
             else:
-                fill(words, raw)
+                fill(xoshiro, raw)
                 uniforms(raw, numbers)
             for j in range(BLOCK):
                 for i in range(firms):
@@ -367,13 +370,15 @@ def learn(
         while done < BLOCK and t < last + sizes[WINDOW] - 1 and t < sizes[LONGEST]:
             # Up to the period in which play would have been unchanged long enough.
             count = min(BLOCK - done, last + sizes[WINDOW] - 1 - t, sizes[LONGEST] - t)
-            t, state, before, last, found = play(address(at), address(sizes), eager, plain, done, count, t, state, last)
+            t, state, previous, last, block_changes = play(
+                address(at), address(sizes), eager, plain, done, count, t, state, last
+            )
             done += count
-            changes += found
+            changes += block_changes
         eager = plain and changes > (CALM if eager else RESTLESS) * BLOCK
         if exploration == BOLTZMANN or (exploration == EPSILON and not docked):
             for i in range(firms):
                 scale[i] *= growth[i, BLOCK]
     # Arrays whose address was taken are named once more: they would be given free before they are used.
     alive = len(weights) + len(markets) + len(keep) + len(explored) + len(numbers) + len(heat)
-    return t, t >= last + sizes[WINDOW] - 1, before, alive
+    return t, t >= last + sizes[WINDOW] - 1, previous, alive

@@ -61,7 +61,7 @@ class Tables:
     names: Longs
 
     @classmethod
-    def of(cls, game: Game, q: Floats) -> Tables:
+    def lay_out(cls, game: Game, q: Floats) -> Tables:
         """Lay out a table (firms, states, points)."""
         firms, points, digit = game.firms, game.points, digit_bits(game.points)
         actions, names = action_names(game), np.zeros(1, np.int64)
@@ -77,9 +77,9 @@ class Tables:
     def market_profits(self, profits: Floats) -> Floats:
         """Profits (markets, actions, firms) by the number of the action here; flat."""
         game = self.game
-        found = np.zeros((len(profits), 1 << digit_bits(game.points) * game.firms, game.firms))
-        found[:, action_names(game)] = profits
-        return found.reshape(-1)
+        by_number = np.zeros((len(profits), 1 << digit_bits(game.points) * game.firms, game.firms))
+        by_number[:, action_names(game)] = profits
+        return by_number.reshape(-1)
 
     def results(self) -> tuple[Longs, Floats]:
         """Greedy prices (firms, states) and the table (firms, states, points)."""
@@ -114,16 +114,16 @@ def rescan(q: int, row: int, width: int, a: int, new: float) -> Any:
 
     The cell is written by the caller afterwards: a row that was written to a moment ago cannot be read at once.
     """
-    top, place, second = best_two(q, row, a, new)
+    top, price, second = best_two(q, row, a, new)
     for chunk in range(row + WIDTH, row + width, WIDTH):
-        value, there, other = best_two(q, chunk, a - (chunk - row), new)
+        value, index, other = best_two(q, chunk, a - (chunk - row), new)
         if value > top:
             second = max(top, other)
             top = value
-            place = chunk - row + there
+            price = chunk - row + index
         else:
             second = max(second, value)
-    return top, place, second
+    return top, price, second
 
 
 @compiled
@@ -132,12 +132,12 @@ def draw_tied(q: int, row: int, width: int, top: float, docked: bool, ties: int)
     count = 0
     for k in range(row, row + width):
         count += get(q, k) == top
-    left = int(count * (ran2(ties) if docked else split_mix(ties)))
-    place = -1
-    while left >= 0:
-        place += 1
-        left -= get(q, row + place) == top
-    return place
+    remaining = int(count * (ran2(ties) if docked else split_mix(ties)))
+    price = -1
+    while remaining >= 0:
+        price += 1
+        remaining -= get(q, row + price) == top
+    return price
 
 
 @compiled
@@ -158,12 +158,12 @@ def first_greedy(
     for i in range(firms):
         for state in names:
             row = (state * firms + i) * width
-            top, place, second = rescan(table, row, width, 0, get(table, row))
+            top, price, second = rescan(table, row, width, 0, get(table, row))
             if random_ties and second == top:
-                place = draw_tied(table, row, width, top, docked, luck)
+                price = draw_tied(table, row, width, top, docked, luck)
             records[state * size + i] = top
             records[state * size + firms + i] = second
-            greedy[state] |= place << digit * (firms - 1 - i)
+            greedy[state] |= price << digit * (firms - 1 - i)
 
 
 @part
@@ -189,13 +189,13 @@ def renew(
         if new >= top or new > second:
             put(tops, 0, new)
             return own
-        top, place, second = rescan(q, row, width, a, new)
+        top, price, second = rescan(q, row, width, a, new)
         if tied and second == top:
             put(q, row + a, new)
-            place = draw_tied(q, row, width, top, tied == 2, ties)
+            price = draw_tied(q, row, width, top, tied == 2, ties)
         put(tops, 0, top)
         put(seconds, 0, second)
-        return place
+        return price
     if new > top or (new == top and a < own and not tied):
         put(tops, 0, new)
         put(seconds, 0, top)

@@ -61,7 +61,7 @@ class SequentialSettings(Settings):
     def game(self) -> Game:
         """The market as arrays."""
         market = BertrandSettings.build("klein", grid_points=self.intervals + 1)
-        return Game.of(market.market, market.marks, market.grids, 1, (self.delta, self.delta))
+        return Game.tabulate(market.market, market.marks, market.grids, 1, (self.delta, self.delta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,18 +172,18 @@ def summary(runs: list[SequentialRun]) -> dict[str, Any]:
         profit (`joint`), with unequal profits (`asymmetric`), with a standing price (`focal`), and that undercut each
         other in cycles (`edgeworth`).
     """
-    equal = [abs(one.profits[0] - one.profits[1]) < 0.005 for one in runs]
+    equal = [abs(run.profits[0] - run.profits[1]) < 0.005 for run in runs]
     columns = {
-        "profit": [one.profits.mean() for one in runs],
-        "optimality": [one.optimality.mean() for one in runs],
-        "equilibrium": [one.equilibrium for one in runs],
-        "joint": [one.equilibrium and bool((np.abs(one.profits - 0.125) < 0.0005).all()) for one in runs],
-        "asymmetric": [not one for one in equal],
-        "focal": [one.focal for one in runs],
-        "edgeworth": [one.edgeworth for one in runs],
+        "profit": [run.profits.mean() for run in runs],
+        "optimality": [run.optimality.mean() for run in runs],
+        "equilibrium": [run.equilibrium for run in runs],
+        "joint": [run.equilibrium and bool((np.abs(run.profits - 0.125) < 0.0005).all()) for run in runs],
+        "asymmetric": [not is_equal for is_equal in equal],
+        "focal": [run.focal for run in runs],
+        "edgeworth": [run.edgeworth for run in runs],
     }
-    found: dict[str, Any] = {"runs": len(runs)}
+    means: dict[str, Any] = {"runs": len(runs)}
     for name, values in columns.items():
-        found[name] = float(np.mean(values))
-        found[f"{name}_se"] = float(np.std(values, ddof=1) / len(runs) ** 0.5)
-    return found
+        means[name] = float(np.mean(values))
+        means[f"{name}_se"] = float(np.std(values, ddof=1) / len(runs) ** 0.5)
+    return means

@@ -93,11 +93,11 @@ def run_session(
     from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
 
     state = draws.generate_state(4 * LANES + 1, np.uint64)
-    words, ties = state[:-1].reshape(4, LANES).copy(), state[-1:].astype(np.int64)
+    xoshiro, ties = state[:-1].reshape(4, LANES).copy(), state[-1:].astype(np.int64)
     if fast:
-        return _play_duopoly(settings, game, number, table, start, words)
+        return _play_duopoly(settings, game, number, table, start, xoshiro)
     luck = chance.generate_state(1, np.uint64).astype(np.int64)
-    return _play(settings, game, number, table, start, words=words, ties=ties, luck=luck, trace=trace)
+    return _play(settings, game, number, table, start, xoshiro=xoshiro, ties=ties, luck=luck, trace=trace)
 
 
 def run_docked_session(
@@ -187,7 +187,7 @@ def _play(
     start: int,
     *,
     ties: NDArray[np.int64],
-    words: NDArray[np.uint64] | None = None,
+    xoshiro: NDArray[np.uint64] | None = None,
     stream: NDArray[np.int64] | None = None,
     luck: NDArray[np.int64] | None = None,
     trace: int = 0,
@@ -199,13 +199,13 @@ def _play(
     docked = stream is not None
     if stream is None:
         stream = np.zeros(streams.RAN2_WORDS, dtype=np.int64)
-    if words is None:
-        words = np.zeros((4, LANES), dtype=np.uint64)
+    if xoshiro is None:
+        xoshiro = np.zeros((4, LANES), dtype=np.uint64)
     if luck is None:
         luck = np.zeros(1, dtype=np.int64)
     alpha = np.array(settings.spread("alpha"))
     tied = settings.ties == "random"
-    tables = layout.Tables.of(game, q)
+    tables = layout.Tables.lay_out(game, q)
     digit = layout.digit_bits(game.points)
     layout.first_greedy(tables.q, tables.records, tables.greedy, tables.names, game.firms, digit, tied, docked, ties)
     scale, growth = exploration(settings, docked)
@@ -225,7 +225,7 @@ def _play(
             settings.max_periods,
         ]
     )
-    found: tuple[Any, ...] = kernel.learn(
+    outcome: tuple[Any, ...] = kernel.learn(
         tables.q,
         tables.records,
         tables.greedy,
@@ -235,7 +235,7 @@ def _play(
         sizes,
         scale,
         growth,
-        words,
+        xoshiro,
         stream,
         ties,
         luck,
@@ -243,7 +243,7 @@ def _play(
         int(tables.names[start]),
         traced,
     )
-    periods, converged, last_state = found[:3]
+    periods, converged, last_state = outcome[:3]
     strategies, table = tables.results()
     last_state = int(np.searchsorted(tables.names, last_state))
     return Session(
@@ -257,7 +257,7 @@ def _play_duopoly(
     number: int,
     q: Floats,
     start: int,
-    words: NDArray[np.uint64],
+    xoshiro: NDArray[np.uint64],
     rare: float | None = None,
 ) -> Session:
     from llm_coop_envs.baselines.q_learning.learn import duopoly
@@ -266,7 +266,7 @@ def _play_duopoly(
     scale, growth = exploration(settings, docked=False)
     rows, table, greedy = duopoly.pack(q, game.profits, alpha)
     names = duopoly.state_numbers(game.points)
-    found: tuple[Any, ...] = duopoly.learn_duopoly(
+    outcome: tuple[Any, ...] = duopoly.learn_duopoly(
         rows,
         table,
         greedy,
@@ -275,13 +275,13 @@ def _play_duopoly(
         alpha * np.array(settings.spread("delta")),
         scale,
         growth,
-        words,
+        xoshiro,
         settings.window,
         settings.max_periods,
         duopoly.RARE if rare is None else rare,
         int(names[start]),
     )
-    periods, converged, last = found
+    periods, converged, last = outcome
     tables, strategies = duopoly.unpack(rows, greedy, game.points)
     last_state, untraced = int(np.searchsorted(names, last)), np.zeros((0, 2), dtype=np.int64)
     return Session(number, int(periods), bool(converged), last_state, strategies, tables, untraced)

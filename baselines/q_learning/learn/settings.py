@@ -131,8 +131,8 @@ class QLearningSettings(Settings):
             raise SettingsError("cooling", self.cooling, "must be below 1, or exploration never ends")
         check_number(self, "memory_limit", 0.0, above=True, optional=True)
         if self.market.moves == IN_TURN:
-            why = "learners of this kind move at the same time; those that move in turn are learn.sequential's"
-            raise SettingsError("market.moves", IN_TURN, why)
+            reason = "learners of this kind move at the same time; those that move in turn are learn.sequential's"
+            raise SettingsError("market.moves", IN_TURN, reason)
         self._check_grid()
         self._check_size()
 
@@ -180,14 +180,14 @@ class QLearningSettings(Settings):
             self._pair("price_range", rising=True)
             if self.price_range[0] < 0.0:
                 raise SettingsError("price_range", self.price_range, "must not go below a price of 0")
-        marks = self.marks
+        benchmarks = self.marks
         for i, grid in enumerate(self.grids):
-            for kind, price in (("Nash", marks.nash[i]), ("joint-profit", marks.joint[i])):
+            for kind, price in (("Nash", benchmarks.nash[i]), ("joint-profit", benchmarks.joint[i])):
                 if not grid[0] <= price <= grid[-1]:
-                    why = (
+                    reason = (
                         f"the grid from {grid[0]:g} to {grid[-1]:g} misses firm {i}'s {kind} price {price:g}; widen it"
                     )
-                    raise SettingsError("price_range", self.price_range, why)
+                    raise SettingsError("price_range", self.price_range, reason)
 
     def _check_size(self) -> None:
         limit = self.memory_limit
@@ -228,7 +228,7 @@ class QLearningSettings(Settings):
             return (price_grid(*self.price_range, points, 0.0),) * self.market.firms
         if not self.shocks:
             return self.market.grids
-        nash, joint = (np.array([getattr(one.marks, name) for one in self.markets]) for name in ("nash", "joint"))
+        nash, joint = (np.array([getattr(market.marks, name) for market in self.markets]) for name in ("nash", "joint"))
         ends = zip(nash.min(axis=0).tolist(), joint.max(axis=0).tolist(), strict=True)
         return tuple(price_grid(low, high, points, self.market.grid_margin) for low, high in ends)
 
@@ -243,12 +243,14 @@ class QLearningSettings(Settings):
     @property
     def marks(self) -> Benchmarks:
         """Nash and joint-profit prices and profits, expected where demand is stochastic."""
-        every = [one.marks for one in self.markets]
+        every = [market.marks for market in self.markets]
         if len(every) == 1:
             return every[0]
         means = {
-            one.name: tuple(np.mean([getattr(marks, one.name) for marks in every], axis=0).tolist())
-            for one in fields(Benchmarks)
+            benchmark.name: tuple(
+                np.mean([getattr(benchmarks, benchmark.name) for benchmarks in every], axis=0).tolist()
+            )
+            for benchmark in fields(Benchmarks)
         }
         return Benchmarks(**means)
 
@@ -259,15 +261,17 @@ class QLearningSettings(Settings):
 
     def game(self) -> Game:
         """The stage game these learners play, as arrays; of expected profits where demand is stochastic."""
-        game = Game.of(self.market.market, self.marks, self.grids, self.memory, self.spread("delta"))
+        game = Game.tabulate(self.market.market, self.marks, self.grids, self.memory, self.spread("delta"))
         return replace(game, profits=self.market_profits(game).mean(axis=0)) if self.shocks else game
 
     def market_profits(self, game: Game) -> Floats:
         """(markets, actions, firms) the profits in each of the markets of which one is drawn in every period."""
         if not self.shocks:
             return game.profits[None]
-        rest = self.grids, self.memory, self.spread("delta")
-        return np.array([Game.of(one.market, one.marks, *rest).profits for one in self.markets])
+        game_arguments = self.grids, self.memory, self.spread("delta")
+        return np.array(
+            [Game.tabulate(market.market, market.marks, *game_arguments).profits for market in self.markets]
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -19,13 +19,13 @@ def greedy_actions(game: Game, strategies: Ints) -> Ints:
 
 def next_states(game: Game, strategies: Ints) -> Ints:
     """(states,) the state that follows each state when everybody follows the strategies."""
-    return game.after(np.arange(game.states), greedy_actions(game, strategies))
+    return game.next_state(np.arange(game.states), greedy_actions(game, strategies))
 
 
 def strategy_values(game: Game, strategies: Ints) -> Floats:
     """(firms, states) discounted profits from each state when everybody follows the strategies for ever."""
     actions = greedy_actions(game, strategies)
-    step = game.after(np.arange(game.states), actions)
+    step = game.next_state(np.arange(game.states), actions)
     values: Floats = game.profits[actions].T.copy()
     factor = np.array(game.delta)[:, None]
     # After k doublings `values` covers 2^k periods and `step` jumps 2^k periods ahead.
@@ -46,9 +46,9 @@ def strategy_q(game: Game, strategies: Ints, *, misread: bool = False) -> Floats
     remembered = game.misread(states) if misread else states
     base = greedy_actions(game, strategies)[:, None]
     own = np.arange(game.points)[None, :]
-    found = np.empty((game.firms, game.states, game.points))
+    q = np.empty((game.firms, game.states, game.points))
     for i in range(game.firms):
         weight = game.points ** (game.firms - 1 - i)
         action = base + (own - np.asarray(strategies)[i].astype(np.int64)[:, None]) * weight
-        found[i] = game.profits[action, i] + game.delta[i] * values[i, game.after(remembered, action)]
-    return found
+        q[i] = game.profits[action, i] + game.delta[i] * values[i, game.next_state(remembered, action)]
+    return q

@@ -74,21 +74,21 @@ def explore(raw: Words, picks: Longs, points: int, scale: Floats, growth: Floats
         growth: (firms, BLOCK + 1) by how much that has grown in period j of the block, exp(beta j).
     """
     firms = len(picks)
-    words = (firms + 1) // 2
+    words_per_period = (firms + 1) // 2
     for i in range(firms):
         for j in range(picks.shape[1]):
-            place = (half_word(raw, j * words, i) + 0.5) * (scale[i] * growth[i, j])
-            picks[i, j] = np.int64(min(place, points))
+            scaled = (half_word(raw, j * words_per_period, i) + 0.5) * (scale[i] * growth[i, j])
+            picks[i, j] = np.int64(min(scaled, points))
 
 
 @compiled
 def uniforms(raw: Words, numbers: Floats) -> None:
     """Turn words into numbers in (0, 1), (BLOCK, firms)."""
     firms = numbers.shape[1]
-    words = (firms + 1) // 2
+    words_per_period = (firms + 1) // 2
     for j in range(len(numbers)):
         for i in range(firms):
-            numbers[j, i] = (half_word(raw, j * words, i) + 0.5) * _HALF
+            numbers[j, i] = (half_word(raw, j * words_per_period, i) + 0.5) * _HALF
 
 
 @compiled
@@ -153,13 +153,13 @@ def ran2_explore(state: Longs, picks: Longs, points: int, eps: Floats, decay: Fl
         decay: (firms,) factor on them per period.
     """
     firms = len(picks)
-    here = address(state)
+    stream = address(state)
     for j in range(picks.shape[1]):
         for i in range(firms):
-            picks[i, j] = points if ran2(here) > eps[i] else 0
+            picks[i, j] = points if ran2(stream) > eps[i] else 0
             eps[i] *= decay[i]
         for i in range(firms):
-            price = np.int64(points * ran2(here))
+            price = np.int64(points * ran2(stream))
             if picks[i, j] == 0:
                 picks[i, j] = price
 
@@ -168,16 +168,16 @@ def ran2_explore(state: Longs, picks: Longs, points: int, eps: Floats, decay: Fl
 def ran2_uniforms(state: Longs, numbers: Floats) -> None:
     """Numbers (BLOCK, firms) as the authors' code draws them: of each period's two rows only the first is used."""
     firms = numbers.shape[1]
-    here = address(state)
+    stream = address(state)
     for j in range(len(numbers)):
         for i in range(firms):
-            numbers[j, i] = ran2(here)
+            numbers[j, i] = ran2(stream)
         for _ in range(firms):
-            ran2(here)
+            ran2(stream)
 
 
 @part
-def mixed(z: int) -> Any:
+def mix_bits(z: int) -> Any:
     """A number in [0, 1) from one of SplitMix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -194,7 +194,7 @@ def split_mix(state: int) -> Any:
     """
     z = np.uint64(get_whole(state, 0)) + _STEP
     put_whole(state, 0, np.int64(z))
-    return mixed(z)
+    return mix_bits(z)
 
 
 @compiled
@@ -202,5 +202,5 @@ def markets_of(luck: Longs, out: Longs, markets: int, size: int) -> None:
     """Draw the market of each period, as `split_mix` does one after another: where its profits begin, `size` apart."""
     first = np.uint64(luck[0])
     for j in range(len(out)):
-        out[j] = np.int64(markets * mixed(first + np.uint64(j + 1) * _STEP)) * size
+        out[j] = np.int64(markets * mix_bits(first + np.uint64(j + 1) * _STEP)) * size
     luck[0] = np.int64(first + np.uint64(len(out)) * _STEP)

@@ -16,12 +16,12 @@ def greedy(row: Floats, luck: int) -> Any:
     """One of the prices with the largest value, drawn if there are several."""
     top = row.max()
     tied = np.int64((row == top).sum())
-    left = np.int64(tied * split_mix(luck)) if tied > 1 else 0
+    remaining = np.int64(tied * split_mix(luck)) if tied > 1 else 0
     for price in range(len(row)):
         if row[price] == top:
-            if left == 0:
+            if remaining == 0:
                 return price
-            left -= 1
+            remaining -= 1
     return 0
 
 
@@ -57,15 +57,15 @@ def learn_in_turn(
         eps *= fall
         i = (t + 1) % 2
         rival = now[1 - i]
-        own, before = now[i], seen[i]
-        target = earned[own, before] + delta * earned[own, rival] + delta * delta * q[i, rival].max()
-        q[i, before, own] = (1.0 - alpha) * q[i, before, own] + alpha * target
+        own, seen_price = now[i], seen[i]
+        target = earned[own, seen_price] + delta * earned[own, rival] + delta * delta * q[i, rival].max()
+        q[i, seen_price, own] = (1.0 - alpha) * q[i, seen_price, own] + alpha * target
         if split_mix(stream) < eps:
             now[i] = np.int64(points * split_mix(stream))
         else:
             now[i] = greedy(q[i, rival], stream)
         seen[i] = rival
-        place = t - 1 - periods + len(prices)
-        if place >= 0:
-            prices[place, 0] = now[0]
-            prices[place, 1] = now[1]
+        recorded = t - 1 - periods + len(prices)
+        if recorded >= 0:
+            prices[recorded, 0] = now[0]
+            prices[recorded, 1] = now[1]

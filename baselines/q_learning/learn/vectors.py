@@ -34,8 +34,8 @@ _TRIPLE = _tuple((types.float64, types.int64, types.float64))
 
 def _pointer(builder: Any, address: Any, index: Any, kind: Any, shift: int = 3) -> Any:
     """A pointer to one number (of 2^shift bytes) of an array, as a pointer to `kind`."""
-    place = builder.add(address, builder.shl(index, ir.Constant(_I64, shift)))
-    return builder.inttoptr(place, kind.as_pointer())
+    element = builder.add(address, builder.shl(index, ir.Constant(_I64, shift)))
+    return builder.inttoptr(element, kind.as_pointer())
 
 
 def _spread(builder: Any, value: Any, kind: Any) -> Any:
@@ -45,10 +45,10 @@ def _spread(builder: Any, value: Any, kind: Any) -> Any:
     return builder.shuffle_vector(first, blank, ir.Constant(ir.VectorType(_I32, WIDTH), [0] * WIDTH))
 
 
-def _replaced(builder: Any, row: Any, place: Any, value: Any) -> Any:
+def _replaced(builder: Any, row: Any, index: Any, value: Any) -> Any:
     """The row with another value in one place."""
-    here = builder.icmp_signed("==", _PLACES, _spread(builder, builder.trunc(place, _I32), _I32))
-    return builder.select(here, _spread(builder, value, _F64), row)
+    is_replaced = builder.icmp_signed("==", _PLACES, _spread(builder, builder.trunc(index, _I32), _I32))
+    return builder.select(is_replaced, _spread(builder, value, _F64), row)
 
 
 def _largest(builder: Any, row: Any) -> Any:
@@ -79,26 +79,26 @@ def _row(builder: Any, address: Any, offset: Any) -> Any:
     return row
 
 
-def _best(typing: Any, address: Any, offset: Any, place: Any, value: Any) -> Any:
+def _best(typing: Any, address: Any, offset: Any, index: Any, value: Any) -> Any:
     signature = _PAIR(types.int64, types.int64, types.int64, types.float64)
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        row = _replaced(builder, _row(builder, given[0], given[1]), given[2], given[3])
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _replaced(builder, _row(builder, args[0], args[1]), args[2], args[3])
         top = _largest(builder, row)
         return context.make_tuple(builder, signature.return_type, (top, _place_of(builder, row, top)))
 
     return signature, generate
 
 
-def _best_two(typing: Any, address: Any, offset: Any, place: Any, value: Any) -> Any:
+def _best_two(typing: Any, address: Any, offset: Any, index: Any, value: Any) -> Any:
     signature = _TRIPLE(types.int64, types.int64, types.int64, types.float64)
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        row = _replaced(builder, _row(builder, given[0], given[1]), given[2], given[3])
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _replaced(builder, _row(builder, args[0], args[1]), args[2], args[3])
         top = _largest(builder, row)
         first = _place_of(builder, row, top)
-        rest = _replaced(builder, row, first, ir.Constant(_F64, float("-inf")))
-        return context.make_tuple(builder, signature.return_type, (top, first, _largest(builder, rest)))
+        others = _replaced(builder, row, first, ir.Constant(_F64, float("-inf")))
+        return context.make_tuple(builder, signature.return_type, (top, first, _largest(builder, others)))
 
     return signature, generate
 
@@ -107,10 +107,10 @@ def _reading(number: Any, kind: Any) -> Any:
     """What reads a number from an array of some kind."""
 
     def read(typing: Any, address: Any, index: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             if kind is _I32:
-                return builder.zext(builder.load(_pointer(builder, given[0], given[1], kind, 2)), _I64)
-            return builder.load(_pointer(builder, given[0], given[1], kind))
+                return builder.zext(builder.load(_pointer(builder, args[0], args[1], kind, 2)), _I64)
+            return builder.load(_pointer(builder, args[0], args[1], kind))
 
         return number(types.int64, types.int64), generate
 
@@ -121,11 +121,11 @@ def _writing(number: Any, kind: Any) -> Any:
     """What writes a number into an array of some kind."""
 
     def write(typing: Any, address: Any, index: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             if kind is _I32:
-                builder.store(builder.trunc(given[2], kind), _pointer(builder, given[0], given[1], kind, 2))
+                builder.store(builder.trunc(args[2], kind), _pointer(builder, args[0], args[1], kind, 2))
             else:
-                builder.store(given[2], _pointer(builder, given[0], given[1], kind))
+                builder.store(args[2], _pointer(builder, args[0], args[1], kind))
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, number), generate
@@ -158,60 +158,60 @@ def _exp(builder: Any, row: Any) -> Any:
     return builder.bitcast(builder.add(builder.bitcast(terms[0], bits), exponent), _ROW)
 
 
-def _weigh(typing: Any, address: Any, offset: Any, top: Any, steep: Any, out: Any, place: Any, base: Any) -> Any:
+def _weigh(typing: Any, address: Any, offset: Any, top: Any, steep: Any, out: Any, index: Any, base: Any) -> Any:
     signature = types.float64(*[types.int64] * 2, *[types.float64] * 2, *[types.int64] * 2, types.float64)
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        row = builder.fsub(_row(builder, given[0], given[1]), _spread(builder, given[2], _F64))
-        sums = _exp(builder, builder.fmul(row, _spread(builder, given[3], _F64)))
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = builder.fsub(_row(builder, args[0], args[1]), _spread(builder, args[2], _F64))
+        sums = _exp(builder, builder.fmul(row, _spread(builder, args[3], _F64)))
         nothing = ir.Constant(_ROW, [0.0] * WIDTH)
         for step in (1, 2, 4, 8):
-            places = [WIDTH + k if k < step else k - step for k in range(WIDTH)]
-            moved = builder.shuffle_vector(sums, nothing, ir.Constant(ir.VectorType(_I32, WIDTH), places))
+            lanes = [WIDTH + k if k < step else k - step for k in range(WIDTH)]
+            moved = builder.shuffle_vector(sums, nothing, ir.Constant(ir.VectorType(_I32, WIDTH), lanes))
             sums = builder.fadd(sums, moved)
-        sums = builder.fadd(sums, _spread(builder, given[6], _F64))
-        builder.store(sums, _pointer(builder, given[4], given[5], _ROW)).align = 8
+        sums = builder.fadd(sums, _spread(builder, args[6], _F64))
+        builder.store(sums, _pointer(builder, args[4], args[5], _ROW)).align = 8
         return builder.extract_element(sums, ir.Constant(_I32, WIDTH - 1))
 
     return signature, generate
 
 
-def _below(typing: Any, address: Any, offset: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        less = builder.fcmp_ordered("<", _row(builder, given[0], given[1]), _spread(builder, given[2], _F64))
+def _count_below(typing: Any, address: Any, offset: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        less = builder.fcmp_ordered("<", _row(builder, args[0], args[1]), _spread(builder, args[2], _F64))
         return builder.zext(builder.ctpop(builder.bitcast(less, ir.IntType(WIDTH))), _I64)
 
     return types.int64(types.int64, types.int64, types.float64), generate
 
 
 def _fetch(typing: Any, address: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        place = _pointer(builder, given[0], given[1], ir.IntType(8))
-        kind = ir.FunctionType(ir.VoidType(), [place.type, _I32, _I32, _I32])
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        line = _pointer(builder, args[0], args[1], ir.IntType(8))
+        kind = ir.FunctionType(ir.VoidType(), [line.type, _I32, _I32, _I32])
         insert: Any = cgutils.get_or_insert_function  # the compiler's own functions are untyped
         hint = insert(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(hint, [place, ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)])
+        builder.call(hint, [line, ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)])
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
 
 
 def _draw(typing: Any, state: Any, out: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         def every(number: int) -> Any:
             return ir.Constant(_WORDS, [number] * LANES)
 
         def rotated(word: Any, bits: int) -> Any:
             return builder.or_(builder.shl(word, every(bits)), builder.lshr(word, every(64 - bits)))
 
-        places = [_pointer(builder, given[0], ir.Constant(_I64, k * LANES), _WORDS) for k in range(4)]
+        pointers = [_pointer(builder, args[0], ir.Constant(_I64, k * LANES), _WORDS) for k in range(4)]
         s = []
-        for place in places:
-            word = builder.load(place)
+        for pointer in pointers:
+            word = builder.load(pointer)
             word.align = 8
             s.append(word)
         result = builder.add(rotated(builder.add(s[0], s[3]), 23), s[0])
-        builder.store(result, _pointer(builder, given[1], given[2], _WORDS)).align = 8
+        builder.store(result, _pointer(builder, args[1], args[2], _WORDS)).align = 8
         shifted = builder.shl(s[1], every(17))
         s[2] = builder.xor(s[2], s[0])
         s[3] = builder.xor(s[3], s[1])
@@ -219,8 +219,8 @@ def _draw(typing: Any, state: Any, out: Any, index: Any) -> Any:
         s[0] = builder.xor(s[0], s[3])
         s[2] = builder.xor(s[2], shifted)
         s[3] = rotated(s[3], 45)
-        for place, word in zip(places, s, strict=True):
-            builder.store(word, place).align = 8
+        for pointer, word in zip(pointers, s, strict=True):
+            builder.store(word, pointer).align = 8
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -230,8 +230,8 @@ def _address_of(array: Any, size: int) -> Any:
     if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype.bitwidth == 8 * size):
         raise TypeError(f"only a contiguous array of {size}-byte numbers has an address here, not {array}")
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
         return builder.ptrtoint(data, _I64)
 
     return types.int64(array), generate
@@ -273,8 +273,8 @@ Of the row at `offset`, from its beginning up to each number, and `base`; they a
 number may be above `top`.
 """
 
-below = inlined(_below)
-"""below(address, offset, value) -> how many numbers of the row at `offset` are less."""
+count_below = inlined(_count_below)
+"""count_below(address, offset, value) -> how many numbers of the row at `offset` are less."""
 
 fetch = inlined(_fetch)
 """fetch(address, index): have the cache line of array[index] at hand soon; has no effect on results."""

@@ -63,16 +63,16 @@ class Printed:
     source: str
     value: float
     digits: int
-    found: float
+    ours: float
     allowed: float | None = None
 
     @property
     def agrees(self) -> bool:
         """Whether ours is the printed one."""
         if self.allowed is not None:
-            return abs(self.found - self.value) <= self.allowed
+            return abs(self.ours - self.value) <= self.allowed
         # Half a unit of the last digit, and rounding of the halves either way.
-        return abs(self.found - self.value) <= 0.5 * 10.0**-self.digits * (1.0 + 1e-9)
+        return abs(self.ours - self.value) <= 0.5 * 10.0**-self.digits * (1.0 + 1e-9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +83,13 @@ class PriceCell:
     """
 
     value: float
-    found: float
+    ours: float
     apart: float
 
     @property
     def agrees(self) -> bool:
         """Whether ours rounds to the printed one."""
-        return bool(abs(self.found - self.value) <= 0.005 * (1.0 + 1e-9))
+        return bool(abs(self.ours - self.value) <= 0.005 * (1.0 + 1e-9))
 
 
 def compare_tables(run: StoredRun) -> dict[str, list[PriceCell]]:
@@ -106,17 +106,17 @@ def compare_tables(run: StoredRun) -> dict[str, list[PriceCell]]:
     ours = price_tables(run)
     first = run.game.points - len(printed["share"])
     wider = math.sqrt(1.0 + len(run.rows) / SESSIONS)
-    found: dict[str, list[PriceCell]] = {}
+    cells: dict[str, list[PriceCell]] = {}
     for name in ours.means:
-        found[name] = []
+        cells[name] = []
         for price, row in enumerate(printed[name], first):
-            for place, value in enumerate(row):
-                mean, error = float(ours.means[name][price, place]), float(ours.errors[name][price, place])
+            for forced, value in enumerate(row):
+                mean, error = float(ours.means[name][price, forced]), float(ours.errors[name][price, forced])
                 if not np.isnan(mean):
                     gap = max(abs(mean - value) - 0.005, 0.0)
                     apart = 0.0 if gap == 0.0 else gap / (wider * error) if error > 0.0 else math.nan
-                    found[name].append(PriceCell(value=value, found=mean, apart=apart))
-    return found
+                    cells[name].append(PriceCell(value=value, ours=mean, apart=apart))
+    return cells
 
 
 def figure_4() -> Mapping[str, Any]:
@@ -124,15 +124,15 @@ def figure_4() -> Mapping[str, Any]:
 
     Beside them stand the market's `nash` and `joint` price, and the `source`.
     """
-    found: Mapping[str, Any] = published()["figure_4"]
-    return found
+    figure: Mapping[str, Any] = published()["figure_4"]
+    return figure
 
 
 @functools.cache
 def published() -> Mapping[str, Any]:
     """Numbers that were read off figures, and the larger tables."""
-    found: Mapping[str, Any] = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
-    return found
+    numbers: Mapping[str, Any] = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
+    return numbers
 
 
 def compare_printed(run: StoredRun) -> list[Printed]:
@@ -154,9 +154,9 @@ def compare_printed(run: StoredRun) -> list[Printed]:
         ("periods until play is back", 5.70, 2, answers.length),
     )
     return [
-        *(Printed(name=n, source=_RESULTS, value=v, digits=d, found=float(f)) for n, v, d, f in results),
+        *(Printed(name=n, source=_RESULTS, value=v, digits=d, ours=float(f)) for n, v, d, f in results),
         *_table(run.rows),
-        *(Printed(name=n, source=_TABLE_A5, value=v, digits=d, found=f) for n, v, d, f in deviations),
+        *(Printed(name=n, source=_TABLE_A5, value=v, digits=d, ours=f) for n, v, d, f in deviations),
         *_figure(drawn),
     ]
 
@@ -168,12 +168,12 @@ def _table(rows: list[Row]) -> list[Printed]:
         "standard deviation of Delta": lambda chosen: float(np.std([row["gain"] for row in chosen])),
         "equilibrium play on path": lambda chosen: float(np.mean([row["equilibrium"] for row in chosen])),
     }
-    found = []
+    comparisons = []
     for name, printed in _TABLE.items():
         chosen = [row for row in rows if row["cycle_class"] in _CLASSES[name]]
         for (measure, compute), value in zip(measures.items(), printed, strict=True):
             ours = compute(chosen) if chosen else float("nan")
-            found.append(Printed(name=f"{name}: {measure}", source=_TABLE_1, value=value, digits=3, found=ours))
+            comparisons.append(Printed(name=f"{name}: {measure}", source=_TABLE_1, value=value, digits=3, ours=ours))
     every = float(np.mean([row["equilibrium"] for row in rows]))
     losses = [float(np.mean([row[key] for row in rows])) for key in ("loss_on_path", "loss_off_path")]
     for name, value, ours in (
@@ -181,14 +181,14 @@ def _table(rows: list[Row]) -> list[Printed]:
         ("all: Q-loss on path", 0.002, losses[0]),
         ("all: Q-loss off path", 0.018, losses[1]),
     ):
-        found.append(Printed(name=name, source=_TABLE_1, value=value, digits=3, found=ours))
-    return found
+        comparisons.append(Printed(name=name, source=_TABLE_1, value=value, digits=3, ours=ours))
+    return comparisons
 
 
 def _figure(drawn: ResponseSummary) -> list[Printed]:
     return [
-        Printed(name=f"{who}'s price, period {t}", source=_FIGURE, value=price, digits=3, found=path, allowed=READ_OFF)
-        for who, printed, ours in (
+        Printed(name=f"{firm}'s price, period {t}", source=_FIGURE, value=price, digits=3, ours=path, allowed=READ_OFF)
+        for firm, printed, ours in (
             ("deviator", figure_4()["deviator"][1:], drawn.deviator.tolist()),
             ("rival", figure_4()["rival"][1:], drawn.rival.tolist()),
         )

@@ -69,7 +69,7 @@ def begun(seed: int) -> dict[str, Any]:
 def note_docked(record: dict[str, Any], printed: list[Printed], run: StoredRun) -> None:
     """Put down how the authors' own sessions came out."""
     record["docked"] = [
-        {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": short(p.found)}
+        {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": short(p.ours)}
         | ({} if p.allowed is None else {"allowed": p.allowed})
         for p in printed
     ]
@@ -78,34 +78,34 @@ def note_docked(record: dict[str, Any], printed: list[Printed], run: StoredRun) 
 
 def note_answers(record: dict[str, Any], name: str, run: StoredRun) -> None:
     """Put down how a run's sessions answer deviations, on the mean and by price."""
-    one = run.answers()
+    answers = run.answers()
     record["answers"][name] = {
-        "deviator": short(one.deviator.tolist()),
-        "rival": short(one.rival.tolist()),
-        "before": one.before,
+        "deviator": short(answers.deviator.tolist()),
+        "rival": short(answers.rival.tolist()),
+        "before": answers.before,
     }
     cells = compare_tables(run)
     record.setdefault("price_tables", {})[name] = {
         table: {
-            "cells": len(found),
-            "printed_digits": sum(one.agrees for one in found),
-            "beyond_three": sum(one.apart > 3.0 for one in found),
-            "apart": short(max((one.apart for one in found if one.apart == one.apart), default=0.0)),
+            "cells": len(compared),
+            "printed_digits": sum(cell.agrees for cell in compared),
+            "beyond_three": sum(cell.apart > 3.0 for cell in compared),
+            "apart": short(max((cell.apart for cell in compared if cell.apart == cell.apart), default=0.0)),
         }
-        for table, found in cells.items()
+        for table, compared in cells.items()
     }
 
 
-def note(record: dict[str, Any], study: str, variant: str, found: Row) -> None:
+def note(record: dict[str, Any], study: str, variant: str, means: Row) -> None:
     """Put down the summary of one variant's sessions."""
-    record["studies"].setdefault(study, {})[variant] = {key: short(value) for key, value in found.items()}
+    record["studies"].setdefault(study, {})[variant] = {key: short(value) for key, value in means.items()}
 
 
 def recorded() -> dict[str, Any]:
     """The record that comes with the package."""
     text = (resources.files("llm_coop_envs.baselines.q_learning") / RECORD).read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    record: dict[str, Any] = json.loads(text)
+    return record
 
 
 def short(value: Any) -> Any:
@@ -113,7 +113,7 @@ def short(value: Any) -> Any:
     if isinstance(value, float):
         return None if math.isnan(value) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, list):
-        return [short(one) for one in value]
+        return [short(element) for element in value]
     if isinstance(value, dict):
-        return {key: short(one) for key, one in value.items()}
+        return {key: short(element) for key, element in value.items()}
     return value

@@ -77,9 +77,9 @@ class Plan:
         """As plain data."""
         settings = self.settings.to_json()
         del settings["memory_limit"]  # does not change a result
-        shown = {name: getattr(self, name) for name in ("seed", "docked", "deep", "misread")}
+        options = {name: getattr(self, name) for name in ("seed", "docked", "deep", "misread")}
         # Said only where it is so, because older folders do not say it.
-        return {"settings": settings, **shown, **({"rematched": True} if self.rematched else {})}
+        return {"settings": settings, **options, **({"rematched": True} if self.rematched else {})}
 
     def row(self, number: int, game: Game) -> Row:
         """Run one session and measure it."""
@@ -119,8 +119,12 @@ def plan_of(folder: Path) -> Plan:
         RunError: the folder holds no run, or is damaged.
     """
     manifest = SessionFolder.open(folder).manifest
-    given = {one.name: manifest[one.name] for one in fields(Plan) if one.name in manifest and one.name != "settings"}
-    return Plan(settings=QLearningSettings.from_json(manifest["settings"]), **given)
+    values = {
+        setting.name: manifest[setting.name]
+        for setting in fields(Plan)
+        if setting.name in manifest and setting.name != "settings"
+    }
+    return Plan(settings=QLearningSettings.from_json(manifest["settings"]), **values)
 
 
 def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[Row]:
@@ -140,13 +144,13 @@ def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[R
             f"{machine_memory() / GIB:,.3g}; take fewer workers",
         )
     game = plan.settings.game()
-    left = iter(numbers)
+    waiting = iter(numbers)
     with ThreadPoolExecutor(workers) as pool:
         # Few at a time, so that an interruption need not wait for all of them.
         running: set[Future[Row]] = set()
         try:
             while True:
-                for number in left:
+                for number in waiting:
                     running.add(pool.submit(plan.row, number, game))
                     if len(running) > workers:
                         break
@@ -182,24 +186,24 @@ def run(
     store = SessionFolder.make(folder, plan.to_json())
     with store.locked():
         rows = {row["session"]: row for row in read_journal(folder)}
-        wanted = range(plan.first, plan.first + sessions)
-        missing = [number for number in wanted if number not in rows]
+        planned = range(plan.first, plan.first + sessions)
+        missing = [number for number in planned if number not in rows]
         if missing or not store.complete or not (folder / RESULT).exists():
             workers = workers or os.cpu_count() or 1
             with store.session(workers=workers):
                 with appending(folder / JOURNAL) as append:
                     for row in run_rows(plan, missing, workers):
-                        append(_packed(row))
+                        append(_pack_row(row))
                         rows[row["session"]] = row
                         if report is not None:
                             report(row)
                 write_rows(folder / RESULT, [rows[number] for number in sorted(rows)])
-    return [rows[number] for number in wanted]
+    return [rows[number] for number in planned]
 
 
 def read_journal(folder: Path) -> list[Row]:
     """The finished sessions of a run, in the order in which they ended; see `read_appended`."""
-    return read_appended(folder / JOURNAL, lambda line: _unpacked(json.loads(line)))
+    return read_appended(folder / JOURNAL, lambda line: _unpack_row(json.loads(line)))
 
 
 def load_run(folder: Path) -> StoredRun:
@@ -221,10 +225,10 @@ def load_run(folder: Path) -> StoredRun:
     return StoredRun(settings, game, rows, strategies, cycles)
 
 
-def _packed(row: Row) -> Row:
+def _pack_row(row: Row) -> Row:
     """A row as JSON: the strategies become compressed text."""
     return row | {"strategies": base64.b64encode(zlib.compress(row["strategies"], 1)).decode("ascii")}
 
 
-def _unpacked(row: Row) -> Row:
+def _unpack_row(row: Row) -> Row:
     return row | {"strategies": zlib.decompress(base64.b64decode(row["strategies"]))}

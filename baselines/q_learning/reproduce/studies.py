@@ -55,19 +55,19 @@ class VariantStudy:
     sessions: int = 200
 
 
-def learners(market: Mapping[str, Any] | None = None, **given: Any) -> QLearningSettings:
+def learners(market: Mapping[str, Any] | None = None, **changes: Any) -> QLearningSettings:
     """The representative experiment with some fields changed."""
-    return QLearningSettings(market=BertrandSettings.build("calvano", **(market or {})), **given)
+    return QLearningSettings(market=BertrandSettings.build("calvano", **(market or {})), **changes)
 
 
 def _study(data: Mapping[str, Any]) -> VariantStudy:
     shared = data.get("market", {})
     variants = tuple(
         Variant(
-            settings=learners({**shared, **one.pop("market", {})}, **one.pop("learners", {})),
-            **one,
+            settings=learners({**shared, **variant.pop("market", {})}, **variant.pop("learners", {})),
+            **variant,
         )
-        for one in map(dict, data["variants"])
+        for variant in map(dict, data["variants"])
     )
     return VariantStudy(**{**{name: value for name, value in data.items() if name != "market"}, "variants": variants})
 

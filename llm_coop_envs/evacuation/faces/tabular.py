@@ -60,7 +60,7 @@ class EvacuationLearning(TabularSettings):
     def __post_init__(self) -> None:
         """Check every field, and that the room is possible."""
         super().__post_init__()
-        EvacuationSettings.build(**self.given())
+        EvacuationSettings.build(**self.environment_arguments())
 
 
 class EvacuationTables:
@@ -181,13 +181,13 @@ class EvacuationLearner(TabularLearner):
 
     settings_type = EvacuationLearning
     player = EvacuationTablePlayer
-    shown = "mean_round", "mean round in which people were out"
+    curve_measure = "mean_round", "mean round in which people were out"
     title = "Evacuation, {}: Q-learners with a shared table"
 
     def __init__(self, learning: EvacuationLearning, seed: int) -> None:
         super().__init__(learning, seed)
-        self._env = EvacuationEnv(**learning.given())
-        self._recorded_env = EvacuationEnv(**learning.given(), record=True)
+        self._env = EvacuationEnv(**learning.environment_arguments())
+        self._recorded_env = EvacuationEnv(**learning.environment_arguments(), record=True)
         self.tables = EvacuationTables(self._env.settings)
 
     def arrays(self) -> Arrays:

@@ -89,7 +89,7 @@ class KBCLearning(TabularSettings):
     @property
     def contest(self) -> KBCSettings:
         """The environment's settings."""
-        return KBCSettings.build(**self.given())
+        return KBCSettings.build(**self.environment_arguments())
 
 
 def states_of(rows: NDArray[np.float32], bins: int) -> NDArray[np.int64]:
@@ -148,12 +148,12 @@ class KBCLearner(TabularLearner):
 
     settings_type = KBCLearning
     player = KBCTablePlayer
-    shown = "number", "mean number in the last round"
+    curve_measure = "number", "mean number in the last round"
     title = "Number contest, {}: independent Q-learners"
 
     def __init__(self, learning: KBCLearning, seed: int) -> None:
         super().__init__(learning, seed)
-        self._env = KBCEnv(**learning.given())
+        self._env = KBCEnv(**learning.environment_arguments())
         self.numbers = learned_numbers(self._env.settings, learning.numbers)
         self.values = np.zeros((self._env.n_players, learning.bins + 1, len(self.numbers)))
 

@@ -30,7 +30,7 @@ def folder(tmp_path):
             q, trace = np.zeros((2, 225, 15)), np.zeros((0, 2), dtype=np.int64)
             session = Session(number, 100_005, True, price * 16, strategies, q, trace)
             row = session_row(SETTINGS, game, session)
-            journal.write(json.dumps(runs._packed(row)) + "\n")
+            journal.write(json.dumps(runs._pack_row(row)) + "\n")
     return tmp_path
 
 
