@@ -1,4 +1,4 @@
-"""A trained Q table in any seat of the price competition."""
+"""The policy that plays a trained Q table in price competition."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 SAME = 1e-3
-"""How far Nash and joint-profit price may lie from those of the market the table was learned in, as a share of the
-distance between them."""
+"""Tolerance for the Nash and joint-profit prices of the market a table plays in, compared with the market it was
+learned in, as a share of the distance between the two prices."""
 
 
 class QTablePolicy(ScriptedPolicy):
     """Plays a Q table greedily, each seat the strategy of the firm with the same number; it learns nothing.
 
-    It is silent in talk and does not listen. On a grid the grid must be the table's; where prices are continuous it
-    asks prices of its own grid and takes each price it sees for the nearest one on it. Rounds that are missing at the
-    beginning are taken to have been like the earliest one known; if none is known, play begins in the state in which
-    learning ended.
+    It is silent in talk and does not listen. On a grid, the grid must be the table's. Where prices are continuous, it
+    asks prices of its own grid and rounds each observed price to that grid. In the first rounds, missing past rounds
+    are filled with the earliest known one; if none is known, play begins in the state in which learning ended.
     """
 
     def __init__(self, table: QTable) -> None:
@@ -70,14 +69,14 @@ class QTablePolicy(ScriptedPolicy):
         self._grid = settings.prices == "grid"
 
     def get_state(self) -> dict[str, Any]:
-        """Nothing: all it goes by is what it is shown."""
+        """Return an empty state: decisions depend on observations only."""
         return {}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Nothing to put back."""
+        """Do nothing: there is no state."""
 
     def decide(self, request: Request) -> Action:
-        """The greedy price in the state the firm is in."""
+        """Ask the greedy price of the firm's state."""
         slots: BertrandSlots = request.info["slots"]
         if slots.phase == TALK:
             return {"message": ""}
@@ -86,15 +85,15 @@ class QTablePolicy(ScriptedPolicy):
         return {"choice": index if self._grid else float(self._game.prices[me, index])}
 
     def state(self, slots: BertrandSlots, me: int) -> int:
-        """The state a firm is in, by what it knows."""
+        """The firm's state, from the rounds it observes."""
         return state_of(self._game, slots, me, self.table.last_state)
 
 
 def check_shown(settings: BertrandSettings, rounds: int, reason: str) -> None:
-    """Require that firms are shown so many past rounds throughout.
+    """Check that firms observe at least `rounds` past rounds, in every round.
 
     Raises:
-        SettingsError: they are not.
+        SettingsError: they observe fewer; `reason` begins the message.
     """
     for name in ("history_window", "memory"):
         shortest = min((reach for reach in settings.reach(name) if reach is not None), default=rounds)
@@ -103,10 +102,10 @@ def check_shown(settings: BertrandSettings, rounds: int, reason: str) -> None:
 
 
 def check_all_stay(settings: ScenarioSettings) -> None:
-    """Require that no firm leaves the market.
+    """Check that no firm leaves the market.
 
     Raises:
-        SettingsError: one does.
+        SettingsError: a firm leaves.
     """
     if False in settings.reach("present"):
         raise SettingsError(
@@ -115,10 +114,10 @@ def check_all_stay(settings: ScenarioSettings) -> None:
 
 
 def state_of(game: Game, slots: BertrandSlots, me: int, first: int) -> int:
-    """The state a firm is in, by what it knows; `first` if it knows nothing.
+    """The state of firm `me`, from the rounds it observes; `first` if it observes none.
 
     Raises:
-        SettingsError: it is not shown its rivals' prices.
+        SettingsError: it does not observe its rivals' prices.
     """
     if not game.memory:
         return 0

@@ -1,4 +1,4 @@
-"""The learning curve as a table and as a picture."""
+"""Write the learning curve as a table and as a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def write_curve(rows: Sequence[Row], learner: TabularLearner, reference: tuple[str, float], folder: Path) -> None:
-    """Write the points (`episode`, `reward`, the learner's measures) and a picture of them beside a named line.
+    """Write the curve's points (`episode`, `reward`, the learner's measures) and a picture with the reference line.
 
     Raises:
         RunError: they cannot be written.

@@ -1,4 +1,4 @@
-"""What is measured of sessions in which the third firm comes and goes by chance (`learn.entering`)."""
+"""Measure sessions in which the third firm enters and leaves at random (`learn.entering`)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from llm_coop_envs.bertrand.rules import Benchmarks, profit_gain
 
 
 def entry_row(settings: EntrySettings, game: Game, without: Benchmarks, session: Session) -> Row:
-    """What is measured of a session, as the authors' program and table do.
+    """Measure a session as the authors' program and table do.
 
     Returns:
-        `time`, `converged`, `gain` (of the two others while the third is out, between Nash and joint profit of two;
-        `None` if the limit cycle has no such period), `gain_in` (of all three while it is in), `equilibrium`; over all
-        answers to static best replies in which neither the deviator nor the rival is out: `answers`, `answer` and
-        `punishment` of rivals, `deviations` and `unprofitable` of deviators.
+        `time`; `converged`; `gain` (of the other two while the third is out, between Nash and joint profit of two
+        firms; `None` if the limit cycle has no such period); `gain_in` (of all three while it is in); `equilibrium`;
+        and over all deviations to the static best reply, leaving out firms that are out of the market: `answers` (how
+        many), `answer` and `punishment` of rivals, `deviations` (how many) and `unprofitable` of deviators.
     """
     cycle = limit_cycle(game, session.strategies, session.last_state)
     outside = cycle.choices[:, -1] == settings.points
@@ -34,10 +34,10 @@ def entry_row(settings: EntrySettings, game: Game, without: Benchmarks, session:
         "gain_in": None if inside is None else float(profit_gain(inside, game.marks)),
         "equilibrium": equilibrium_play(game, session.strategies, cycle).on_path,
     }
-    return row | _answers(settings, game, session, cycle)
+    return row | _measure_answers(settings, game, session, cycle)
 
 
-def _answers(settings: EntrySettings, game: Game, session: Session, cycle: LimitCycle) -> Row:
+def _measure_answers(settings: EntrySettings, game: Game, session: Session, cycle: LimitCycle) -> Row:
     far = 0.5 * FAR * max(game.marks.joint)
     changes, lengths, unprofitable = [], [], []
     for response in cycle_responses(game, session.strategies, cycle, horizon=2):
@@ -62,7 +62,7 @@ def _answers(settings: EntrySettings, game: Game, session: Session, cycle: Limit
 def entry_summary(rows: Sequence[Row]) -> Row:
     """Means over sessions with their standard errors, by the names of `measures.summary`.
 
-    `gain` is over the sessions that have it, `with_exits` how many these are.
+    `gain` is the mean over the `with_exits` sessions that have one.
     """
     means: Row = {"sessions": len(rows), "converged": sum(row["converged"] for row in rows)}
     for name in ("gain", "gain_in"):

@@ -1,4 +1,4 @@
-"""Finished runs, for questions asked later: their strategies answer deviations and meet strangers."""
+"""The strategies of a finished run: how they answer deviations, and how they fare against other sessions' firms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from llm_coop_envs.errors import RunError
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """The sessions of a run folder, in order: `session_row`s, strategies (firms, states) and limit cycles."""
+    """The sessions of a run folder, in order: rows of `session_row`, strategies (firms, states) and limit cycles."""
 
     settings: QLearningSettings
     game: Game
@@ -26,7 +26,7 @@ class StoredRun:
     cycles: list[LimitCycle]
 
     def answers(self, to: int | str = "best_reply", *, periods: int = 1, horizon: int = HORIZON) -> ResponseSummary:
-        """How the sessions answer deviations by every firm from every state of their cycles; see `cycle_responses`."""
+        """Summarise the answers to deviations by every firm from every state of its limit cycle (`cycle_responses`)."""
         return summarise(
             cycle_responses(self.game, strategies, cycle, to, periods=periods, horizon=horizon)
             for strategies, cycle in zip(self.strategies, self.cycles, strict=True)
@@ -35,7 +35,7 @@ class StoredRun:
     def strangers(self, pairs: int, rng: np.random.Generator) -> Floats:
         """Profit gains when firm 0 of one session meets the other firms of another (Eschenbaum et al. 2022).
 
-        Sessions are drawn with replacement but never meet themselves; play begins where firm 0's ended.
+        Pairs of different sessions are drawn with replacement. Play begins in the last state of firm 0's session.
         """
         count = len(self.rows)
         if count < 2:

@@ -1,8 +1,8 @@
-"""Q-learners of whom the third comes and goes by chance (Calvano et al. 2020, appendix; their program `entryexit`).
+"""Q-learning with random entry and exit of the third firm (Calvano et al. 2020, appendix; their program `entryexit`).
 
-Three firms ask prices of the grid for three. In every period the third firm comes in, if it is out, with probability
-`rate`, and leaves with the same one if it is in. Being out is one more number among its prices and part of the state.
-What it brings is learned like a price and may become greedy: then the firm leaves of its own.
+Three firms ask prices of the grid for three firms. In every period the third firm enters with probability `rate` if it
+is out, and leaves with the same probability if it is in. Being out is one more "price" of the third firm and part of
+the state. Its value is learned like a price's and may become the greedy one: then the firm leaves of its own accord.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from llm_coop_envs.core.settings import Settings
 
 FIRMS = 3
 FAR = 100.0
-"""The price of a firm that is out, in joint-profit prices: nobody buys at it."""
+"""The price of a firm that is out, as a multiple of the joint-profit price: nobody buys at it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntrySettings(Settings):
-    """What learns; the defaults are the first of the paper's two experiments.
+    """Settings of the learners; the defaults are the first of the paper's two experiments.
 
     Attributes:
         rate: the probability of an entry per period out, and of an exit per period in (their rho).
-        points: prices of the grid.
+        points: number of prices of the grid.
         alpha: step of an update.
         beta: decay of exploration per period.
         delta: discount factor.
-        window: converged when no greedy price changed for so many periods.
-        max_periods: stop unconverged after so many.
+        window: number of periods without a changed greedy price that counts as convergence.
+        max_periods: longest session.
     """
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"points": (2, 15)}
@@ -58,20 +58,20 @@ class EntrySettings(Settings):
 
     @property
     def learners(self) -> QLearningSettings:
-        """The same learners without entry and exit, who check the rest."""
+        """The same learners without entry and exit; making them checks the other fields."""
         market = BertrandSettings.build("calvano", firms=FIRMS, grid_points=self.points)
         shared = {name: getattr(self, name) for name in ("alpha", "beta", "delta", "window", "max_periods")}
         return QLearningSettings(market=market, **shared)
 
     def game(self) -> Game:
-        """The game as arrays, with one price more: being out."""
+        """The game as arrays, with being out as one more price."""
         learners = self.learners
         grids = [(*grid, FAR * price) for grid, price in zip(learners.grids, learners.marks.joint, strict=True)]
         return Game.tabulate(learners.market.market, learners.marks, grids, 1, learners.spread("delta"))
 
 
 def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game | None = None) -> Session:
-    """Run one session; the same seed and number give the same one.
+    """Run one session; the same seed and number give the same session.
 
     Raises:
         MissingExtra: the compiler is not installed.
@@ -86,7 +86,7 @@ def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game
     uniform = np.random.Generator(np.random.PCG64(begins)).random
     q = against_uniform(game, (FIRMS, game.states, game.points))
     outs = q[-1, :, out].copy()
-    # No firm asks it as a price; the third one's value of it is kept aside.
+    # No firm may ask being out as a price. The third firm's value of it is kept in an array of its own, `values`.
     q[:, :, out] = -np.inf
     tables, luck = Tables.lay_out(game, q), chance.generate_state(1, np.uint64).astype(np.int64)
     first_greedy(tables.q, tables.records, tables.greedy, tables.names, FIRMS, digit_bits(out + 1), False, False, luck)

@@ -1,4 +1,4 @@
-"""One session: learners meet, learn until they converge, and their greedy strategies are what remains."""
+"""Run one session: firms learn against each other until their greedy strategies stop changing."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _EXPLORATION = {"epsilon": 0, "boltzmann": 1, "none": 2}
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """What a session ended with.
+    """The result of a session.
 
     Attributes:
-        number: which session of its seed.
-        periods: periods played, the window of convergence included.
+        number: the session's number among those of its seed.
+        periods: number of periods played, the window of convergence included.
         converged: whether greedy prices stayed unchanged for the window. Unconverged sessions count in all results, as
             in Calvano et al. 2020.
         last_state: the state in which the last period was played.
         strategies: (firms, states) the greedy price index in each state.
         q: (firms, states, m) the Q tables.
-        trace: (periods asked for, firms) price indices of the first periods; empty unless asked for.
+        trace: (periods, firms) the price indices of the first `trace` periods, as many as were to be recorded.
     """
 
     number: int
@@ -67,14 +67,14 @@ def run_session(
     The same seed and number give the same session, whatever runs beside it.
 
     Args:
-        settings: what learns.
-        seed: of a NumPy `SeedSequence`.
-        number: which of the seed's sessions, from 0.
+        settings: the learners.
+        seed: the seed of a NumPy `SeedSequence`.
+        number: the session's number among those of the seed, from 0.
         game: `settings.game()`, if it is at hand.
-        q: start from this table instead of `settings.initial` (e.g. tables trained elsewhere, to learn on).
-        trace: keep the price indices of so many first periods.
+        q: the first Q table, instead of `settings.initial`, such as tables trained elsewhere.
+        trace: number of first periods whose price indices are recorded.
         loop: `"general"`, `"duopoly"` (the fast one, for two firms, memory 1, at most 16 prices, asynchronous
-            updates, epsilon-greedy exploration and lowest ties), or `"auto"`: the fast one if it can.
+            updates, epsilon-greedy exploration and lowest ties), or `"auto"`: the fast one where it can play.
 
     Raises:
         MissingExtra: the compiler is not installed.
@@ -83,7 +83,7 @@ def run_session(
     """
     draws, begins, chance = np.random.SeedSequence(seed, spawn_key=(number,)).spawn(3)
     generator = np.random.Generator(np.random.PCG64(begins))
-    fast = _fast(settings, trace, loop)
+    fast = _use_duopoly_loop(settings, trace, loop)
     game = settings.game() if game is None else game
     shape = (game.firms, game.states, game.points)
     if q is not None and np.shape(q) != shape:
@@ -105,14 +105,14 @@ def run_docked_session(
 ) -> Session:
     """Run one session with the random numbers of the authors' code, as session `number` of their 1,000.
 
-    Exploration draws from RAN2 with seed -number, four draws a period for two firms; random tables and random ties from
-    a second RAN2 with the same seed; the first state from one RAN2 with seed -1 for all sessions.
+    Exploration draws from RAN2 with seed -number, four numbers a period for two firms. Random tables and random ties
+    draw from a second RAN2 with the same seed, first states from one RAN2 with seed -1 for all sessions.
 
     Args:
-        settings: the archived sessions are those of `docked.docked_settings`.
-        number: from 1.
+        settings: the learners; the archived sessions are those of `docked.docked_settings`.
+        number: the session's number, from 1.
         game: `settings.game()`, if it is at hand.
-        trace: keep the price indices of so many first periods.
+        trace: number of first periods whose price indices are recorded.
 
     Raises:
         MissingExtra: the compiler is not installed.
@@ -139,10 +139,11 @@ def run_docked_session(
     return _play(settings, game, number, table, start, stream=seeded(number), ties=ties, trace=trace)
 
 
-def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
+def _use_duopoly_loop(settings: QLearningSettings, trace: int, loop: str) -> bool:
+    """Whether the fast loop plays these settings."""
     if loop not in ("auto", "general", "duopoly"):
         raise ValueError(f"loop={loop!r}: must be one of auto, general, duopoly")
-    can = (
+    can_play = (
         settings.firms == 2
         and settings.memory == 1
         and settings.market.grid_points <= 16
@@ -152,14 +153,14 @@ def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
         and not settings.shocks
         and not trace
     )
-    if loop == "duopoly" and not can:
+    if loop == "duopoly" and not can_play:
         raise SettingsError(
             "loop",
             loop,
             "plays two firms with a memory of 1 and at most 16 prices, asynchronous updates, epsilon exploration, "
             "lowest ties, no shocks and no trace; use loop='auto'",
         )
-    return can and loop != "general"
+    return can_play and loop != "general"
 
 
 def exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floats]:
@@ -174,7 +175,7 @@ def exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floa
     beta = settings.spread("beta")
     if docked:
         return np.ones(firms), np.array([[1.0, math.exp(-b)] for b in beta])
-    with np.errstate(over="ignore"):  # infinity is right: then nobody explores
+    with np.errstate(over="ignore"):  # with infinity, nobody explores, as it should be
         growth = np.exp(np.outer(beta, periods))
     return np.full(firms, settings.market.grid_points * 2.0**-32), growth
 
@@ -192,7 +193,11 @@ def _play(
     luck: NDArray[np.int64] | None = None,
     trace: int = 0,
 ) -> Session:
-    """Play a session with the general loop; `words` for the fast stream, `stream` for RAN2, `ties` of the same kind."""
+    """Play a session with the general loop, drawing from the fast stream (`xoshiro`) or from RAN2 (`stream`).
+
+    `ties` is the state of the generator for ties: RAN2 too if `stream` is given, else `split_mix`. `luck` is the state
+    of the `split_mix` that draws markets.
+    """
     from llm_coop_envs.baselines.q_learning.learn import kernel, layout, streams
     from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
 

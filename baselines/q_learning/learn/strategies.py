@@ -8,7 +8,7 @@ from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 
 
 def constant_strategies(game: Game, choices: Ints) -> Ints:
-    """Strategies that ask the same price in every state."""
+    """Strategies (firms, states) that ask the prices `choices` (firms,) in every state."""
     return np.repeat(np.asarray(choices, dtype=np.int64)[:, None], game.states, axis=1)
 
 
@@ -36,10 +36,10 @@ def strategy_values(game: Game, strategies: Ints) -> Floats:
 
 
 def strategy_q(game: Game, strategies: Ints, *, misread: bool = False) -> Floats:
-    """(firms, states, m) what a firm gets if it asks a price once and everybody follows the strategies after that.
+    """(firms, states, m) the value of asking a price once if everybody follows the strategies afterwards.
 
-    Calvano et al. 2020 call this the true Q matrix of the strategies. With `misread` the past is remembered wrongly in
-    the first period, as the authors' code does; see `Game.misread`.
+    Calvano et al. 2020 call this the true Q matrix of the strategies. With `misread` the first period remembers the
+    past as the authors' code does; see `Game.misread`.
     """
     values = strategy_values(game, strategies)
     states = np.arange(game.states)[:, None]
