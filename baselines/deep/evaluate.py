@@ -1,4 +1,4 @@
-"""How a network plays while it is trained: episodes on the array view, measured as all episodes are.
+"""Evaluate a network during training, by episodes on the array view.
 
 Trained policies are compared by `llm-coop evaluate`.
 """
@@ -22,9 +22,9 @@ Row = dict[str, Any]
 
 
 def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) -> Row:
-    """One episode on the array view of an environment made with `record=True`; `play` is `"sample"` or `"best"`.
+    """Play one episode in an environment made with `record=True`; `play` is `"sample"` or `"best"`.
 
-    The network, in all seats, draws from `SeedSequence([seed, 1])`.
+    The network plays all seats and draws from `SeedSequence([seed, 1])`.
 
     Returns:
         `seed`, `return_mean` (the players' mean sum of rewards) and the scenario's measures.
@@ -51,7 +51,7 @@ def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) ->
 
 
 def means(rows: Sequence[Row]) -> dict[str, float]:
-    """The means of all numbers in the rows, over the episodes that have them."""
+    """The mean of every number in the rows, over the episodes that have it."""
     averages: dict[str, float] = {}
     for name in rows[0]:
         values = [row[name] for row in rows if isinstance(row.get(name), int | float)]

@@ -1,7 +1,7 @@
-"""Networks in the files that stable-baselines3 saves (`model.save("model.zip")`), read without executing anything.
+"""Read networks from the files of stable-baselines3 (`model.save("model.zip")`) without executing anything.
 
-Only the weights are loaded, and the description is read as JSON: the pickled objects in it are left alone. What was
-trained on `NumericView`, or on the numeric form of `SingleAgentView`, plays.
+Only the weights are loaded, and the description is read as JSON; its pickled objects are ignored. Models can play that
+were trained on `NumericView` or on the numeric form of `SingleAgentView`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VALUES, _POLICY, _LAST = "q_net.q_net.", "mlp_extractor.policy_net.", "action_n
 
 
 def read_saved(path: Path) -> Network:
-    """The network in a file; which scenario and which columns it was trained on, the file does not say.
+    """Read the network in a file, which does not tell the scenario or the columns that it was trained on.
 
     Raises:
         RunError: the file is no saved model, or its network is no plain chain of layers.

@@ -27,7 +27,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.recorded import (
     SEQUENTIAL,
     SEQUENTIAL_RUNS,
     SEQUENTIALLY,
-    begun,
+    begin_record,
     note,
     note_answers,
     note_docked,
@@ -61,7 +61,7 @@ Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in i
 
 
 def run_shown(plan: Plan, sessions: int, folder: Path, workers: int | None, label: str) -> Row:
-    """Run with a progress bar; the summary is also written to `summary.json`."""
+    """Run sessions with a progress bar and summarise them, also in `summary.json`."""
     done = len(read_journal(folder))
     with ticking(label, sessions, min(done, sessions)) as ticker:
         rows = run(plan, sessions, folder, workers=workers, report=lambda _: ticker.next())
@@ -155,7 +155,7 @@ def published(folder: Folder, workers: Workers = None) -> None:
 
 
 def _published(folder: Path, workers: int | None) -> tuple[list[Printed], StoredRun]:
-    """Run and print the comparison; also gives the run."""
+    """Run the authors' sessions and print the comparison; also returns the run."""
     representative = STUDIES["representative"].variants[0]
     where = folder / "docked" / folder_name(representative)
     run_shown(
@@ -181,7 +181,7 @@ def reproduce(
     for name in only or ():
         if name not in names:
             raise SettingsError("study", name, f"is unknown; {suggestion(name, names)}")
-    record = recorded() if only else begun(seed)
+    record = recorded() if only else begin_record(seed)
     if only and record["seed"] != seed:
         raise SettingsError("seed", seed, f"the record's is {record['seed']}; write all of it anew, without --study")
     if not only:
@@ -273,10 +273,10 @@ def answers(
     run_ = load_run(folder)
     target = int(to) if to.lstrip("-").isdigit() else to
     try:
-        summary_ = run_.answers(target, periods=periods, horizon=horizon)
+        response_summary = run_.answers(target, periods=periods, horizon=horizon)
     except ValueError as error:
         raise SettingsError("to", to, str(error).split(": ", 1)[-1]) from error
-    console.print(*answer_lines(summary_), sep="\n")
+    console.print(*answer_lines(response_summary), sep="\n")
 
 
 @app.command()
@@ -317,12 +317,12 @@ def table(
 
 
 def folder_name(variant: Variant) -> str:
-    """A variant's folder."""
+    """The name of a variant's folder."""
     return "".join(c if c.isalnum() or c in ".-" else "_" for c in variant.name)
 
 
 def read_settings(path: Path | None) -> QLearningSettings:
-    """Settings from a YAML or JSON file; see `read_fields`."""
+    """Read settings from a YAML or JSON file; see `read_fields`."""
     return QLearningSettings.from_json(read_fields(path))
 
 

@@ -90,9 +90,9 @@ def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game
     q[:, :, out] = -np.inf
     tables, luck = Tables.lay_out(game, q), chance.generate_state(1, np.uint64).astype(np.int64)
     first_greedy(tables.q, tables.records, tables.greedy, tables.names, FIRMS, digit_bits(out + 1), False, False, luck)
-    begun = [int(out * uniform()) for _ in range(FIRMS)]
+    first_choices = [int(out * uniform()) for _ in range(FIRMS)]
     if uniform() > 0.5:
-        begun[-1] = out
+        first_choices[-1] = out
     values = np.zeros(len(tables.greedy))
     values[tables.names] = outs
     scale, growth = exploration(settings.learners, docked=False)
@@ -111,7 +111,7 @@ def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game
         luck,
         settings.window,
         settings.max_periods,
-        int(tables.names[game.action(begun)]),
+        int(tables.names[game.action(first_choices)]),
     )
     strategies, table = tables.results()
     table[-1, :, out] = values[tables.names]

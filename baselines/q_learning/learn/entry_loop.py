@@ -1,4 +1,4 @@
-"""The loop of learners of whom the last comes and goes, compiled; see `entering.py`."""
+"""The compiled loop of learners with random entry and exit of the last firm; see `entering.py`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,42 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.learn.compiled import compiled
+from llm_coop_envs.baselines.q_learning.learn.compiled import compiled, part
 from llm_coop_envs.baselines.q_learning.learn.layout import record_size, renew, rescan
 from llm_coop_envs.baselines.q_learning.learn.streams import BLOCK, explore, fill, split_mix
 from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, get, get_half, half_address, put, put_half
 
 if TYPE_CHECKING:
     from llm_coop_envs.baselines.q_learning.learn.streams import Floats, Halves, Longs, Words
+
+
+@part
+def renew_out(q: int, records: int, row: int, top_index: int, firms: int, own: int, out: int, new: float) -> Any:
+    """Update the last firm's record for the value `new` of being out; return the row's greedy price.
+
+    Args:
+        q: the address of Q.
+        records: the address of the records.
+        row: the index in Q at which the firm's row begins.
+        top_index: the index in the records of the row's largest value.
+        firms: number of firms.
+        own: the greedy price so far.
+        out: the number of being out.
+        new: the value of being out.
+    """
+    top = get(records, top_index)
+    if new > top:
+        if own < out:
+            put(records, top_index + firms, top)
+        put(records, top_index, new)
+        return out
+    if own == out and new < top:
+        # As in the authors' program, the best price replaces being out, even if being out is still worth more.
+        top, price, second = rescan(q, row, WIDTH, out, -np.inf)
+        put(records, top_index, top)
+        put(records, top_index + firms, second)
+        return price
+    return own
 
 
 @compiled
@@ -37,19 +66,19 @@ def learn_with_entry(
 
     Args:
         q: as in `layout.Tables`, as are the next two; the last price of every row is minus infinity.
-        records: see there.
-        greedy: see there.
-        outs: (state numbers,) what being out is worth to the last firm.
+        records: as in `layout.Tables`.
+        greedy: as in `layout.Tables`.
+        outs: (state numbers,) the last firm's values of being out.
         earned: (action numbers, firms) flat: alpha times profit.
         numbers: 1 - alpha, alpha delta, and the probability of an entry or exit per period.
-        out: the number of being out: how many prices there are.
+        out: the number of being out, which is the number of prices.
         digit: bits of a price.
-        scale: (firms,) as in `streams.explore`, of the first period.
+        scale: (firms,) as in `streams.explore`, in the first period.
         growth: (firms, BLOCK + 1) its factors over a block.
-        words: (4, LANES) state of the fast stream.
-        luck: (1,) of `split_mix`: draws who comes and goes.
-        window: periods without change that count as convergence.
-        max_periods: when to give up.
+        xoshiro: (4, LANES) state of the fast stream.
+        luck: (1,) state of the `split_mix` that draws entries and exits.
+        window: number of periods without change that counts as convergence.
+        max_periods: longest session.
         state: the state before period 1.
 
     Returns:
@@ -91,17 +120,7 @@ def learn_with_entry(
                     put(table, row + a, new)
                 else:
                     new = outs[state] * retention + worth
-                    greedy_price = own
-                    if new > get(tops, top_index):
-                        if own < out:
-                            put(tops, top_index + firms, get(tops, top_index))
-                        put(tops, top_index, new)
-                        greedy_price = out
-                    elif own == out and new < get(tops, top_index):
-                        # As in the authors' program: the best price takes its place, whatever being out is still worth.
-                        top, greedy_price, second = rescan(table, row, WIDTH, out, -np.inf)
-                        put(tops, top_index, top)
-                        put(tops, top_index + firms, second)
+                    greedy_price = renew_out(table, tops, row, top_index, firms, own, out, new)
                     outs[state] = new
                 fresh |= greedy_price << shift
             if fresh != old:

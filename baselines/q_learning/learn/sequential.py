@@ -1,9 +1,8 @@
 """Q-learners that set prices in turn (Klein 2021, RAND Journal of Economics 52(3)).
 
 Two firms sell the same good. At a lower price of p, 1 - p customers buy, all from the cheaper firm; equal prices share
-them. A firm sets
-its price in every second period, when it observes its rival's price, and keeps it in the next. So a price earns twice
-before it is chosen anew, and the update of a price that was asked two periods ago looks two periods ahead:
+them. A firm sets its price in every second period, when it observes its rival's price, and keeps it in the next. So a
+price earns twice before it is chosen anew, and the update of a price asked two periods ago looks two periods ahead:
 
     Q(s, p) <- (1 - alpha) Q(s, p) + alpha (profit + delta profit' + delta^2 max Q(s', .))
 

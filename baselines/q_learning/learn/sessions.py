@@ -180,6 +180,27 @@ def exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floa
     return np.full(firms, settings.market.grid_points * 2.0**-32), growth
 
 
+def _kernel_sizes(settings: QLearningSettings, game: Game, digit: int, docked: bool, trace: int) -> Ints:
+    """The numbers in `sizes` of `kernel.learn`."""
+    from llm_coop_envs.baselines.q_learning.learn import layout
+
+    return np.array(
+        [
+            game.points,
+            game.firms,
+            game.memory,
+            digit,
+            layout.row_width(game.points),
+            settings.updates == "synchronous",
+            (settings.ties == "random") * (1 + docked),
+            _EXPLORATION[settings.exploration],
+            trace,
+            settings.window,
+            settings.max_periods,
+        ]
+    )
+
+
 def _play(
     settings: QLearningSettings,
     game: Game,
@@ -215,21 +236,6 @@ def _play(
     layout.first_greedy(tables.q, tables.records, tables.greedy, tables.names, game.firms, digit, tied, docked, ties)
     scale, growth = exploration(settings, docked)
     traced = np.zeros(trace, dtype=np.int64)
-    sizes = np.array(
-        [
-            game.points,
-            game.firms,
-            game.memory,
-            digit,
-            layout.row_width(game.points),
-            settings.updates == "synchronous",
-            tied * (1 + docked),
-            _EXPLORATION[settings.exploration],
-            trace,
-            settings.window,
-            settings.max_periods,
-        ]
-    )
     outcome: tuple[Any, ...] = kernel.learn(
         tables.q,
         tables.records,
@@ -237,7 +243,7 @@ def _play(
         tables.market_profits(settings.market_profits(game) * alpha),
         1.0 - alpha,
         alpha * np.array(settings.spread("delta")),
-        sizes,
+        _kernel_sizes(settings, game, digit, docked, trace),
         scale,
         growth,
         xoshiro,

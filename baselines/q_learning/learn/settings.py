@@ -153,7 +153,7 @@ class QLearningSettings(Settings):
             object.__setattr__(self, name, tuple(float(number) for number in numbers))
 
     def _pair(self, name: str, *, rising: bool) -> None:
-        """Check that a field is two finite numbers in ascending order (strictly if `rising`); a list becomes a tuple."""
+        """Check that a field is two finite ascending numbers (strictly if `rising`); a list becomes a tuple."""
         value = getattr(self, name)
         if (
             not isinstance(value, list | tuple)

@@ -1,11 +1,11 @@
-"""A row of 16 numbers at once: what the compiler does not find by itself, spelled as LLVM vector instructions.
+"""Operations on rows of 16 numbers, written as LLVM vector instructions that the compiler does not find by itself.
 
-They become AVX-512, AVX2 or NEON code, whatever the machine has, and compute the same everywhere: comparisons, moves,
-integer arithmetic, and sums and products in a fixed order.
+They become AVX-512, AVX2 or NEON code, whatever the machine has, and compute the same bits everywhere: comparisons,
+moves, integer arithmetic, and sums and products in a fixed order.
 
-All of them take the address of an array (`address`) in place of the array, and an index that nobody checks. Arrays
-handed from function to function would be counted on every call, and bounds and negative indices looked after on every
-access; both together cost the learner four times what it does. Whoever takes an address keeps the array alive.
+All of them take the address of an array (`address`) instead of the array, and do not check indices. With arrays, every
+call would count references and every access would check bounds and negative indices, which together made the learner
+four times slower. The caller of `address` must keep the array alive.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from llm_coop_envs.baselines.q_learning.learn.compiled import cgutils, inlined, ir, types
 
 WIDTH = 16
-"""Numbers in a row; rows with fewer prices are filled up with minus infinity."""
+"""The length of a row; rows with fewer prices are padded with minus infinity."""
 
 LANES = 8
-"""Random number generators that run side by side."""
+"""The number of random number generators that run side by side."""
 
 _F64, _I32, _I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 _ROW = ir.VectorType(_F64, WIDTH)
-_PLACES = ir.Constant(ir.VectorType(_I32, WIDTH), list(range(WIDTH)))
+_INDICES = ir.Constant(ir.VectorType(_I32, WIDTH), list(range(WIDTH)))
 _WORDS = ir.VectorType(_I64, LANES)
 
 _tuple: Any = types.Tuple  # the compiler's own functions are untyped
@@ -33,21 +33,21 @@ _TRIPLE = _tuple((types.float64, types.int64, types.float64))
 
 
 def _pointer(builder: Any, address: Any, index: Any, kind: Any, shift: int = 3) -> Any:
-    """A pointer to one number (of 2^shift bytes) of an array, as a pointer to `kind`."""
+    """A pointer of type `kind` to number `index` of an array of numbers of 2^shift bytes."""
     element = builder.add(address, builder.shl(index, ir.Constant(_I64, shift)))
     return builder.inttoptr(element, kind.as_pointer())
 
 
 def _spread(builder: Any, value: Any, kind: Any) -> Any:
-    """A row that holds `value` everywhere."""
+    """A row of equal values."""
     blank = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
     first = builder.insert_element(blank, value, ir.Constant(_I32, 0))
     return builder.shuffle_vector(first, blank, ir.Constant(ir.VectorType(_I32, WIDTH), [0] * WIDTH))
 
 
 def _replaced(builder: Any, row: Any, index: Any, value: Any) -> Any:
-    """The row with another value in one place."""
-    is_replaced = builder.icmp_signed("==", _PLACES, _spread(builder, builder.trunc(index, _I32), _I32))
+    """The row with another value at one index."""
+    is_replaced = builder.icmp_signed("==", _INDICES, _spread(builder, builder.trunc(index, _I32), _I32))
     return builder.select(is_replaced, _spread(builder, value, _F64), row)
 
 
@@ -65,15 +65,15 @@ def _largest(builder: Any, row: Any) -> Any:
     return builder.extract_element(row, ir.Constant(_I32, 0))
 
 
-def _place_of(builder: Any, row: Any, value: Any) -> Any:
-    """The first place that holds a value."""
+def _first_index(builder: Any, row: Any, value: Any) -> Any:
+    """The first index that holds a value."""
     equal = builder.fcmp_ordered("==", row, _spread(builder, value, _F64))
     mask = builder.zext(builder.bitcast(equal, ir.IntType(WIDTH)), _I64)
     return builder.cttz(mask, ir.Constant(ir.IntType(1), 1))
 
 
 def _row(builder: Any, address: Any, offset: Any) -> Any:
-    """A row from memory."""
+    """Load a row."""
     row = builder.load(_pointer(builder, address, offset, _ROW))
     row.align = 8
     return row
@@ -85,7 +85,7 @@ def _best(typing: Any, address: Any, offset: Any, index: Any, value: Any) -> Any
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _replaced(builder, _row(builder, args[0], args[1]), args[2], args[3])
         top = _largest(builder, row)
-        return context.make_tuple(builder, signature.return_type, (top, _place_of(builder, row, top)))
+        return context.make_tuple(builder, signature.return_type, (top, _first_index(builder, row, top)))
 
     return signature, generate
 
@@ -96,7 +96,7 @@ def _best_two(typing: Any, address: Any, offset: Any, index: Any, value: Any) ->
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _replaced(builder, _row(builder, args[0], args[1]), args[2], args[3])
         top = _largest(builder, row)
-        first = _place_of(builder, row, top)
+        first = _first_index(builder, row, top)
         others = _replaced(builder, row, first, ir.Constant(_F64, float("-inf")))
         return context.make_tuple(builder, signature.return_type, (top, first, _largest(builder, others)))
 
@@ -104,7 +104,7 @@ def _best_two(typing: Any, address: Any, offset: Any, index: Any, value: Any) ->
 
 
 def _reading(number: Any, kind: Any) -> Any:
-    """What reads a number from an array of some kind."""
+    """Make the function that reads a number from an array of type `kind`."""
 
     def read(typing: Any, address: Any, index: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -118,7 +118,7 @@ def _reading(number: Any, kind: Any) -> Any:
 
 
 def _writing(number: Any, kind: Any) -> Any:
-    """What writes a number into an array of some kind."""
+    """Make the function that writes a number into an array of type `kind`."""
 
     def write(typing: Any, address: Any, index: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -134,9 +134,10 @@ def _writing(number: Any, kind: Any) -> Any:
 
 
 def _exp(builder: Any, row: Any) -> Any:
-    """Exp of numbers that are not above 0, within two units in the last place; below exp(-700) that.
+    """Exp of a row of numbers up to 0, within two units in the last place; below -700, exp(-700).
 
-    2^k e^r with |r| <= ln 2 / 2: its series to the twelfth power, in pairs, so that few products wait for each other.
+    exp(x) = 2^k e^r with |r| <= ln 2 / 2. The series of e^r up to the twelfth power is summed in pairs, so that few
+    products wait for each other.
     """
 
     def every(number: float) -> Any:
@@ -246,16 +247,17 @@ def _half_address(typing: Any, array: Any) -> Any:
 
 
 address, half_address = inlined(_address), inlined(_half_address)
-"""address(array) -> where a contiguous array of 8-byte numbers begins, `half_address` one of 4-byte numbers."""
+"""address(array) -> the address of a contiguous array of 8-byte numbers; `half_address` of one of 4-byte numbers."""
 
 best = inlined(_best)
-"""best(address, offset, place, value) -> (largest, its place): of the row at `offset`, with `value` put in one place.
+"""best(address, offset, index, value) -> (largest, its index) of the row at `offset`, with `value` at `index`.
 
-Of several equal largest the first place; a `place` outside the row puts nothing. The array itself is not changed.
+Of several equal largest numbers the first counts. An `index` outside the row replaces nothing. The array itself is not
+changed.
 """
 
 best_two = inlined(_best_two)
-"""best_two(address, offset, place, value) -> (largest, its place, largest of the others); else as `best`."""
+"""best_two(address, offset, index, value) -> (largest, its index, largest of the others); otherwise as `best`."""
 
 get, get_whole = _reading(types.float64, _F64), _reading(types.int64, _I64)
 """get(address, index) -> array[index], for float64 and for int64."""
@@ -267,17 +269,17 @@ get_half, put_half = _reading(types.int64, _I32), _writing(types.int64, _I32)
 """As `get_whole` and `put_whole`, for uint32, with a `half_address`."""
 
 weigh = inlined(_weigh)
-"""weigh(address, offset, top, steep, out, place, base) -> the last of the sums of exp(steep (number - top)).
+"""weigh(address, offset, top, steep, out, index, base) -> `base` plus the sum of exp(steep (number - top)) over a row.
 
-Of the row at `offset`, from its beginning up to each number, and `base`; they are written into the array at `out`. No
-number may be above `top`.
+The row is the one at `offset`; none of its numbers may be above `top`. The cumulative sums, `base` included, are
+written to `out` from `index` on.
 """
 
 count_below = inlined(_count_below)
-"""count_below(address, offset, value) -> how many numbers of the row at `offset` are less."""
+"""count_below(address, offset, value) -> how many numbers of the row at `offset` are below `value`."""
 
 fetch = inlined(_fetch)
-"""fetch(address, index): have the cache line of array[index] at hand soon; has no effect on results."""
+"""fetch(address, index): prefetch the cache line of array[index]; has no effect on results."""
 
 draw = inlined(_draw)
 """draw(state, out, index): the next `LANES` words of xoshiro256++ (Blackman and Vigna 2021) into out[index:].

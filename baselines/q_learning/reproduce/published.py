@@ -1,7 +1,7 @@
-"""The numbers Calvano et al. (2020) print for their representative experiment, and whether they come out.
+"""Compare our results with the numbers that Calvano et al. (2020) print for their representative experiment.
 
-With the authors' random numbers the 1,000 sessions are theirs, so every printed digit must come out. Figure 4 was read
-off the graphics of the paper and is compared to `READ_OFF`.
+With the authors' random numbers the 1,000 sessions are theirs, so every printed digit must agree. The numbers of Figure
+4 were read off the graphics of the paper and may differ by `READ_OFF`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.bertrand.deviation import ResponseSummary
 
 SESSIONS = 1000
-"""How many sessions the authors ran."""
+"""The number of sessions that the authors ran."""
 
 EPISODE = 25_000
-"""Periods in the authors' unit of time."""
+"""The number of periods in the authors' unit of time."""
 
 READ_OFF = 0.005
-"""How far a price read off a figure may lie from the one that was drawn."""
+"""The tolerance for a price that was read off a figure."""
 
 _RESULTS, _TABLE_1, _TABLE_A5 = "replication package, A_res.txt", "Table I", "Table A5"
 _FIGURE = "Figure 4, read off"
@@ -55,8 +55,13 @@ _TABLE = {
 class Printed:
     """A published number beside ours.
 
-    `digits` decimals of `value` are printed; `found` is ours. They may lie `allowed` apart; `None`: ours must round to
-    the printed one.
+    Attributes:
+        name: the quantity.
+        source: where it is printed.
+        value: the published number.
+        digits: the number of printed decimals.
+        ours: our number.
+        allowed: the allowed difference; `None`: ours must round to the published number.
     """
 
     name: str
@@ -68,7 +73,7 @@ class Printed:
 
     @property
     def agrees(self) -> bool:
-        """Whether ours is the printed one."""
+        """Whether our number agrees with the published one."""
         if self.allowed is not None:
             return abs(self.ours - self.value) <= self.allowed
         # Half a unit of the last digit, and rounding of the halves either way.
@@ -77,9 +82,10 @@ class Printed:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceCell:
-    """A cell of a published table by prices, ours, and how far apart they are in standard errors of the difference.
+    """A cell of a published table by prices (`value`) beside ours.
 
-    `apart` is NaN where they differ and all our sessions are alike, so that no standard error is known.
+    `apart` is their difference in its standard errors; NaN where they differ and the standard error is unknown because
+    all our sessions are alike.
     """
 
     value: float
@@ -88,17 +94,16 @@ class PriceCell:
 
     @property
     def agrees(self) -> bool:
-        """Whether ours rounds to the printed one."""
+        """Whether our number rounds to the published one."""
         return bool(abs(self.ours - self.value) <= 0.005 * (1.0 + 1e-9))
 
 
 def compare_tables(run: StoredRun) -> dict[str, list[PriceCell]]:
-    """Set a run's `price_tables` beside Tables II and III, cell by cell.
+    """Compare a run's `price_tables` with Tables II and III, cell by cell.
 
-    A cell that ours lacks is left out; there is none on a grid of another size, or if no session ends in one pair.
-
-    The spread of the published ones, of as many sessions as the authors ran, is taken to be that of ours. What is
-    printed with two decimals may be half a unit of the last one away.
+    Cells that our tables lack are left out. There are none on a grid of another size, or if no session ends in one pair
+    of prices. The published sessions (`SESSIONS` of them) are assumed to have the spread of ours, and a published cell
+    may be off by half a unit of its second decimal.
     """
     printed = published()["price_tables"]
     if run.game.points != len(printed["answer"][-1]) or not any(cycle.length == 1 for cycle in run.cycles):
@@ -120,9 +125,9 @@ def compare_tables(run: StoredRun) -> dict[str, list[PriceCell]]:
 
 
 def figure_4() -> Mapping[str, Any]:
-    """Prices read off Figure 4: of `deviator` and `rival` from the period before the deviation on.
+    """Prices read off Figure 4: of `deviator` and `rival`, from the period before the deviation on.
 
-    Beside them stand the market's `nash` and `joint` price, and the `source`.
+    The mapping also holds the market's `nash` and `joint` price and the `source`.
     """
     figure: Mapping[str, Any] = published()["figure_4"]
     return figure
@@ -130,13 +135,13 @@ def figure_4() -> Mapping[str, Any]:
 
 @functools.cache
 def published() -> Mapping[str, Any]:
-    """Numbers that were read off figures, and the larger tables."""
+    """The numbers that were read off figures, and the larger tables."""
     numbers: Mapping[str, Any] = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
     return numbers
 
 
 def compare_printed(run: StoredRun) -> list[Printed]:
-    """Set a run of all `SESSIONS` docked sessions beside what the authors printed of them."""
+    """Compare a run of all `SESSIONS` docked sessions with the numbers that the authors print."""
     total, answers, drawn = summary(run.rows), run.answers(), run.answers(BUGGED)
     results = (
         ("converged sessions", 1000, 0, total["converged"]),

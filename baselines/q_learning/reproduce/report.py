@@ -1,4 +1,4 @@
-"""Runs in words: a summary of sessions, and the comparison with published numbers."""
+"""Print runs: a summary of sessions, and the comparison with published numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABELS = {
 
 
 def number(name: str, value: float) -> str:
-    """A measure as it is printed."""
+    """Format a measure."""
     return _FORMATS.get(name, "{:.4f}").format(value)
 
 
@@ -47,9 +47,9 @@ def summary_lines(means: Row) -> list[str]:
 
 
 def distance(measure: str, means: Row, variant: Variant) -> float:
-    """How many standard errors of their difference lie between a measure and the published one; NaN if not known.
+    """The difference between a measure and the published one, in its standard errors; NaN if either is unknown.
 
-    Both are means of samples; the spread of the published one is taken to be that of ours.
+    Both are means of samples, and the published sample is assumed to have the spread of ours.
     """
     error = means.get(f"{measure}_se", math.nan) * math.sqrt(1.0 + means["sessions"] / variant.sample)
     gap = means[measure] - variant.published.get(measure, math.nan)
@@ -59,7 +59,7 @@ def distance(measure: str, means: Row, variant: Variant) -> float:
 
 
 def comparison_lines(variant: Variant, means: Row) -> list[str]:
-    """A variant's measures (`measures.summary`) beside the published ones."""
+    """Lines with a variant's measures (`measures.summary`) beside the published ones."""
     published = variant.published
     lines = [f"{variant.name}: {means['sessions']} sessions, {means['converged']} converged"]
     for measure in MEASURES:
@@ -76,7 +76,7 @@ def comparison_lines(variant: Variant, means: Row) -> list[str]:
 
 
 def answer_lines(answers: ResponseSummary) -> list[str]:
-    """The answers to deviations as lines: the path of prices, then what is made of it."""
+    """Lines about the answers to deviations: the path of prices, then the measures."""
     lines = [f"{answers.responses} deviations in {answers.sessions} sessions, mean price before {answers.before:.4f}"]
     lines.append("period  deviator    rivals")
     lines += [
@@ -90,13 +90,13 @@ def answer_lines(answers: ResponseSummary) -> list[str]:
 
 
 def printed_lines(comparisons: Sequence[Printed]) -> list[str]:
-    """Published numbers beside ours, and how many agree."""
+    """Lines with published numbers beside ours, and how many agree."""
     lines = [f"{'':50} {'printed':>9} {'here':>12}"]
     for comparison in comparisons:
         verdict = "" if comparison.agrees else "   differs"
-        lines.append(
-            f"{comparison.name:50} {comparison.value:9.{comparison.digits}f} {comparison.ours:12.{comparison.digits + 2}f}{verdict}"
-        )
+        printed = f"{comparison.value:9.{comparison.digits}f}"
+        ours = f"{comparison.ours:12.{comparison.digits + 2}f}"
+        lines.append(f"{comparison.name:50} {printed} {ours}{verdict}")
     agreeing = sum(comparison.agrees for comparison in comparisons)
     lines.append(f"{agreeing} of {len(comparisons)} published numbers come out")
     return lines

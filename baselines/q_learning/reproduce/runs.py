@@ -1,7 +1,7 @@
-"""Many sessions: spread over cores, written down as they end, continued after an interruption, kept as Parquet.
+"""Run many sessions in a run folder: in parallel, continued after an interruption, written as Parquet in the end.
 
-In the run folder (`storage.folder`) `sessions.jsonl` gets one line per finished session, and `sessions.parquet` is made
-of it when all are there. Sessions do not depend on each other, so neither the number of workers nor an interruption
+In the run folder (`storage.folder`), `sessions.jsonl` gets one line per finished session; `sessions.parquet` is made of
+it when all are finished. Sessions do not depend on each other, so neither the number of workers nor an interruption
 changes a result.
 """
 
@@ -34,23 +34,23 @@ from llm_coop_envs.storage.parquet import need_arrow, write_rows
 JOURNAL, RESULT = "sessions.jsonl", "sessions.parquet"
 
 REMATCHED = 2**31
-"""From this number on a seed's sessions are those of firms that met before."""
+"""The first session number, of a seed, of rematched firms; see `Plan`."""
 
 Report = Callable[[Row], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is run.
+    """The sessions of a run.
 
     Attributes:
-        settings: what learns.
-        seed: seed of the fast stream; must be 0 with `docked`, which has seeds of its own.
-        docked: draw with the authors' random numbers.
-        deep: also compute what needs the value of every state; see `session_row`.
+        settings: the learners.
+        seed: seed of the fast stream; must be 0 with `docked`, which has its own seeds.
+        docked: draw the authors' random numbers.
+        deep: also measure what needs the value of every state; see `session_row`.
         misread: analyse as the authors' code does; see `session_row`.
-        rematched: let firms that were trained in sessions of their own meet, and learn on with exploration begun anew;
-            what they do after that is measured.
+        rematched: firms that were trained in different sessions meet and go on learning, with exploration begun anew;
+            their strategies after that are measured.
     """
 
     settings: QLearningSettings
@@ -76,9 +76,9 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         settings = self.settings.to_json()
-        del settings["memory_limit"]  # does not change a result
+        del settings["memory_limit"]  # has no effect on results
         options = {name: getattr(self, name) for name in ("seed", "docked", "deep", "misread")}
-        # Said only where it is so, because older folders do not say it.
+        # Left out where it is false, because older folders lack it.
         return {"settings": settings, **options, **({"rematched": True} if self.rematched else {})}
 
     def row(self, number: int, game: Game) -> Row:
@@ -105,7 +105,7 @@ class SessionFolder(RunFolder):
 
     @property
     def settings(self) -> QLearningSettings:
-        """What learns."""
+        """The learners."""
         return QLearningSettings.from_json(self.manifest["settings"])
 
     def _check(self) -> None:
@@ -113,25 +113,25 @@ class SessionFolder(RunFolder):
 
 
 def plan_of(folder: Path) -> Plan:
-    """What a folder's sessions were run with.
+    """Read the plan of a run folder.
 
     Raises:
         RunError: the folder holds no run, or is damaged.
     """
     manifest = SessionFolder.open(folder).manifest
-    values = {
+    options = {
         setting.name: manifest[setting.name]
         for setting in fields(Plan)
         if setting.name in manifest and setting.name != "settings"
     }
-    return Plan(settings=QLearningSettings.from_json(manifest["settings"]), **values)
+    return Plan(settings=QLearningSettings.from_json(manifest["settings"]), **options)
 
 
 def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[Row]:
-    """Run sessions, yielding each one's row when it ends, in any order.
+    """Run sessions and yield the row of each when it ends, in any order.
 
     Raises:
-        SettingsError: the tables of so many sessions do not fit in memory.
+        SettingsError: the tables of as many sessions as `workers` do not fit into memory.
         MissingExtra: the compiler is not installed.
     """
     require_int("workers", workers, 1)
@@ -146,7 +146,7 @@ def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[R
     game = plan.settings.game()
     waiting = iter(numbers)
     with ThreadPoolExecutor(workers) as pool:
-        # Few at a time, so that an interruption need not wait for all of them.
+        # Only a few sessions are submitted at a time, so that an interruption need not wait for all of them.
         running: set[Future[Row]] = set()
         try:
             while True:
@@ -167,19 +167,19 @@ def run_rows(plan: Plan, numbers: Sequence[int], workers: int = 1) -> Iterator[R
 def run(
     plan: Plan, sessions: int, folder: Path, *, workers: int | None = None, report: Report | None = None
 ) -> list[Row]:
-    """Run the first `sessions` sessions of a plan in a folder, going on with what is there; their rows in order.
+    """Run the first `sessions` sessions of a plan in a folder, or those that are missing there; their rows in order.
 
     Args:
-        plan: which learners.
-        sessions: how many; a folder with fewer is filled up, one with more is left as it is.
-        folder: made if it is not there.
-        workers: sessions at a time; `None`: as many as there are cores.
+        plan: the learners.
+        sessions: number of sessions; a folder that holds more is left as it is.
+        folder: the run folder, made if it does not exist.
+        workers: number of parallel sessions; `None`: the number of cores.
         report: called with each new row.
 
     Raises:
         MissingExtra: pyarrow (extra `study`) or the compiler (extra `rl`) is not installed.
         RunError: the folder holds another run, another process writes there, or it cannot be read or written.
-        SettingsError: an impossible number.
+        SettingsError: a number is impossible.
     """
     require_int("sessions", sessions, 1)
     need_arrow()
@@ -202,12 +202,12 @@ def run(
 
 
 def read_journal(folder: Path) -> list[Row]:
-    """The finished sessions of a run, in the order in which they ended; see `read_appended`."""
+    """Read the finished sessions of a run, in the order in which they ended; see `read_appended`."""
     return read_appended(folder / JOURNAL, lambda line: _unpack_row(json.loads(line)))
 
 
 def load_run(folder: Path) -> StoredRun:
-    """Read a run folder.
+    """Read the sessions of a run folder.
 
     Raises:
         RunError: the folder holds no finished sessions, or is damaged.
@@ -226,7 +226,7 @@ def load_run(folder: Path) -> StoredRun:
 
 
 def _pack_row(row: Row) -> Row:
-    """A row as JSON: the strategies become compressed text."""
+    """Turn a row into JSON data: strategies become compressed text."""
     return row | {"strategies": base64.b64encode(zlib.compress(row["strategies"], 1)).decode("ascii")}
 
 

@@ -1,4 +1,4 @@
-"""Figures of Q-learning sessions, from their result folders."""
+"""Figures of Q-learning sessions, drawn from their run folders."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Sessions:
     """One folder of sessions.
 
     Attributes:
-        folder: where.
-        settings: the learner's settings as its plan holds them.
+        folder: the folder.
+        settings: the learners' settings, as in the manifest.
         gains: the profit gain of each finished session.
     """
 
@@ -42,18 +42,18 @@ class Sessions:
 
     @property
     def cell(self) -> tuple[float, float] | None:
-        """Learning rate and decay of exploration, if all firms share them."""
-        pair = [_one(self.settings.get(name)) for name in ("alpha", "beta")]
+        """Learning rate and decay of exploration; `None` if firms differ in one of them."""
+        pair = [_shared_number(self.settings.get(name)) for name in ("alpha", "beta")]
         return None if None in pair else (float(pair[0] or 0), float(pair[1] or 0))
 
 
 def is_sessions(folder: Path) -> bool:
-    """Whether a folder holds Q-learning sessions, or folders that do."""
+    """Whether a folder is a run of Q-learning sessions, or contains such folders."""
     return bool(_folders(folder))
 
 
 def read_sessions(folder: Path) -> list[Sessions]:
-    """The sessions of a folder and of the folders in it.
+    """Read the sessions of a folder, or of the folders in it.
 
     Raises:
         RunError: a plan or a journal is damaged, or nothing is finished.
@@ -70,7 +70,7 @@ def read_sessions(folder: Path) -> list[Sessions]:
 
 
 def figures(sessions: Sequence[Sessions]) -> list[FigureKind]:
-    """The figures of sessions."""
+    """List the figures of sessions."""
     gains, answers = functools.partial(gain, sessions), functools.partial(responses, sessions)
     return [
         FigureKind(name="q-learning-gain", about="profit gain over learning rate and exploration", draw=gains),
@@ -80,7 +80,7 @@ def figures(sessions: Sequence[Sessions]) -> list[FigureKind]:
 
 
 def gain(sessions: Sequence[Sessions]) -> list[Drawing]:
-    """The mean profit gain over learning rate and decay of exploration."""
+    """Draw the mean profit gain over learning rate and decay of exploration."""
     cells: dict[tuple[float, float], list[float]] = {}
     for folder_sessions in sessions:
         if folder_sessions.cell is not None:
@@ -92,7 +92,7 @@ def gain(sessions: Sequence[Sessions]) -> list[Drawing]:
     fewest, largest = min(map(len, cells.values())), max(map(len, cells.values()))
     count = f"{fewest}" if fewest == largest else f"{fewest} to {largest}"
     maps = [_map("here", f"{count} sessions a cell", alphas, betas, means)]
-    earlier = _earlier()
+    earlier = _published_gains()
     beside = {cell: value for cell, value in earlier.items() if cell[0] in alphas and cell[1] in betas}
     source = ""
     if beside:
@@ -111,7 +111,7 @@ def gain(sessions: Sequence[Sessions]) -> list[Drawing]:
 
 
 def responses(sessions: Sequence[Sessions]) -> list[Drawing]:
-    """How play goes on after one firm is forced to its static best reply."""
+    """Draw how play continues after one firm is forced to its static best reply."""
     if len(sessions) > MOST_SETTINGS:
         raise NotDrawn(f"there are {len(sessions)} settings; give the folder of one, such as {sessions[0].folder}")
     drawn = []
@@ -157,8 +157,8 @@ def responses(sessions: Sequence[Sessions]) -> list[Drawing]:
             Drawing(
                 name=name,
                 caption="Prices after one firm is forced to its static best reply in period 1, mean over the states of "
-                f"the limit cycle, firms and sessions; of {summary.responses} deviations {100 * summary.unprofitable:.0f}"
-                f" % do not pay.{source}",
+                f"the limit cycle, firms and sessions; of {summary.responses} deviations "
+                f"{100 * summary.unprofitable:.0f} % do not pay.{source}",
                 alt="Line chart: prices of the deviating firm and of its rivals by period, with Nash and joint price.",
                 figure=draw_panels([[panel]], size=(5.4, 3.6)),
             )
@@ -167,31 +167,31 @@ def responses(sessions: Sequence[Sessions]) -> list[Drawing]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folders that hold sessions: this one, or those in it."""
-    if _holds(folder):
+    """The run folders: this folder, or those in it."""
+    if _is_run(folder):
         return [folder]
     return (
-        sorted(subfolder for subfolder in folder.iterdir() if subfolder.is_dir() and _holds(subfolder))
+        sorted(subfolder for subfolder in folder.iterdir() if subfolder.is_dir() and _is_run(subfolder))
         if folder.is_dir()
         else []
     )
 
 
-def _holds(folder: Path) -> bool:
+def _is_run(folder: Path) -> bool:
     return kind_of(folder) == SessionFolder.kind
 
 
-def _one(value: Any) -> float | None:
-    """A number that holds for all firms."""
+def _shared_number(value: Any) -> float | None:
+    """The number that all firms share; `None` if they differ or it is no number."""
     values = set(value) if isinstance(value, list | tuple) else {value}
     only = values.pop() if len(values) == 1 else None
     return only if isinstance(only, int | float) else None
 
 
-def _earlier() -> dict[tuple[float, float], float]:
+def _published_gains() -> dict[tuple[float, float], float]:
     gains = {}
     for variant in STUDIES["alpha_beta"].variants:
-        alpha, beta = (_one(getattr(variant.settings, name)) for name in ("alpha", "beta"))
+        alpha, beta = (_shared_number(getattr(variant.settings, name)) for name in ("alpha", "beta"))
         if alpha is not None and beta is not None:
             gains[alpha, beta] = variant.published["gain"]
     return gains

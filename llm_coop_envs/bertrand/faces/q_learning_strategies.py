@@ -1,4 +1,4 @@
-"""Figures of what Q-learners have learned: their answers one by one, their strategies, and how they came to gain."""
+"""Figures of single Q-learning runs: the spread of answers, strategies, and the profit gain while firms learn."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from llm_coop_envs.render.charts.style import BLUE, FAINT, VERMILION
 T = TypeVar("T")
 
 LEARNING_SESSIONS = 10
-"""Sessions that are played again for the gain over learning time."""
+"""The number of sessions that are played again for the gain while firms learn."""
 
 LEARNING_PERIODS, BLOCK = 2_500_000, 25_000
-"""For how long, and over how many periods a point is a mean: the authors' unit of time."""
+"""The number of periods that are played again, and the number per point, the authors' unit of time."""
 
 PUBLISHED_SESSION = 364
 """The session that Calvano et al. 2020 draw as a graph."""
 
 
 def figures(folders: Sequence[Path]) -> list[FigureKind]:
-    """The figures of one folder of sessions."""
+    """List the figures of one folder of sessions."""
     kinds: list[tuple[str, str, Callable[[Sequence[Path]], list[Drawing]]]] = [
         ("q-learning-spread", "how far answers to a price cut spread over sessions", answers),
         ("q-learning-strategies", "mean limit strategies", strategies),
@@ -44,8 +44,8 @@ def figures(folders: Sequence[Path]) -> list[FigureKind]:
 
 
 def answers(folders: Sequence[Path]) -> list[Drawing]:
-    """Quantiles of the prices after a deviation (Figures 5 and A9)."""
-    run = _only(folders)
+    """Draw quantiles of the prices after a deviation (Figures 5 and A9)."""
+    run = _load_only(folders)
     panels = []
     for symmetric in (True, False):
         spread_ = _or_not_drawn(functools.partial(spread, run, symmetric=symmetric))
@@ -65,7 +65,7 @@ def answers(folders: Sequence[Path]) -> list[Drawing]:
 
 
 def _spread_panel(firm: str, symmetric: bool, price: float, sessions: int, table: Floats, color: str) -> Panel:
-    # A mean may lie beyond a quantile, and then its whisker begins there.
+    # A mean may lie beyond a quantile; then its whisker begins at the mean.
     mean, _, low, high, _ = table.T.tolist()
     lowest, highest = table.min(axis=1).tolist(), table.max(axis=1).tolist()
     periods = range(len(mean))
@@ -83,8 +83,8 @@ def _spread_panel(firm: str, symmetric: bool, price: float, sessions: int, table
 
 
 def strategies(folders: Sequence[Path]) -> list[Drawing]:
-    """Mean price by both last prices (Figure A10)."""
-    run = _only(folders)
+    """Draw the mean price by both last prices (Figure A10)."""
+    run = _load_only(folders)
     price_index, sessions, means = _or_not_drawn(lambda: mean_strategies(run))
     names = [f"{price:.2f}" for price in run.game.prices[0]]
     maps = [
@@ -104,8 +104,8 @@ def strategies(folders: Sequence[Path]) -> list[Drawing]:
 
 
 def graph(folders: Sequence[Path]) -> list[Drawing]:
-    """Where strategies lead (Figures 8 and 9): a line from each pair of prices towards the next one."""
-    run = _only(folders)
+    """Draw where strategies lead (Figures 8 and 9): a line from each pair of prices towards the next pair."""
+    run = _load_only(folders)
     if run.game.firms != 2 or run.game.memory != 1:
         raise NotDrawn("it needs two firms with a memory of one round")
     numbers = [row["session"] for row in run.rows]
@@ -151,8 +151,8 @@ def graph(folders: Sequence[Path]) -> list[Drawing]:
 
 
 def learning(folders: Sequence[Path]) -> list[Drawing]:
-    """The gain while firms learn (Figures 10 and 11), from sessions that are played again."""
-    run = _only(folders)
+    """Draw the profit gain while firms learn (Figures 10 and 11), from sessions that are played again."""
+    run = _load_only(folders)
     try:
         from llm_coop_envs.baselines.q_learning.reproduce.learning_curve import exploring_nash, learning_curve
     except MissingExtra as error:
@@ -193,7 +193,7 @@ def learning(folders: Sequence[Path]) -> list[Drawing]:
     ]
 
 
-def _only(folders: Sequence[Path]) -> StoredRun:
+def _load_only(folders: Sequence[Path]) -> StoredRun:
     if len(folders) > 1:
         raise NotDrawn(f"there are {len(folders)} settings; give the folder of one, such as {folders[0]}")
     return load_run(folders[0])
