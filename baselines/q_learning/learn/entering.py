@@ -18,8 +18,8 @@ from llm_coop_envs.baselines.q_learning.learn.initial import against_uniform
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session, exploration
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.checks import check_number
 from llm_coop_envs.core.settings import Settings
+from llm_coop_envs.util.checks import check_number
 
 FIRMS = 3
 FAR = 100.0

@@ -1,1 +1,1 @@
-"""What other rooms show or learn of the evacuation; the descriptor refers to it."""
+"""What other rooms show, ask and measure of this scenario: plugged in by its descriptor, imported by nobody else."""

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from llm_coop_envs.baselines.tabular.learner import FIRST_CURVE_SEED, TablePlayer, TabularLearner
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.evacuation.env import EXIT, EvacuationEnv
 from llm_coop_envs.evacuation.faces.tiles import EvacuationTiles, Indices, Rows, TileTable
 from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation.settings import EvacuationSettings
+from llm_coop_envs.interface.hooks import Event
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.storage.arrays import Arrays

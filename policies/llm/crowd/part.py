@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.question import ILLEGAL, Number, Question, Words
 from llm_coop_envs.core.submissions import Submissions
-from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.interface.question import ILLEGAL, Number, Question, Words
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.parsing.numbers import bare_numbers
 from llm_coop_envs.policies.llm.parsing.reading import EMPTY
 from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
 from llm_coop_envs.policies.llm.playing.prompter import choice_of, read_text_of
 from llm_coop_envs.policies.llm.playing.readers import NumberReader, WordReader, reader_of
+from llm_coop_envs.util.waiting import by_hands
 
 #: One answer: what is asked, the player's index, a seed that is this player's own in this step.
 AskOne = Callable[[CrowdQuestion, int, int], Awaitable[str]]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from llm_coop_envs.core.question import Number, Options
-from llm_coop_envs.core.wording import Templates
+from llm_coop_envs.interface.question import Number, Options
+from llm_coop_envs.interface.wording import Templates
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading

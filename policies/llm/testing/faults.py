@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_int, check_number
 
 # What happens to the request: a client asks again, and in the end has every answer.
 TRANSPORT = (

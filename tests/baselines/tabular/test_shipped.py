@@ -5,8 +5,8 @@ import json
 import pytest
 
 from llm_coop_envs.baselines.tabular.store import SHIPPED, load
-from llm_coop_envs.benchmarks.run.evaluation import Contest
 from llm_coop_envs.kbc.faces.tabular import KBCLearner
+from llm_coop_envs.reports.evaluation import Contest
 
 
 @pytest.mark.parametrize("name", SHIPPED)
