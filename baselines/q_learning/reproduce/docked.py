@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, session_row
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session
@@ -53,7 +53,7 @@ class ArchivedSession:
 
 def archive() -> list[ArchivedSession]:
     """The archived sessions, in order."""
-    text = resources.files("llm_coop_envs.baselines.q_learning").joinpath(ARCHIVE).read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / ARCHIVE).read_text(encoding="utf-8")
     return [
         ArchivedSession(
             session=int(line["session"]),

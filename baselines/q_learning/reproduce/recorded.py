@@ -6,7 +6,8 @@ import json
 import math
 import platform
 from collections.abc import Collection, Iterator
-from importlib import metadata, resources
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
@@ -103,7 +104,7 @@ def note(record: dict[str, Any], study: str, variant: str, means: Row) -> None:
 
 def recorded() -> dict[str, Any]:
     """Read the record that comes with the package."""
-    text = (resources.files("llm_coop_envs.baselines.q_learning") / RECORD).read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / RECORD).read_text(encoding="utf-8")
     record: dict[str, Any] = json.loads(text)
     return record
 
