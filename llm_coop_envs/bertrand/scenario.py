@@ -18,6 +18,7 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.faces.drawing:PICTURE",
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:BertrandSection",
+    figures=f"{_ROOM}.faces.q_learning_figures:SESSION_FOLDERS",
     after=f"{_ROOM}.faces.after:Deviations",
     learning=f"{_ROOM}.faces.learning:LEARNING",
     bench=f"{_ROOM}.faces.scorecard:BENCH",

@@ -83,6 +83,8 @@ class Scenario:
         page: how its scenes go to a page, a `render.scenes.on_page.PageFace`; by default as a table.
         report: its section of reports with its own figures, a `reports.section.ScenarioSection` class; by
             default a section of its measures.
+        figures: figures of folders that hold something else than a study's run, such as a learner's sessions, a
+            `reports.figures.FolderKind`; by default there are none.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
             the choice space.
         after: what is measured by playing on from an episode's end where a study asks for it, a class as
@@ -106,6 +108,7 @@ class Scenario:
     picture: Any = None
     page: Any = None
     report: Any = None
+    figures: Any = None
     learning: Any = None
     after: Any = None
     rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)

@@ -31,5 +31,5 @@ LEARNING = Learning(
     rollout=lambda _: {"n_steps": 256, "batch_size": 512, "n_epochs": 8, "learning_rate": 3e-4},
     reward_scale=_reward_scale,
     numbers=_numbers,
-    same_game=lambda one, other: bool(one.market == other.market and one.grids == other.grids),
+    same_game=lambda first, other: bool(first.market == other.market and first.grids == other.grids),
 )

@@ -69,7 +69,7 @@ def test_untrained_tables_end_in_other_cycles_and_are_still_the_same():
     for seed in range(6):
         q = np.random.default_rng(seed).random((2, 16, 4))
         session = Session(0, 1, True, 0, q.argmax(axis=2), q, np.zeros((0, 2), dtype=np.int64))
-        table = QTable.of(learning, 0, session)
+        table = QTable.from_session(learning, 0, session)
         env = bertrand_v0.parallel_env(preset="calvano", grid_points=4, initial_prices=None, rounds=900, record=True)
         game = Branching(env, QTablePolicy(table), seed=0)
         asyncio.run(game.play(100))

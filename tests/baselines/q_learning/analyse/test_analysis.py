@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from llm_coop_envs.baselines.q_learning.analyse import analysis, responses
 from llm_coop_envs.baselines.q_learning.learn.game import Game
-from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies, initial_q, initial_state
+from llm_coop_envs.baselines.q_learning.learn.initial import initial_q, initial_state
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies
 from llm_coop_envs.bertrand.rules import normalised_profits
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
@@ -64,7 +65,7 @@ def test_states_and_actions_are_numbers_in_base_m(case):
         assert prices.tolist() == [game.prices[i, c] for i, c in enumerate(choices)]
     state = int(rng.integers(game.states))
     actions, states = play(game, strategies, state, 1)
-    assert int(game.after(state, actions[0])) == states[0]
+    assert int(game.next_state(state, actions[0])) == states[0]
     assert int(analysis.next_states(game, strategies)[state]) == states[0]
     if game.memory:
         assert states[0] // game.actions ** (game.memory - 1) == actions[0]
@@ -135,7 +136,7 @@ def test_no_plan_beats_the_best_reply(case):
             for price in range(game.points):
                 choices[i] = price
                 action = int(game.action(choices))
-                reached.append(game.profits[action, i] + game.delta[i] * best[i, int(game.after(state, action))])
+                reached.append(game.profits[action, i] + game.delta[i] * best[i, int(game.next_state(state, action))])
             assert best[i, state] == pytest.approx(max(reached), rel=1e-9)
 
 
@@ -307,7 +308,7 @@ def test_misread_values_take_the_first_step_from_another_state(seed, points):
     for state in rng.integers(game.states, size=5).tolist():
         for price in range(points):
             action = int(game.action([price, strategies[1, state]]))
-            there = int(game.after(game.misread(state), action))
+            there = int(game.next_state(game.misread(state), action))
             assert q[0, state, price] == pytest.approx(game.profits[action, 0] + 0.8 * values[0, there])
     for firm in range(2):
         for state in cycle.states.tolist():

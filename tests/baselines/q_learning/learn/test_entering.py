@@ -8,7 +8,8 @@ import pytest
 from plain_streams import Lanes, Mix
 
 from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle
-from llm_coop_envs.baselines.q_learning.learn.entering import EntrySettings, entry_row, entry_summary, run_entry
+from llm_coop_envs.baselines.q_learning.analyse.entry_measures import entry_row, entry_summary
+from llm_coop_envs.baselines.q_learning.learn.entering import EntrySettings, run_entry
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
 
