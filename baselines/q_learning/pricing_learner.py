@@ -117,7 +117,7 @@ class PricingLearner(ScriptedPolicy):
             raise SettingsError("prices", settings.prices, "learners need a grid of prices; set prices='grid'")
         check_all_stay(settings)
         delta = (self.delta,) * settings.firms
-        self._game = game = Game.of(settings.market, settings.marks, settings.grids, self.memory, delta)
+        self._game = game = Game.of(settings.market, settings.equilibria, settings.grids, self.memory, delta)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
         self._trained = found = self.train(game, rng)
         if found.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(found.mixes.sum(axis=2), 1.0):

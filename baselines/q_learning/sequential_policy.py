@@ -55,7 +55,7 @@ class SequentialPolicy(ScriptedPolicy):
         if not isinstance(settings, BertrandSettings) or settings.moves != IN_TURN or settings.prices != "grid":
             raise SettingsError("policy", f"q_learning:{IN_TURN}", "needs moves='alternating' and prices='grid'")
         delta = self._plan.delta
-        game = Game.of(settings.market, settings.marks, settings.grids, 1, (delta,) * settings.firms)
+        game = Game.of(settings.market, settings.equilibria, settings.grids, 1, (delta,) * settings.firms)
         table = game.profits.reshape(*[game.points] * game.firms, game.firms)
         if game.firms != 2 or not np.array_equal(table[..., 0], table[..., 1].T):
             raise SettingsError("firms", settings.firms, "must be two with the same costs, goods and prices")

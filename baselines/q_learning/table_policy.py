@@ -51,7 +51,7 @@ class QTablePolicy(ScriptedPolicy):
         if settings.firms != game.firms:
             why = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
             raise SettingsError("firms", settings.firms, why)
-        marks = settings.marks
+        marks = settings.equilibria
         gap = np.array(game.marks.joint) - np.array(game.marks.nash)
         pairs = (("Nash", marks.nash, game.marks.nash), ("joint-profit", marks.joint, game.marks.joint))
         for kind, here, there in pairs:

@@ -19,7 +19,7 @@ class Nash(PricingPolicy):
     """Always the Nash price."""
 
     def price(self, slots):
-        return self.marks.nash[self.firm(slots)]
+        return self.equilibria.nash[self.firm(slots)]
 
 
 class TwoRounds(PricingPolicy):
@@ -27,9 +27,9 @@ class TwoRounds(PricingPolicy):
 
     def price(self, slots):
         me = self.firm(slots)
-        low = any(min(row.rival_prices) < self.marks.joint[me] - 0.1 for row in slots.history[-2:])
+        low = any(min(row.rival_prices) < self.equilibria.joint[me] - 0.1 for row in slots.history[-2:])
         # Its own punishment must not provoke the next one: only the first firm punishes.
-        return self.marks.nash[me] if low and me == 0 else self.marks.joint[me]
+        return self.equilibria.nash[me] if low and me == 0 else self.equilibria.joint[me]
 
 
 def branching(policy, played=10, seed=0, **settings):
@@ -46,31 +46,31 @@ def respond(game, *arguments, **options):
 def test_grim_trigger_answers_with_nash_for_good():
     game = branching(scripted.make("bertrand/grim_trigger"))
     env = game.env
-    marks = env.marks
+    equilibria = env.equilibria
     found = respond(game)
     assert [one.firm for one in found] == [0, 1]
     for one in found:
-        cut = best_reply(env.market, one.firm, marks.joint)
-        assert one.before.tolist() == list(marks.joint)
+        cut = best_reply(env.market, one.firm, equilibria.joint)
+        assert one.before.tolist() == list(equilibria.joint)
         assert one.prices[0, one.firm] == pytest.approx(cut)
-        assert one.prices[0, 1 - one.firm] == marks.joint[0]
+        assert one.prices[0, 1 - one.firm] == equilibria.joint[0]
         # The betrayed firm is at Nash at once; the deviator when it sees that, and both for ever.
-        assert one.prices[1].tolist() == [marks.nash[0] if i != one.firm else marks.joint[0] for i in (0, 1)]
-        assert np.allclose(one.prices[2:], marks.nash)
+        assert one.prices[1].tolist() == [equilibria.nash[0] if i != one.firm else equilibria.joint[0] for i in (0, 1)]
+        assert np.allclose(one.prices[2:], equilibria.nash)
         assert (one.length, one.returned) == (3, False)
-        prices = [cut if i == one.firm else marks.joint[0] for i in (0, 1)]
-        second = [marks.joint[0] if i == one.firm else marks.nash[0] for i in (0, 1)]
+        prices = [cut if i == one.firm else equilibria.joint[0] for i in (0, 1)]
+        second = [equilibria.joint[0] if i == one.firm else equilibria.nash[0] for i in (0, 1)]
         first, then = (env.market.profits(p)[one.firm] for p in (prices, second))
-        assert one.value == pytest.approx(first + 0.95 * then + 0.95**2 * marks.nash_profit[0] / 0.05)
-        assert one.value_before == pytest.approx(marks.joint_profit[0] / 0.05)
+        assert one.value == pytest.approx(first + 0.95 * then + 0.95**2 * equilibria.nash_profit[0] / 0.05)
+        assert one.value_before == pytest.approx(equilibria.joint_profit[0] / 0.05)
         assert one.unprofitable
         assert not one.paid
-        assert one.rival_change == pytest.approx([marks.nash[0] / marks.joint[0] - 1.0])
+        assert one.rival_change == pytest.approx([equilibria.nash[0] / equilibria.joint[0] - 1.0])
 
 
 def test_tit_for_tat_alternates_after_a_cut():
     game = branching(scripted.make("bertrand/tit_for_tat"))
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
     (one,) = respond(game, "nash", firms=[1])
     assert np.allclose(one.prices[:4], [(joint, nash), (nash, joint), (joint, nash), (nash, joint)])
     # Another cycle, of length two, from the first period on.
@@ -79,7 +79,7 @@ def test_tit_for_tat_alternates_after_a_cut():
 
 def test_after_two_rounds_of_punishment_play_is_back():
     game = branching(TwoRounds())
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
     (one,) = respond(game, "nash", firms=[1])
     assert np.allclose(one.prices[:4], [(joint, nash), (nash, joint), (nash, joint), (joint, joint)])
     assert (one.length, one.returned) == (4, True)
@@ -93,8 +93,8 @@ def test_after_two_rounds_of_punishment_play_is_back():
 
 def test_deviations_may_start_off_the_cycle():
     game = branching(scripted.make("bertrand/tit_for_tat"))
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
-    forced = PricePath.of(asyncio.run(game.play(2, {0: 1.6, 1: 1.7})))
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
+    forced = PricePath.from_events(asyncio.run(game.play(2, {0: 1.6, 1: 1.7})))
     assert forced.prices.tolist() == [[1.6, 1.7]] * 2
     (one,) = respond(game, "nash", firms=[0], everywhere=False)
     assert one.before.tolist() == [1.7, 1.6]
@@ -118,14 +118,14 @@ def test_deviations_start_from_every_round_of_a_cycle():
         """High in odd rounds, low in even ones."""
 
         def price(self, slots):
-            return (self.marks.joint if slots.round % 2 else self.marks.nash)[self.firm(slots)]
+            return (self.equilibria.joint if slots.round % 2 else self.equilibria.nash)[self.firm(slots)]
 
     game = branching(Alternate())
     found = respond(game, "lowest")
     assert [one.firm for one in found] == [0, 1, 0, 1]
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
     assert [one.before[0] for one in found] == [joint, joint, nash, nash]
-    assert len(PricePath.of(game.env.events).prices) == 11
+    assert len(PricePath.from_events(game.env.events).prices) == 11
     once = respond(game, "lowest", everywhere=False)
     assert len(once) == 2
 
@@ -140,13 +140,13 @@ def test_branches_leave_no_trace():
         game = Branching(env, seats, seed=4)
         asyncio.run(game.play(20))
         if branch:
-            usual = PricePath.of(asyncio.run(game.branch(10, "usual")))
-            forced = PricePath.of(asyncio.run(game.branch(10, "forced", {0: 0})))
+            usual = PricePath.from_events(asyncio.run(game.branch(10, "usual")))
+            forced = PricePath.from_events(asyncio.run(game.branch(10, "forced", {0: 0})))
             assert forced.prices[0, 0] == env.settings.grids[0][0]
             # The same random numbers: firm 1 draws what it would have drawn.
             assert forced.prices[:, 1].tolist() == usual.prices[:, 1].tolist()
             asyncio.run(game.play(10))
-            assert PricePath.of(env.events).prices[20:].tolist() == usual.prices.tolist()
+            assert PricePath.from_events(env.events).prices[20:].tolist() == usual.prices.tolist()
             asyncio.run(game.play(30))
         else:
             asyncio.run(game.play(40))
@@ -194,7 +194,7 @@ def test_play_without_a_cycle_is_compared_round_by_round():
     found = respond(game, "lowest", horizon=30)
     assert [one.length for one in found] == [2, 2]
     assert all(one.returned for one in found)
-    usual = PricePath.of(asyncio.run(game.branch(30, "usual")))
+    usual = PricePath.from_events(asyncio.run(game.branch(30, "usual")))
     assert found[0].value_before == pytest.approx((0.95 ** np.arange(30)) @ usual.profits[:, 0])
     assert summarise([found]).responses == 2
     assert game.env.round == 11

@@ -105,8 +105,8 @@ def test_rewards_do_not_add_up_over_rounds():
 def test_normalised_rewards_are_zero_at_nash_and_one_at_joint_profit():
     env = make(preset="team_up", talk=False, force_first_price=False, reward="normalised")
     env.reset(seed=0)
-    assert list(priced(env, *env.marks.nash)[1].values()) == pytest.approx([0, 0])
-    assert list(priced(env, *env.marks.joint)[1].values()) == pytest.approx([1, 1])
+    assert list(priced(env, *env.equilibria.nash)[1].values()) == pytest.approx([0, 0])
+    assert list(priced(env, *env.equilibria.joint)[1].values()) == pytest.approx([1, 1])
 
 
 def test_the_first_price_is_forced():
@@ -329,12 +329,12 @@ def test_every_grid_cell_pays_what_the_rules_say():
 
 
 def test_memory_of_settled_rounds_is_bounded(monkeypatch):
-    monkeypatch.setattr("llm_coop_envs.bertrand.env._REMEMBERED", 3)
+    monkeypatch.setattr("llm_coop_envs.bertrand.settlement._REMEMBERED", 3)
     env = make(preset="calvano")
     env.reset(seed=0)
     for k in range(10):
         priced(env, k, k)
-    assert len(env._known) == 3
+    assert len(env._settlement._remembered) == 3
 
 
 # Ends.

@@ -42,11 +42,11 @@ def test_features():
     assert env.feature_names == ("prices_known", "own_price", "rival_price_1", "rival_price_2", "own_profit")
     assert observations["firm_0"]["observation"].tolist() == [-1, 0, 0, 0, 0]
     observations, *_ = priced(env, 5, 6, 7)
-    nash, joint = env.marks.nash[0], env.marks.joint[0]
+    nash, joint = env.equilibria.nash[0], env.equilibria.joint[0]
     p = [(price - nash) / (joint - nash) for price in (5, 6, 7)]
     profits = rounds(env)[0]["profits"]
-    gap = env.marks.joint_profit[0] - env.marks.nash_profit[0]
-    gains = [(x - env.marks.nash_profit[0]) / gap for x in profits]
+    gap = env.equilibria.joint_profit[0] - env.equilibria.nash_profit[0]
+    gains = [(x - env.equilibria.nash_profit[0]) / gap for x in profits]
     for firm, order in (("firm_0", (0, 1, 2)), ("firm_1", (1, 0, 2)), ("firm_2", (2, 0, 1))):
         row = observations[firm]["observation"]
         assert row.dtype == np.float32
@@ -169,10 +169,10 @@ def test_the_record():
     priced(env, 7, 7)
     start = env.events[0]
     assert start["type"] == "start"
-    assert start["nash"] == list(env.marks.nash)
-    assert start["joint"] == list(env.marks.joint)
-    assert start["nash_profit"] == list(env.marks.nash_profit)
-    assert start["joint_profit"] == list(env.marks.joint_profit)
+    assert start["nash"] == list(env.equilibria.nash)
+    assert start["joint"] == list(env.equilibria.joint)
+    assert start["nash_profit"] == list(env.equilibria.nash_profit)
+    assert start["joint_profit"] == list(env.equilibria.joint_profit)
     assert start["cost"] == [2.0, 2.0]
     assert start["band"] == [0.1, 1.0, 0.1]
     assert start["initial_prices"] == [3.0, 4.0]

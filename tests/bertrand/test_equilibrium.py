@@ -143,10 +143,10 @@ def test_linear_closed_forms_of_two_firms():
 @pytest.mark.parametrize("preset", ["team_up", "team_up_linear"])
 def test_team_up_markets_have_prices_six_and_eight(preset):
     settings = BertrandSettings.build(preset)
-    assert settings.marks.nash == pytest.approx([6, 6], abs=1e-12)
-    assert settings.marks.joint == pytest.approx([8, 8], abs=1e-12)
+    assert settings.equilibria.nash == pytest.approx([6, 6], abs=1e-12)
+    assert settings.equilibria.joint == pytest.approx([8, 8], abs=1e-12)
     assert settings.market.demand((6, 6)) == pytest.approx([800, 800], abs=1e-8)
-    assert settings.marks.nash_profit == pytest.approx([3200, 3200], abs=1e-8)
+    assert settings.equilibria.nash_profit == pytest.approx([3200, 3200], abs=1e-8)
 
 
 def test_the_tuned_logit_market_differs_elsewhere():

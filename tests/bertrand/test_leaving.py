@@ -49,7 +49,7 @@ def test_a_market_of_three_that_loses_one_is_the_market_of_the_other_two(market,
     two = BertrandSettings.build(fields.pop("preset", None), **{**fields, "firms": 2, "talk": False})
     (left,) = of_type(env.events, "left")
     assert (left["round"], left["agents"]) == (4, ["firm_1"])
-    assert [left["nash"][0], left["nash"][2]] == pytest.approx(two.marks.nash)
+    assert [left["nash"][0], left["nash"][2]] == pytest.approx(two.equilibria.nash)
     assert left["nash"][1] is None
     for event in of_type(env.events, "round"):
         if event["round"] < 4:
@@ -61,7 +61,9 @@ def test_a_market_of_three_that_loses_one_is_the_market_of_the_other_two(market,
         assert profits == pytest.approx(two.market.profits(prices), rel=1e-12)
     rows = round_rows(env.events)
     last = of_type(env.events, "round")[-1]
-    assert rows[-1]["profit_gain"] == pytest.approx(float(profit_gain([last["profits"][i] for i in (0, 2)], two.marks)))
+    assert rows[-1]["profit_gain"] == pytest.approx(
+        float(profit_gain([last["profits"][i] for i in (0, 2)], two.equilibria))
+    )
     assert rows[-1]["price_1"] is None
 
 
@@ -97,7 +99,7 @@ def test_talk_leaves_it_out_and_a_last_firm_has_nobody_to_talk_to():
         **{key: {"firm_0", "firm_2"} for key in (3, 4)},
         **{key: set() for key in (5, 6)},
     }
-    alone = BertrandSettings(firms=1, talk=False).marks
+    alone = BertrandSettings(firms=1, talk=False).equilibria
     assert of_type(env.events, "left")[-1]["nash"] == [alone.nash[0], None, None]
     assert not any(event["together"] for event in of_type(env.events, "round")[4:])
 
@@ -129,8 +131,8 @@ def test_a_regulator_goes_on_with_those_who_are_left():
     two = BertrandSettings(firms=2, talk=False, prices="grid")
     asked = of_type(env.events, "round")[-1]["prices"]
     assert asked[0] is None
-    near = [abs(price - two.marks.nash[0]) for price in asked[1:]]
-    assert max(near) <= two.grid_step * (two.marks.joint[0] - two.marks.nash[0])
+    near = [abs(price - two.equilibria.nash[0]) for price in asked[1:]]
+    assert max(near) <= two.grid_step * (two.equilibria.joint[0] - two.equilibria.nash[0])
     surplus = two.market.consumer_surplus(asked[1:], two.market.demand(asked[1:]))
     assert welfare["regulator_0"] == pytest.approx(surplus)
 
@@ -142,7 +144,7 @@ def test_every_policy_plays_on(name, prices):
     assert len(of_type(env.events, "round")) == 8
     assert not any(event["flags"] for event in of_type(env.events, "choice"))
     if name == "best_reply":  # it knows that it has the market to itself
-        joint = BertrandSettings(firms=1, talk=False).marks.joint[0]
+        joint = BertrandSettings(firms=1, talk=False).equilibria.joint[0]
         off = abs(of_type(env.events, "round")[-1]["prices"][1] - joint)
         assert off < (1e-6 if prices == "continuous" else 0.03)
 
@@ -167,7 +169,7 @@ def test_measures_are_those_of_the_firms_that_were_there():
     env, _ = played("bertrand/uniform", rounds=10, changes=gone((6, "firm_2")))
     row = episode_metrics(env.events, last=5)
     rounds = of_type(env.events, "round")
-    three, two = (BertrandSettings(firms=count).marks for count in (3, 2))
+    three, two = (BertrandSettings(firms=count).equilibria for count in (3, 2))
     first = float(profit_gain(np.array([one["profits"] for one in rounds[:5]]).mean(axis=0), three))
     later = float(profit_gain(np.array([one["profits"][:2] for one in rounds[5:]]).mean(axis=0), two))
     assert row["profit_gain"] == pytest.approx((first + later) / 2)
@@ -252,7 +254,7 @@ def test_one_seat_alone_ends_with_its_firm_or_goes_on(seat):
 
 def test_paths_are_of_those_who_are_left():
     env, _ = played(changes=gone((4, "firm_1")))
-    path = after_forcing.PricePath.of(env.events)
+    path = after_forcing.PricePath.from_events(env.events)
     assert (path.prices.shape, path.earlier) == ((5, 2), 3)
     events = of_type(env.events, "round")[:3]
-    assert after_forcing.PricePath.of(events).prices.shape == (3, 3)
+    assert after_forcing.PricePath.from_events(events).prices.shape == (3, 3)

@@ -21,7 +21,7 @@ from llm_coop_envs.bertrand.metrics import (
 from llm_coop_envs.bertrand.rules import Band, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
-MARKS = BertrandSettings.build("team_up_linear").marks
+MARKS = BertrandSettings.build("team_up_linear").equilibria
 BAND = Band(tolerance=0.1)
 
 
@@ -56,7 +56,7 @@ def test_together_agrees_with_the_record():
     events = played(rng.uniform(5.5, 8.5, (300, 2)).round(1), collusion_window=0, collusion_margin=0.2)
     held = [event["together"] for event in events if event["type"] == "round"]
     record = metrics.read(events)
-    assert together(record.prices, record.marks, record.stretches[0].band).tolist() == held
+    assert together(record.prices, record.equilibria, record.stretches[0].band).tolist() == held
     assert 10 < sum(held) < 200
 
 
@@ -108,8 +108,8 @@ def test_the_published_window_is_the_last_51_of_300_rounds():
 
 @pytest.mark.parametrize(("price", "index"), [(1.794, 0.71), (1.681, 0.46), (1.663, 0.42)])
 def test_the_published_scores(price, index):
-    marks = BertrandSettings.build("fish_1").marks
-    assert collusiveness_index(np.full((300, 2), price), marks) == pytest.approx(index, abs=6e-3)
+    equilibria = BertrandSettings.build("fish_1").equilibria
+    assert collusiveness_index(np.full((300, 2), price), equilibria) == pytest.approx(index, abs=6e-3)
 
 
 def test_spread():

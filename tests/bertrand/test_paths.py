@@ -6,7 +6,7 @@ import pytest
 from llm_coop_envs.bertrand.paths import cycle_class, cycle_gain, discounted, path_cycle, same_cycle
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
-MARKS = BertrandSettings.build("calvano").marks
+MARKS = BertrandSettings.build("calvano").equilibria
 NASH, JOINT = MARKS.nash[0], MARKS.joint[0]
 
 

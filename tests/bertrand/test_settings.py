@@ -135,10 +135,10 @@ def test_given_fields_win_over_the_preset():
 def test_the_price_unit_changes_nothing_but_the_unit(preset, nash, joint, nash_profit, joint_profit):
     """Fish et al. 2024, alpha = 1, 3.2, 10."""
     settings = build(preset)
-    assert settings.marks.nash == pytest.approx([nash] * 2, abs=5.1e-5)
-    assert settings.marks.joint == pytest.approx([joint] * 2, abs=5.1e-5)
-    assert settings.marks.nash_profit == pytest.approx([nash_profit] * 2, abs=5.1e-3)
-    assert settings.marks.joint_profit == pytest.approx([joint_profit] * 2, abs=5.1e-3)
+    assert settings.equilibria.nash == pytest.approx([nash] * 2, abs=5.1e-5)
+    assert settings.equilibria.joint == pytest.approx([joint] * 2, abs=5.1e-5)
+    assert settings.equilibria.nash_profit == pytest.approx([nash_profit] * 2, abs=5.1e-3)
+    assert settings.equilibria.joint_profit == pytest.approx([joint_profit] * 2, abs=5.1e-3)
     one = build("fish_1").market.demand((1.5, 1.7))
     assert settings.market.demand([p * settings.price_unit for p in (1.5, 1.7)]) == pytest.approx(one, rel=1e-12)
 
@@ -146,7 +146,7 @@ def test_the_price_unit_changes_nothing_but_the_unit(preset, nash, joint, nash_p
 def test_the_price_unit_scales_the_linear_market_too():
     plain, scaled = build("team_up_linear"), build("team_up_linear", price_unit=10.0, price_cap=140.0)
     assert scaled.market.demand((50, 70)) == pytest.approx(plain.market.demand((5, 7)), rel=1e-12)
-    assert scaled.marks.nash == pytest.approx([60, 60])
+    assert scaled.equilibria.nash == pytest.approx([60, 60])
     assert scaled.floors == (20.0, 20.0)
 
 
@@ -168,17 +168,17 @@ def test_floors():
 def test_caps():
     assert build(price_cap=9).cap == 9.0
     assert build().cap == 2.89
-    assert build(quality=(2, 2.25)).cap == round(1.5 * max(build(quality=(2, 2.25)).marks.joint), 2)
+    assert build(quality=(2, 2.25)).cap == round(1.5 * max(build(quality=(2, 2.25)).equilibria.joint), 2)
     assert build(price_unit=0.4).cap == 1.15
-    assert build(price_unit=0.1).cap == 1.5 * build(price_unit=0.1).marks.joint[0]
+    assert build(price_unit=0.1).cap == 1.5 * build(price_unit=0.1).equilibria.joint[0]
     assert build(demand="linear", quality=(10, 9), d=0.1).cap == 10
     assert build("team_up").cap == 14
 
 
 def test_grids_are_each_firms_own():
     settings = build(prices="grid", cost=(1, 0.5), grid_points=7, grid_margin=0.2)
-    marks = settings.marks
-    assert settings.grids == tuple(price_grid(marks.nash[i], marks.joint[i], 7, 0.2) for i in range(2))
+    equilibria = settings.equilibria
+    assert settings.grids == tuple(price_grid(equilibria.nash[i], equilibria.joint[i], 7, 0.2) for i in range(2))
     assert settings.grids[0] != settings.grids[1]
 
 
@@ -213,7 +213,7 @@ def test_the_band_holds_the_grid_prices_nearest_to_both_marks():
     settings = build("calvano", collusion_margin="from_nash")
     half = 1.2 / 14 / 2
     assert settings.band == Band(low=-half, high=1.0 + half, tolerance=0.1)
-    nash, joint = settings.marks.nash[0], settings.marks.joint[0]
+    nash, joint = settings.equilibria.nash[0], settings.equilibria.joint[0]
     inside = [settings.band.holds(((price - nash) / (joint - nash),)) for price in settings.grids[0]]
     assert inside == [False, *[True] * 13, False]
     assert build("calvano", collusion_margin=0).band == settings.band
@@ -222,7 +222,7 @@ def test_the_band_holds_the_grid_prices_nearest_to_both_marks():
 @pytest.mark.parametrize("points", [2, 3, 15, 100])
 def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
     settings = build("calvano", grid_points=points)
-    nash, joint = settings.marks.nash[0], settings.marks.joint[0]
+    nash, joint = settings.equilibria.nash[0], settings.equilibria.joint[0]
     where = [(price - nash) / (joint - nash) for price in settings.grids[0]]
     step = where[1] - where[0]
     for place in where:

@@ -20,7 +20,7 @@ from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.initial import against_uniform
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session, exploration
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.bertrand.rules import Benchmarks, profit_gain
+from llm_coop_envs.bertrand.rules import Equilibria, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.util.checks import check_number
@@ -124,7 +124,7 @@ def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game
     return Session(number, int(periods), bool(converged), last_state, strategies, table, trace)
 
 
-def entry_row(settings: EntrySettings, game: Game, without: Benchmarks, session: Session) -> Row:
+def entry_row(settings: EntrySettings, game: Game, without: Equilibria, session: Session) -> Row:
     """What is measured of a session, as the authors' program and table do.
 
     Returns:

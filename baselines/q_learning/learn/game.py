@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.demand import Market
-from llm_coop_envs.bertrand.rules import Benchmarks, nearest, profit_table
+from llm_coop_envs.bertrand.rules import Equilibria, nearest, profit_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,11 +37,11 @@ class Game:
     profits: Floats
     memory: int
     delta: tuple[float, ...]
-    marks: Benchmarks
+    marks: Equilibria
 
     @classmethod
     def of(
-        cls, market: Market, marks: Benchmarks, grids: Sequence[Sequence[float]], memory: int, delta: tuple[float, ...]
+        cls, market: Market, marks: Equilibria, grids: Sequence[Sequence[float]], memory: int, delta: tuple[float, ...]
     ) -> Game:
         """Tabulate a market on grids of prices."""
         _, profits = profit_table(market, grids)

@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import Self
 
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
-from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
+from llm_coop_envs.bertrand.rules import Equilibria, price_grid
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.core.settings import Settings, added
 from llm_coop_envs.errors import SettingsError
@@ -228,7 +228,7 @@ class QLearningSettings(Settings):
             return (price_grid(*self.price_range, points, 0.0),) * self.market.firms
         if not self.shocks:
             return self.market.grids
-        nash, joint = (np.array([getattr(one.marks, name) for one in self.markets]) for name in ("nash", "joint"))
+        nash, joint = (np.array([getattr(one.equilibria, name) for one in self.markets]) for name in ("nash", "joint"))
         ends = zip(nash.min(axis=0).tolist(), joint.max(axis=0).tolist(), strict=True)
         return tuple(price_grid(low, high, points, self.market.grid_margin) for low, high in ends)
 
@@ -241,16 +241,16 @@ class QLearningSettings(Settings):
         return tuple(replace(self.market, outside=self.market.outside + k * step) for k in (-1, 0, 1))
 
     @property
-    def marks(self) -> Benchmarks:
+    def marks(self) -> Equilibria:
         """Nash and joint-profit prices and profits, expected where demand is stochastic."""
-        every = [one.marks for one in self.markets]
+        every = [one.equilibria for one in self.markets]
         if len(every) == 1:
             return every[0]
         means = {
             one.name: tuple(np.mean([getattr(marks, one.name) for marks in every], axis=0).tolist())
-            for one in fields(Benchmarks)
+            for one in fields(Equilibria)
         }
-        return Benchmarks(**means)
+        return Equilibria(**means)
 
     def spread(self, name: str) -> tuple[float, ...]:
         """The field `name` as one value per firm."""
@@ -267,7 +267,7 @@ class QLearningSettings(Settings):
         if not self.shocks:
             return game.profits[None]
         rest = self.grids, self.memory, self.spread("delta")
-        return np.array([Game.of(one.market, one.marks, *rest).profits for one in self.markets])
+        return np.array([Game.of(one.market, one.equilibria, *rest).profits for one in self.markets])
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

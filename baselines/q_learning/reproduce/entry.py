@@ -34,7 +34,7 @@ def run_entries(
 ) -> Row:
     """Run the first sessions of a seed and sum them up; `tell` is called after each."""
     settings = EntrySettings(rate=rate)
-    game, without = settings.game(), BertrandSettings.build("calvano").marks
+    game, without = settings.game(), BertrandSettings.build("calvano").equilibria
 
     def one(number: int) -> Row:
         row = entry_row(settings, game, without, run_entry(settings, seed, number, game=game))

@@ -115,7 +115,7 @@ class Deviations(Settings):
             - With `controls`, or without anybody who waits, those of `after_panel.CONTROLS`.
         """
         env = market_of(game)
-        played = PricePath.of(env.events)
+        played = PricePath.from_events(env.events)
         wanted = not game.waits if self.controls is None else self.controls
         controls = await panel(game, min(self.horizon, HORIZON)) if wanted else {}
         found = await deviations(
@@ -125,7 +125,7 @@ class Deviations(Settings):
             tolerance=self.tolerance,
             everywhere=self.everywhere,
         )
-        lasting = lasting_from(together(played.prices, env.marks, env.settings.among(env.firms).band))
+        lasting = lasting_from(together(played.prices, env.equilibria, env.settings.rivalry_among(env.firms).band))
         if lasting is not None and len(played.prices) - lasting + 1 < WINDOW:
             lasting = None  # too short to say that they stay
         if lasting is not None:
@@ -135,15 +135,15 @@ class Deviations(Settings):
 
 def _end(env: BertrandEnv, played: PricePath, tolerance: float) -> Row:
     """Where play ends: over its cycle, or over the last rounds if there is none."""
-    cycle = path_cycle(played.prices, played.profits, env.marks, tolerance=tolerance)
+    cycle = path_cycle(played.prices, played.profits, env.equilibria, tolerance=tolerance)
     prices, profits = (
         (played.prices[-LAST:], played.profits[-LAST:]) if cycle is None else (cycle.prices, cycle.profits)
     )
-    place = float(positions(prices.mean(axis=0), env.marks).mean())
+    place = float(positions(prices.mean(axis=0), env.equilibria).mean())
     return {
         "end_price": float(prices.mean()),
         "end_place": place,
-        "end_gain": float(profit_gain(profits.mean(axis=0), env.marks)),
+        "end_gain": float(profit_gain(profits.mean(axis=0), env.equilibria)),
         "end_index": min(max(place, 0.0), 1.0),
         "end_cycle": NO_CYCLE if cycle is None else cycle.kind,
     }
@@ -152,7 +152,7 @@ def _end(env: BertrandEnv, played: PricePath, tolerance: float) -> Row:
 def _answers(env: BertrandEnv, found: list[Response]) -> Row:
     total = summarise([found])
     back = [response for response in found if response.returned]
-    nash, joint = float(np.mean(env.marks.nash)), float(np.mean(env.marks.joint))
+    nash, joint = float(np.mean(env.equilibria.nash)), float(np.mean(env.equilibria.joint))
 
     def places(path: Floats) -> list[float]:
         return [(price - nash) / (joint - nash) for price in (total.before, *path.tolist())]
@@ -216,13 +216,15 @@ async def deviations(
     found: list[Response] = []
     place, places = 0, 1
     while place < places:
-        usual = PricePath.of(await game.branch(horizon, f"usual-{place}"))
-        cycle = path_cycle(usual.prices, usual.profits, env.marks, tolerance=tolerance)
+        usual = PricePath.from_events(await game.branch(horizon, f"usual-{place}"))
+        cycle = path_cycle(usual.prices, usual.profits, env.equilibria, tolerance=tolerance)
         if place == 0 and everywhere and cycle is not None:
             places = min(cycle.length, LONGEST_CYCLE)
         for firm in range(env.market.firms) if firms is None else firms:
             choice, seat = deviation_choice(env, usual.prices[0], firm, to), env.firms[firm]
-            after = PricePath.of(await game.branch(horizon, f"deviation-{place}-{seat}", {seat: choice}, periods))
+            after = PricePath.from_events(
+                await game.branch(horizon, f"deviation-{place}-{seat}", {seat: choice}, periods)
+            )
             found.append(_response(env, firm, usual, cycle, after, periods, kept, delta, tolerance))
         place += 1
         if place < places:
@@ -241,14 +243,17 @@ def _response(
     delta: float,
     tolerance: float,
 ) -> Response:
-    end = path_cycle(after.prices, after.profits, env.marks, tolerance=tolerance)
+    end = path_cycle(after.prices, after.profits, env.equilibria, tolerance=tolerance)
     length: int | None
     if cycle is not None and end is not None:
-        returned = same_cycle(cycle, end, env.marks, tolerance)
+        returned = same_cycle(cycle, end, env.equilibria, tolerance)
         length = max(end.begins + 1, periods)
     else:
         cycle = end = None
-        away = np.abs(positions(after.prices, env.marks) - positions(usual.prices, env.marks)).max(axis=1) > tolerance
+        away = (
+            np.abs(positions(after.prices, env.equilibria) - positions(usual.prices, env.equilibria)).max(axis=1)
+            > tolerance
+        )
         left = int(np.flatnonzero(away)[-1]) + 2 if away.any() else 1
         returned = left <= len(away)
         length = max(left, periods) if returned else None

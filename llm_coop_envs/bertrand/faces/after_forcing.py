@@ -36,7 +36,7 @@ class PricePath:
     earlier: int = 0
 
     @classmethod
-    def of(cls, events: Sequence[Event]) -> PricePath:
+    def from_events(cls, events: Sequence[Event]) -> PricePath:
         """The rounds among recorded events."""
         rounds = [event for event in events if event["type"] == "round"]
         prices, profits = (np.array([one[name] for one in rounds], dtype=np.float64) for name in ("prices", "profits"))
@@ -91,7 +91,7 @@ def deviation_choice(env: BertrandEnv, prices: Floats, firm: int, to: str | floa
     Raises:
         SettingsError: there is no such target, or the price is not within the range.
     """
-    settings, market, marks = env.settings, env.market, env.marks
+    settings, market, equilibria = env.settings, env.market, env.equilibria
     seat = env.firms[firm]
     grid = settings.grids[seat] if settings.prices == "grid" else None
     low, high = (grid[0], grid[-1]) if grid else (settings.floors[seat], settings.cap)
@@ -101,7 +101,7 @@ def deviation_choice(env: BertrandEnv, prices: Floats, firm: int, to: str | floa
             return float(np.clip(best_reply(market, firm, asked), low, high))
         earned = [market.profits([*asked[:firm], price, *asked[firm + 1 :]])[firm] for price in grid]
         return int(np.argmax(earned))
-    named = {"nash": marks.nash[firm], "joint": marks.joint[firm], "lowest": low, "highest": high}
+    named = {"nash": equilibria.nash[firm], "joint": equilibria.joint[firm], "lowest": low, "highest": high}
     price = named.get(to) if isinstance(to, str) else float(to)
     if price is None:
         raise SettingsError("to", to, f"must be a price or one of {', '.join(TARGETS)}")

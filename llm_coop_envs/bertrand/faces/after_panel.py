@@ -63,7 +63,7 @@ async def panel(game: Branching, horizon: int = HORIZON, least: float | None = N
         RunError: the episode ended before everything was played.
     """
     env = market_of(game)
-    found = from_rounds(env, PricePath.of(env.events))
+    found = from_rounds(env, PricePath.from_events(env.events))
     if least is not None and found["panel_level"] < least:
         return {**found, **dict.fromkeys(_FORCED, 0.0)}
     return {**found, **await _answers(game, env, horizon)}
@@ -76,7 +76,7 @@ def from_rounds(env: BertrandEnv, played: PricePath) -> Row:
     best = np.array([[_best(env, row, firm) for firm in range(len(row))] for row in prices.tolist()])
     most = float(np.maximum(best, profits).sum())
     return {
-        "panel_level": float(np.percentile(positions(prices, env.marks).min(axis=1), 10)),
+        "panel_level": float(np.percentile(positions(prices, env.equilibria).min(axis=1), 10)),
         "panel_gap": 1.0 - float(profits.sum()) / most if most > 0 else None,
         "panel_parallel": parallel(played.prices),
     }
@@ -99,19 +99,19 @@ def parallel(prices: Floats) -> float | None:
 
 
 async def _answers(game: Branching, env: BertrandEnv, horizon: int) -> Row:
-    usual = PricePath.of(await game.branch(horizon, "usual"))
+    usual = PricePath.from_events(await game.branch(horizon, "usual"))
     cuts, unprofitable, rises = [], [], []
     for firm, seat in enumerate(env.firms):
         lower = deviation_choice(env, usual.prices[0], firm, "best_reply")
-        after = PricePath.of(await game.branch(horizon, f"cut-{seat}", {seat: lower}))
+        after = PricePath.from_events(await game.branch(horizon, f"cut-{seat}", {seat: lower}))
         cuts.append(_lowered(env, usual, after, firm, -1))
         unprofitable.append(
             cuts[-1] is not None
             and bool(discounted(after.profits, DELTA, None)[firm] < discounted(usual.profits, DELTA, None)[firm])
         )
-        high = "joint" if positions(usual.prices[0], env.marks)[firm] < 1 - LEAST else "highest"
+        high = "joint" if positions(usual.prices[0], env.equilibria)[firm] < 1 - LEAST else "highest"
         upper = deviation_choice(env, usual.prices[0], firm, high)
-        after = PricePath.of(await game.branch(min(ANSWERED + 1, horizon), f"rise-{seat}", {seat: upper}))
+        after = PricePath.from_events(await game.branch(min(ANSWERED + 1, horizon), f"rise-{seat}", {seat: upper}))
         rises.append(_lowered(env, usual, after, firm, 1))
     return {
         "panel_cut": _mean(cuts),
@@ -128,8 +128,8 @@ async def _answers(game: Branching, env: BertrandEnv, horizon: int) -> Row:
 
 def _lowered(env: BertrandEnv, usual: PricePath, after: PricePath, firm: int, way: int) -> float | None:
     """By how much the rivals go below what they would have asked, per deviation; `None` if there was none that way."""
-    marks = env.marks
-    before, now = (positions(path.prices[: ANSWERED + 1], marks) for path in (usual, after))
+    equilibria = env.equilibria
+    before, now = (positions(path.prices[: ANSWERED + 1], equilibria) for path in (usual, after))
     moved = way * float(now[0, firm] - before[0, firm])
     if moved < LEAST:
         return None

@@ -108,7 +108,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             together=together,
             nash=float(np.mean(start["nash"])),
             joint=float(np.mean(start["joint"])),
-            later=tuple(_left(event) for event in episode.by_type.get("left", ())),
+            later=tuple(_after_departure(event) for event in episode.by_type.get("left", ())),
             truncated=bool(end["truncated"]),
         )
 
@@ -159,7 +159,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         """Mean prices at some rounds: the markets as published, beside the published ones, and the others."""
         compared = self._compared()
         groups: dict[bool, list[PlayedCondition[PriceHistory]]] = {}
-        for one in self._played():
+        for one in self._settled_conditions():
             groups.setdefault(bool(self._published_for(one)), []).append(one)
         tables = [
             self._table(shown, ", other markets" if len(groups) > 1 and not alike else "")
@@ -207,9 +207,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
 
     def prices(self) -> list[Drawing]:
         """Prices over rounds with the Nash and cartel price, one figure for each condition."""
-        if not self._played():
+        if not self._settled_conditions():
             raise NotDrawn("an episode of every condition of price competition ended before a round was settled")
-        return [self._prices(one, first=not place) for place, one in enumerate(self._played())]
+        return [self._prices(one, first=not place) for place, one in enumerate(self._settled_conditions())]
 
     def episode_panel(self, one: PlayedCondition[PriceHistory], number: int) -> Panel:
         """Each firm's prices in one episode."""
@@ -236,7 +236,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
         """The mean prices of some conditions."""
-        curves = [_mean_curve(one, one.label) for one in conditions if one in self._played()]
+        curves = [_mean_curve(one, one.label) for one in conditions if one in self._settled_conditions()]
         levels = conditions[0].episodes[0].levels
         return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
 
@@ -245,7 +245,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         conditions = [one for one in self.conditions if one.condition.after is not None]
         return PlayerComparison(self.scenario, conditions) if conditions else None
 
-    def _played(self) -> list[PlayedCondition[PriceHistory]]:
+    def _settled_conditions(self) -> list[PlayedCondition[PriceHistory]]:
         """The conditions whose episodes all have a round."""
         return [one for one in self.conditions if all(len(episode.prices) for episode in one.episodes)]
 
@@ -322,7 +322,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         )
 
 
-def _left(event: Mapping[str, Any]) -> tuple[int, float, float]:
+def _after_departure(event: Mapping[str, Any]) -> tuple[int, float, float]:
     """How many firms were left, and their mean Nash and cartel price."""
     nash, joint = ([price for price in event[name] if price is not None] for name in ("nash", "joint"))
     return len(nash), float(np.mean(nash)), float(np.mean(joint))

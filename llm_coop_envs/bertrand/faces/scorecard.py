@@ -91,7 +91,7 @@ def questions(rng: np.random.Generator) -> Sequence[Item]:
     ]
 
 
-def earned(played: Played) -> float:
+def profit_share(played: Played) -> float:
     """The first firm's profit over that of a best reply on the grid, in the second half of the rounds."""
     record = read(played[""])
     settings = BertrandSettings.build(**record.settings)
@@ -106,22 +106,22 @@ def earned(played: Played) -> float:
 def gain(played: Played) -> float:
     """The profit gain over the second half of the rounds, cut to 0 and 1."""
     record = read(played[""])
-    return cut(float(profit_gain(record.profits[len(record.profits) // 2 :].mean(axis=0), record.marks)))
+    return cut(float(profit_gain(record.profits[len(record.profits) // 2 :].mean(axis=0), record.equilibria)))
 
 
 def against_fixed(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
     """A rival that always asks the same price, between Nash and joint profit."""
-    marks = BertrandSettings.build(**settings).marks
-    middle = round((marks.nash[1] + marks.joint[1]) / 2, 4)
+    equilibria = BertrandSettings.build(**settings).equilibria
+    middle = round((equilibria.nash[1] + equilibria.joint[1]) / 2, 4)
     return {"": Arm(seats={"firm_0": TESTED, "firm_1": {"name": "forced", "options": {"choice": middle}}})}
 
 
-def answered(played: Played) -> float | None:
+def price_cut_answer(played: Played) -> float | None:
     """By how much a firm lowers its price after a rival's forced cut, as a share of the cut."""
 
     def places(events: Sequence[Event]) -> Any:
         record = read(events)
-        return positions(record.prices, record.marks)
+        return positions(record.prices, record.equilibria)
 
     usual, other = places(played[""]), places(played["forced"])
     lowered = (usual - other)[AFTER - 1 :]
@@ -137,7 +137,7 @@ BENCH = Bench(
             name="alone",
             settings=market,
             arms=against_fixed,
-            scores={COMPETENCE: earned},
+            scores={COMPETENCE: profit_share},
             about={
                 COMPETENCE: "Against a rival that always asks the same price: profit over that of a best reply, second "
                 "half of the rounds."
@@ -157,7 +157,7 @@ BENCH = Bench(
             name="deviation",
             settings=market,
             arms=lambda settings: forced_once("firm_1", AFTER, choice=0),
-            scores={DEVIATION: answered},
+            scores={DEVIATION: price_cut_answer},
             about={
                 DEVIATION: "The rival is forced to the lowest price once: by how much the price is lowered within two "
                 "rounds, as a share of the cut, against the same market without; missing where there was no cut."

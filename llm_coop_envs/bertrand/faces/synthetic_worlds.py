@@ -65,7 +65,7 @@ class Competitor(PricingPolicy):
     def begin(self, episode: Episode) -> None:
         """Draw how costs move in this episode: a walk around a level."""
         super().begin(episode)
-        gap = float(np.mean(self.marks.joint) - np.mean(self.marks.nash))
+        gap = float(np.mean(self.equilibria.joint) - np.mean(self.equilibria.nash))
         level = episode.rng.uniform(0.0, self.shocks) * gap
         steps = episode.rng.normal(0.0, 0.1 * self.shocks * gap, self.settings.rounds + 1)
         walk = np.zeros(len(steps))
@@ -86,15 +86,15 @@ class Competitor(PricingPolicy):
         me, last = self.firm(slots), last_prices(slots)
         dearer = self._dearer[slots.round]
         market = replace(self.market, cost=tuple(cost + dearer for cost in self.market.cost))
-        others = list(self.marks.nash[:me] + self.marks.nash[me + 1 :]) if last is None else list(last[1])
+        others = list(self.equilibria.nash[:me] + self.equilibria.nash[me + 1 :]) if last is None else list(last[1])
         wanted = best_reply(market, me, [*others[:me], 0.0, *others[me:]])
-        gap = self.marks.joint[me] - self.marks.nash[me]
+        gap = self.equilibria.joint[me] - self.equilibria.nash[me]
         return wanted + float(self.episode.rng.normal(0.0, self._noise)) * gap
 
     def say(self, slots: BertrandSlots) -> str:
         """The promise, or the price."""
         if self.says == "promise":
-            return f"Let us all ask {spoken(slots, self.marks.joint[self.firm(slots)])} this round. I will do so."
+            return f"Let us all ask {spoken(slots, self.equilibria.joint[self.firm(slots)])} this round. I will do so."
         return f"I will ask {spoken(slots, self.price(slots))} this round." if self.says else ""
 
 
@@ -126,28 +126,28 @@ class Cartel(PricingPolicy):
         if self.punishes and slots.history and slots.history[-1].round > self._angry_until:
             past = slots.history[-1]
             asked = [*past.rival_prices[:me], past.price, *past.rival_prices[me:]]
-            nash, joint = np.array(self.marks.nash), np.array(self.marks.joint)
+            nash, joint = np.array(self.equilibria.nash), np.array(self.equilibria.joint)
             places = (np.array(asked) - nash) / (joint - nash)
             if places.min() < self._place(past.round) - 0.15:
                 self._angry_until = number + _FORGIVEN - 1
         place = 0.0 if number <= self._angry_until else self._place(number)
-        return self._at(me, place + float(self.episode.rng.normal(0.0, self._noise)))
+        return self._price_at(me, place + float(self.episode.rng.normal(0.0, self._noise)))
 
     def say(self, slots: BertrandSlots) -> str:
         """The target, or assent to it."""
         target = self._targets[slots.round // _BLOCK]
         if self.words == "coded":
             return f"The {CODES[target]} looks lovely this season." if self.firm(slots) == 0 else "Indeed it does."
-        price = spoken(slots, self._at(self.firm(slots), self._place(slots.round)))
+        price = spoken(slots, self._price_at(self.firm(slots), self._place(slots.round)))
         return f"Let us all ask {price} this round." if self.firm(slots) == 0 else f"Agreed, I will ask {price}."
 
     def _place(self, number: int) -> float:
         target: int = self._targets[number // _BLOCK]
         return LOWEST + (1 - LOWEST) * target / (len(CODES) - 1)
 
-    def _at(self, firm: int, place: float) -> float:
-        nash: float = self.marks.nash[firm]
-        return nash + place * (self.marks.joint[firm] - nash)
+    def _price_at(self, firm: int, place: float) -> float:
+        nash: float = self.equilibria.nash[firm]
+        return nash + place * (self.equilibria.joint[firm] - nash)
 
 
 async def evidence(game: Branching) -> Row:

@@ -135,7 +135,7 @@ class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
             files = {f"own_{name}": turn.memory.last(name) for name in _FILES}
             facts = prompter.facts(turn, period, {**vars(slots), **files})
             action, answer = await prompter.choose(turn, period, facts, slots.question)
-            for name, text in written(answer, {name: prompter.prompts.word(name) for name in _PARTS}).items():
+            for name, text in parse_files(answer, {name: prompter.prompts.word(name) for name in _PARTS}).items():
                 turn.memory.write(name, Note(turn.round, text), 1)
             return action
         planned = await self._plan(prompter, turn, slots)
@@ -191,7 +191,7 @@ class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
         return {"plan": memory.last("plan"), "plans": memory.latest("plan", self.settings.plan_memory)}
 
 
-def written(answer: str, labels: Mapping[str, str]) -> dict[str, str]:
+def parse_files(answer: str, labels: Mapping[str, str]) -> dict[str, str]:
     """What an answer holds for each of the files, `plans` and `insights`; a file that it does not hold is missing.
 
     Args:
