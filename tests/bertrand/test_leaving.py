@@ -186,7 +186,7 @@ def test_measures_are_those_of_the_firms_that_were_there():
 def test_pages_and_pictures_show_it_as_gone():
     env, _ = played(rounds=5, changes=gone((3, "firm_1")))
     scene = env.scene()
-    assert scene.left == {1}
+    assert scene.departed == {1}
     assert len(scene.nash) == 2
     assert np.isnan(scene.prices[-1]).tolist() == [False, True, False]
     moving = PAGE.moving(scene)
