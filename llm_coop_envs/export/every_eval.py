@@ -11,11 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs import __version__
 from llm_coop_envs.core.scenario import Measures
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
 from llm_coop_envs.storage.files import fingerprint, write_json
+from llm_coop_envs.version import __version__
 
 SCHEMA = "0.3.0"
 #: The schema asks which direction is better, and whether an answer is correct; behaviour is neither.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from llm_coop_envs import __version__
 from llm_coop_envs.export.code_book import code_book
 from llm_coop_envs.export.parquet import write_parquet
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.files import fingerprint, write_json
+from llm_coop_envs.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa

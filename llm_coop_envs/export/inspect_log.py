@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs import __version__
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
 from llm_coop_envs.util.extras import need
+from llm_coop_envs.version import __version__
 
 
 def write_inspect(run: Run, folder: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from llm_coop_envs import __version__
+from llm_coop_envs.version import __version__
 
 TITLE = "llm-coop-envs: PettingZoo environments for spontaneous cooperation of competing agents"
 AUTHORS = "The llm-coop-envs developers"

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from llm_coop_envs import __version__
 from llm_coop_envs.core.settings import Settings, plain
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.reports.answers import AnswersSection
@@ -18,6 +17,7 @@ from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.study import Condition, Player
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
+from llm_coop_envs.version import __version__
 
 _NO_SWITCH = ("talk", "changes")
 

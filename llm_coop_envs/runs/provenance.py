@@ -8,12 +8,11 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
-import llm_coop_envs
 from llm_coop_envs.policies import kinds
 from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.version import PACKAGE_FOLDER
 
 READERS = "readers"
-_HOME = Path(llm_coop_envs.__file__).parent
 # Faces of a scenario that decide what is played or measured in an episode; the others only show what was played, or say
 # what else is played.
 _DECIDING_FACES = ("after", "learning", "workflow")
@@ -59,13 +58,14 @@ def _hash_of_rules(environment: type) -> str:
 
 @functools.cache
 def _hash_of_readers() -> str:
-    llm = _HOME / "policies" / "llm"
+    llm = PACKAGE_FOLDER / "policies" / "llm"
     return hash_of_files(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
 
 
 def _rules(environment: type) -> list[Path]:
     """The files of the shared rooms and of the scenario's room; of a single module, its file alone."""
-    shared = [path for room in _SHARED_ROOMS for path in (_HOME / room).glob("*.py") if path.stem not in _NOT_RULES]
+    shared = [path for room in _SHARED_ROOMS for path in (PACKAGE_FOLDER / room).glob("*.py")]
+    shared = [path for path in shared if path.stem not in _NOT_RULES]
     own = Path(inspect.getfile(environment))
     if not (own.parent / "__init__.py").is_file():
         return [*shared, own]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import llm_coop_envs
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.folder import Run
@@ -22,6 +21,7 @@ from llm_coop_envs.runs.runner import Outcome, begin_run, run_study
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.ray_cluster import connected, same_version, short
+from llm_coop_envs.version import __version__
 
 _LIVES = 100  # of a part whose worker dies again and again
 _TICK_SECONDS = 0.5
@@ -63,7 +63,7 @@ def run_on_ray(
         run = begin_run(study, folder, access)
         left = run.total - len(run.finished())
         watcher.begin(run, left, parts)
-        here = (llm_coop_envs.__version__, str(folder.absolute()), command)
+        here = (__version__, str(folder.absolute()), command)
         task = ray.remote(num_cpus=1, max_retries=_LIVES)(_play_part)
         waiting = [task.remote(given, *here, f"ray-{number}") for number in range(min(parts, max(left, 1)))]
         _wait(ray, waiting, run, watcher, interrupts.asked)

@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import llm_coop_envs
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import MissingExtra, StudyError
 from llm_coop_envs.storage.folder import digest_of
@@ -59,6 +58,7 @@ from llm_coop_envs.studies.study_file import (
 from llm_coop_envs.treatments.changes import EVERYONE
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.yaml_source import Spot, read_yaml, read_yaml_file
+from llm_coop_envs.version import PACKAGE_FOLDER
 
 __all__ = [
     "EVERYONE",
@@ -83,7 +83,7 @@ __all__ = [
     "shipped_studies",
 ]
 
-SHIPPED = Path(llm_coop_envs.__file__).parent / "benchmarks" / "studies"
+SHIPPED = PACKAGE_FOLDER / "benchmarks" / "studies"
 
 _STUDY_FIELDS = ("name", "description", "source", "settles", "seed", "conditions", "measures", "primary")
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import llm_coop_envs
 from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.submissions import Submissions
@@ -33,6 +32,7 @@ from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallC
 from llm_coop_envs.policies.population.population import People, Person
 from llm_coop_envs.util.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.util.ray_cluster import connected, same_version
+from llm_coop_envs.version import __version__
 
 # With a hundred thousand waits in memory Python's collector would look through all of them again and again.
 _GARBAGE_THRESHOLDS = (50_000, 50, 100)
@@ -170,7 +170,7 @@ class TextCrowd(Policy):
             asked = CrowdQuestion(self.episode.name, env.cycles, env.round, question, self._told)
             spots = np.asarray(mine, dtype=np.intp)
             who = chunk.who[spots]
-            together.put(spots, await self._ask(asked, who, together.choices[spots]))
+            together.merge(spots, await self._ask(asked, who, together.choices[spots]))
         return together
 
     async def _ask(self, asked: CrowdQuestion, who: Indices, blank: NDArray[Any]) -> Submissions:
@@ -196,7 +196,7 @@ class TextCrowd(Policy):
                 raise getattr(outcome, "cause", None) or outcome  # Ray wraps it into one that tells a traceback
             given, counted = outcome
             counts.add(counted)
-            together.put(part, given)
+            together.merge(part, given)
         return together
 
 
@@ -245,9 +245,7 @@ class _RayActor(Executor):
 
     def __init__(self, ray: Any, given: tuple[Any, ...]) -> None:
         self._ray = ray
-        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(
-            llm_coop_envs.__version__, given
-        )
+        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(__version__, given)
 
     def submit(self, do: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         found: Future[Any] = self._actor.do.remote(do, given, named).future()
