@@ -195,7 +195,7 @@ def test_pages_and_pictures_show_it_as_gone():
     assert "levels" not in PAGE.moving(played(rounds=2)[0].scene())
     assert (3, "firm_1 left the market") in PAGE.moments(env.events)
     quiet, _ = played(rounds=5, changes=gone((3, "firm_1")), record=False)
-    assert quiet.scene().left == {1}
+    assert quiet.scene().departed == {1}
     assert quiet.scene().band == scene.band
 
 
