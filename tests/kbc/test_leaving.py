@@ -8,7 +8,7 @@ import pytest
 from llm_coop_envs import kbc_v0
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.faces.page_scene import PAGE
-from llm_coop_envs.kbc.metrics import episode_metrics, named, round_rows
+from llm_coop_envs.kbc.metrics import episode_metrics, present_choices, round_rows
 from llm_coop_envs.kbc.rules import settle
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.policies import play
@@ -63,7 +63,7 @@ def test_whoever_leaves_is_done_and_counts_no_more():
     for event in of_type(env.events, "round"):
         away = [i for i, number in enumerate(event["choices"]) if number is None]
         assert away == ([1, 4] if event["round"] >= 3 else [])
-        assert event["mean"] == pytest.approx(named(event).mean())
+        assert event["mean"] == pytest.approx(present_choices(event).mean())
         assert event["winners"] == [i for i in range(5) if i not in away]
     speakers = {event["agent"] for event in of_type(env.events, "message") if event["round"] >= 3}
     assert speakers == {"player_0", "player_2", "player_3"}

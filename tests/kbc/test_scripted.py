@@ -200,7 +200,7 @@ def test_among_equally_frequent_numbers_the_one_heard_last_counts():
 def test_the_last_number_of_a_message_counts():
     class Talker(kbc.Announcer):
         def say(self, slots):
-            return f"Not 50 but {self.shown(self.fixed)}."
+            return f"Not 50 but {self.spell_number(self.fixed)}."
 
     policies = [Talker(20), Talker(30), kbc.Follower()]
     assert rounds(policies, players=3, session="single", talk_turns=1, order="fixed")[0][2] == 30
