@@ -50,16 +50,16 @@ def test_the_equilibrium_is_the_monopoly(given_market, elsewhere):
         assert market.profits([price])[0] <= equilibria.joint_profit[0] * (1 + 1e-9)
     env = bertrand_v0.parallel_env(firms=1, talk=False, record=True, rounds=2, **given_market)
     env.reset(seed=0)
-    asked = equilibria.joint[0], settings.cap * elsewhere[0]
-    for price in asked:
+    prices = equilibria.joint[0], settings.cap * elsewhere[0]
+    for price in prices:
         env.step({"firm_0": {"choice": price}})
-    found, rows = episode_metrics(env.events), round_rows(env.events)
+    row, rows = episode_metrics(env.events), round_rows(env.events)
     assert [row["profit_gain"] for row in rows] == pytest.approx(
-        [1.0, market.profits([asked[1]])[0] / equilibria.joint_profit[0]]
+        [1.0, market.profits([prices[1]])[0] / equilibria.joint_profit[0]]
     )
-    assert (found["together_share"], found["together_longest"], found["window_round"]) == (0, 0, None)
-    assert found["price_spread"] == 0
-    assert found["price_index_last"] is None
+    assert (row["together_share"], row["together_longest"], row["window_round"]) == (0, 0, None)
+    assert row["price_spread"] == 0
+    assert row["price_index_last"] is None
     assert env.state_space.contains(env.state())
 
 
@@ -103,11 +103,11 @@ def test_what_needs_rivals_is_refused_in_a_sentence():
 
 def test_when_the_monopoly_price_is_found_as_published():
     settings = BertrandSettings.build("fish_monopoly")
-    equilibria, found = settings.equilibria, settings.equilibria.joint[0]
+    equilibria, monopoly_price = settings.equilibria, settings.equilibria.joint[0]
     # The 10th percentile of 100 prices stands at the 11th lowest: ten outliers are forgiven, more are not.
-    prices = [[found]] * 210 + [[0.5 * found]] * 10 + [[1.04 * found]] * 80
+    prices = [[monopoly_price]] * 210 + [[0.5 * monopoly_price]] * 10 + [[1.04 * monopoly_price]] * 80
     assert monopoly_found(prices, equilibria) is True
-    assert monopoly_found([*prices[:-1], [0.5 * found], *([[0.5 * found]] * 10)], equilibria) is False
+    assert monopoly_found([*prices[:-1], [0.5 * monopoly_price], *([[0.5 * monopoly_price]] * 10)], equilibria) is False
     assert monopoly_found(prices[:99], equilibria) is None
     best = equilibria.joint_profit[0]
     assert optimal_rounds([[0.0]] * 100 + [[best]] * 3 + [[0.98 * best]], equilibria) == 0.75

@@ -140,7 +140,7 @@ def test_positions_and_places_agree():
 
 
 @pytest.mark.parametrize(
-    ("where", "held"),
+    ("where", "is_together"),
     [
         ((0.0, 0.0), True),
         ((1.0, 1.0), True),
@@ -153,8 +153,8 @@ def test_positions_and_places_agree():
         ((0.5, 0.55, 0.65), False),
     ],
 )
-def test_prices_held_together(where, held):
-    assert Band(tolerance=0.1).holds(where) is held
+def test_prices_held_together(where, is_together):
+    assert Band(tolerance=0.1).holds(where) is is_together
 
 
 def test_the_band_forgives_rounding_only():

@@ -30,8 +30,8 @@ PRESETS = sorted(BertrandSettings.presets)
 class Scripted(PricingPolicy):
     """Asks given prices and says given words."""
 
-    def __init__(self, prices, words=()):
-        self.prices, self.words = prices, list(words)
+    def __init__(self, prices, messages=()):
+        self.prices, self.words = prices, list(messages)
 
     def price(self, slots):
         return self.prices[min(slots.round, len(self.prices)) - 1]
@@ -48,9 +48,9 @@ def episode(seats, seed=0, **settings):
     return env, read(env.events)
 
 
-def free(preset="team_up_linear", **more):
+def free(preset="team_up_linear", **settings):
     """A published market with free first prices, without talk."""
-    return {"preset": preset, "talk": False, "initial_prices": None, "force_first_price": False, **more}
+    return {"preset": preset, "talk": False, "initial_prices": None, "force_first_price": False, **settings}
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -98,9 +98,9 @@ def test_best_reply_ends_next_to_nash_on_the_grid(seed):
     """Each price is the grid's best against the rival's last one; both end within a step of Nash."""
     env, record = episode(BestReply(), preset="calvano", seed=seed)
     grid = env.settings.grids[0]
-    for before, after in zip(record.prices[:-1].tolist(), record.prices[1:].tolist(), strict=True):
-        earned = [env.market.profits((price, before[1]))[0] for price in grid]
-        assert after[0] == grid[int(np.argmax(earned))]
+    for prices, next_prices in zip(record.prices[:-1].tolist(), record.prices[1:].tolist(), strict=True):
+        earned = [env.market.profits((price, prices[1]))[0] for price in grid]
+        assert next_prices[0] == grid[int(np.argmax(earned))]
     assert record.prices[-20:] == pytest.approx(np.full((20, 2), env.equilibria.nash[0]), abs=grid[1] - grid[0])
 
 
@@ -237,8 +237,8 @@ def test_without_talk_price_matchers_stay_where_they_are():
 
 
 def test_price_matching_alone_is_another_rule_until_it_may_talk():
-    def prices(*seats, **more):
-        return episode(seats, preset="team_up_linear", **more)[1].prices
+    def prices(*seats, **settings):
+        return episode(seats, preset="team_up_linear", **settings)[1].prices
 
     both = (PriceMatching(alone="win_continue_lose_reverse"), PriceMatching(alone="best_reply"))
     assert np.array_equal(prices(*both, talk=False), prices(WinContinueLoseReverse(), BestReply(), talk=False))
@@ -250,9 +250,9 @@ def test_a_price_matcher_follows_a_rival_down_but_does_not_lead():
     assert record.prices[1:4, 0].tolist() == [7.0, 6.0, 5.0]
 
 
-def said_and_asked(words, **settings):
+def said_and_asked(messages, **settings):
     """What a price matcher asks in round 2, after the rival spoke first, both having asked 7 in round 1."""
-    matcher, rival = PriceMatching(), Scripted([7.0], ["", "", "", words])
+    matcher, rival = PriceMatching(), Scripted([7.0], ["", "", "", messages])
     env, record = episode(
         (rival, matcher),
         **{
@@ -270,7 +270,7 @@ def said_and_asked(words, **settings):
 
 
 @pytest.mark.parametrize(
-    ("words", "price"),
+    ("messages", "price"),
     [
         ("Let us both ask 7.1.", 7.1),
         ("From round 21 on: 7.15!", 7.15),
@@ -282,8 +282,8 @@ def said_and_asked(words, **settings):
         ("", 7.2),
     ],
 )
-def test_a_price_matcher_takes_up_the_lowest_legal_proposal(words, price):
-    assert said_and_asked(words)[0] == pytest.approx(price)
+def test_a_price_matcher_takes_up_the_lowest_legal_proposal(messages, price):
+    assert said_and_asked(messages)[0] == pytest.approx(price)
 
 
 def test_a_price_matcher_speaks_plainly():

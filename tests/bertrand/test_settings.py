@@ -139,8 +139,8 @@ def test_the_price_unit_changes_nothing_but_the_unit(preset, nash, joint, nash_p
     assert settings.equilibria.joint == pytest.approx([joint] * 2, abs=5.1e-5)
     assert settings.equilibria.nash_profit == pytest.approx([nash_profit] * 2, abs=5.1e-3)
     assert settings.equilibria.joint_profit == pytest.approx([joint_profit] * 2, abs=5.1e-3)
-    one = build("fish_1").market.demand((1.5, 1.7))
-    assert settings.market.demand([p * settings.price_unit for p in (1.5, 1.7)]) == pytest.approx(one, rel=1e-12)
+    sold = build("fish_1").market.demand((1.5, 1.7))
+    assert settings.market.demand([p * settings.price_unit for p in (1.5, 1.7)]) == pytest.approx(sold, rel=1e-12)
 
 
 def test_the_price_unit_scales_the_linear_market_too():
@@ -188,9 +188,12 @@ def test_a_grid_reaches_from_the_lowest_to_the_highest_price():
     # Joint profit is at 0.5, Nash at 0, and the band reaches half a step beyond.
     assert settings.grid_step == 0.5
     assert settings.band == Band(low=0.35, high=1.25, tolerance=0.1)
-    given = {"prices": "grid", "grid_span": "floor_to_cap", "grid_points": 3}
-    assert build(**given, price_cap=2.0, price_floor="cost", cost=[1, 0.5]).grids == ((1.0, 1.5, 2.0), (0.5, 1.25, 2.0))
-    assert build(**given, firms=1, talk=False, price_cap=3.0).grids == ((0.0, 1.5, 3.0),)
+    fields = {"prices": "grid", "grid_span": "floor_to_cap", "grid_points": 3}
+    assert build(**fields, price_cap=2.0, price_floor="cost", cost=[1, 0.5]).grids == (
+        (1.0, 1.5, 2.0),
+        (0.5, 1.25, 2.0),
+    )
+    assert build(**fields, firms=1, talk=False, price_cap=3.0).grids == ((0.0, 1.5, 3.0),)
 
 
 def test_initial_prices():
@@ -225,13 +228,13 @@ def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
     nash, joint = settings.equilibria.nash[0], settings.equilibria.joint[0]
     where = [(price - nash) / (joint - nash) for price in settings.grids[0]]
     step = where[1] - where[0]
-    for place in where:
-        assert settings.band.holds((place,)) is (place > 0.1 + step / 2 and place < 1 + step / 2)
-    assert not any(settings.band.holds((place,)) for place in where if abs(place) < min(step, 0.1))
+    for position in where:
+        assert settings.band.holds((position,)) is (position > 0.1 + step / 2 and position < 1 + step / 2)
+    assert not any(settings.band.holds((position,)) for position in where if abs(position) < min(step, 0.1))
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("fields", "sentence"),
     [
         ({"firm": 2}, "did you mean 'firms'"),
         ({"firms": 0}, "firms=0: must be between 1 and 1000"),
@@ -298,13 +301,13 @@ def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
         ({"demand": "linear", "d": 1.0, "cost": (1.0, 1.1)}, "the goods are the same"),
     ],
 )
-def test_impossible_settings_are_refused_in_a_sentence(given, sentence):
+def test_impossible_settings_are_refused_in_a_sentence(fields, sentence):
     with pytest.raises(SettingsError, match=sentence):
-        build(**given)
+        build(**fields)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"firms": 1000},
         {"firms": 1, "talk": False},
@@ -316,5 +319,5 @@ def test_impossible_settings_are_refused_in_a_sentence(given, sentence):
         {"prices": "grid", "price_floor": build(prices="grid").grids[0][0]},
     ],
 )
-def test_the_edges_of_the_ranges_are_allowed(given):
-    build(**given)
+def test_the_edges_of_the_ranges_are_allowed(fields):
+    build(**fields)
