@@ -30,7 +30,7 @@ from llm_coop_envs.measures.rubric import (
     THREAT,
     RubricWords,
 )
-from llm_coop_envs.measures.synthetic_worlds import cohen
+from llm_coop_envs.measures.synthetic_worlds import table_kappa
 from llm_coop_envs.measures.topics import topics_of
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
@@ -225,17 +225,17 @@ def agreement(said: Sequence[Statement], verdicts: Sequence[str | None]) -> Agre
     low = high = None
     if len(episodes) > 1:
         drawn = np.random.default_rng(0).integers(len(episodes), size=(_DRAWS, len(episodes)))
-        kappas = [cohen(tables[rows].sum(axis=0)) for rows in drawn]
+        kappas = [table_kappa(tables[rows].sum(axis=0)) for rows in drawn]
         tail = 100 * (1 - LEVEL) / 2
         low, high = np.percentile(kappas, [tail, 100 - tail]).tolist()
     return Agreement(
-        kappa=cohen(total),
+        kappa=table_kappa(total),
         low=low,
         high=high,
         count=int(total.sum()),
         first=dict(zip(KINDS, total.sum(axis=1).astype(int).tolist(), strict=True)),
         second=dict(zip(KINDS, total.sum(axis=0).astype(int).tolist(), strict=True)),
-        by_kind={kind: cohen(_against_others(total, k)) for k, kind in enumerate(KINDS)},
+        by_kind={kind: table_kappa(_against_others(total, k)) for k, kind in enumerate(KINDS)},
     )
 
 

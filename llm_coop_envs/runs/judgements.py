@@ -19,7 +19,7 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.judging import Statement, agreement, counted, judge, statements, together, verdict_rows
 from llm_coop_envs.measures.rubric import NAME, VERSION, digest
-from llm_coop_envs.measures.synthetic_worlds import RULE, kappa, planted_of, roc, world_played
+from llm_coop_envs.measures.synthetic_worlds import RULE, find_synthetic_worlds, kappa, play_and_record_world, roc
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.policies.llm.clients import Endpoint
@@ -100,10 +100,10 @@ def of_worlds(scenario: str, episodes: int, rounds: int | None = None) -> Materi
         ValueError: the scenario has none.
     """
     said, truth = [], {}
-    for world in planted_of(scenario).worlds:
+    for world in find_synthetic_worlds(scenario).worlds:
         for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
-            events = world_played(scenario, world.name, seed)[1]
+            events = play_and_record_world(scenario, world.name, seed)[1]
             heard = _first(statements(name, events, find_scenario(scenario)), rounds)
             if heard:  # silence tells a judge of talk nothing, and no judge may gain by it
                 said += heard
