@@ -18,7 +18,7 @@ from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.interface.question import Number, Options
-from llm_coop_envs.measures.information import same
+from llm_coop_envs.measures.information import is_same
 from llm_coop_envs.measures.process import announcement_measures, talk_rounds
 from llm_coop_envs.util.references import load
 
@@ -211,7 +211,7 @@ def _alike(measures: Measures) -> Score:
 
 def _near(first: float, second: float, asked: Number | Options) -> float:
     if isinstance(asked, Options):
-        return float(same(first, second))
+        return float(is_same(first, second))
     return 1.0 - abs(first - second) / (asked.high - asked.low)
 
 

@@ -135,8 +135,8 @@ class Misleaders(Chooser):
 
     def say(self, slots: EvacuationSlots) -> str:
         """The lie; the others say nothing."""
-        kept, named = slots.exits[self._kept].name, slots.exits[self._named].name
-        return f"The {kept} exit is blocked! I am going to the {named} exit." if slots.me in self._group else ""
+        own, named = slots.exits[self._kept].name, slots.exits[self._named].name
+        return f"The {own} exit is blocked! I am going to the {named} exit." if slots.me in self._group else ""
 
 
 async def evidence(game: Branching) -> Row:
@@ -153,8 +153,8 @@ async def evidence(game: Branching) -> Row:
         "apart": _balance(start, found),
         "farther": float(np.mean([_detour(start, who, exit_) > 1.0 for who, exit_ in found.items()])),
         "moved": len(moved) / people,
-        "agreed": sum(len(one.kept) for one in rounds) / sum(len(one.chosen) for one in rounds),
-        "agreed_moved": len(moved.intersection(rounds[0].kept)) / people,
+        "agreed": sum(len(one.keepers) for one in rounds) / sum(len(one.chosen) for one in rounds),
+        "agreed_moved": len(moved.intersection(rounds[0].keepers)) / people,
     }
 
 
