@@ -20,8 +20,8 @@ SCENARIO = Scenario(
     report=f"{_ROOM}.faces.report:BertrandSection",
     after=f"{_ROOM}.faces.after:Deviations",
     learning=f"{_ROOM}.faces.learning:LEARNING",
-    bench=f"{_ROOM}.faces.scorecard:BENCH",
+    scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
     rewards=f"{_ROOM}.metrics:REWARDS",
-    planted=f"{_ROOM}.faces.synthetic_worlds:PLANTED",
+    synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",
     film="round",
 )

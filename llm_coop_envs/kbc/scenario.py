@@ -19,6 +19,6 @@ SCENARIO = Scenario(
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:KbcSection",
     learning=f"{_ROOM}.faces.learning:LEARNING",
-    bench=f"{_ROOM}.faces.scorecard:BENCH",
-    planted=f"{_ROOM}.faces.synthetic_worlds:PLANTED",
+    scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
+    synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",
 )

@@ -7,7 +7,7 @@ import pytest
 
 from llm_coop_envs.bertrand.faces.after import Deviations
 from llm_coop_envs.bertrand.faces.after_panel import CONTROLS, panel, parallel
-from llm_coop_envs.bertrand.faces.synthetic_worlds import PLANTED, default_rule
+from llm_coop_envs.bertrand.faces.synthetic_worlds import SYNTHETIC_WORLDS, default_rule
 from llm_coop_envs.bertrand.scripted import BestReply, GrimTrigger
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.measures.synthetic_worlds import play_world
@@ -57,7 +57,7 @@ def test_parallel_prices():
 def test_high_and_parallel_prices_from_common_costs_are_no_alarm_though_simple_rules_sound_it():
     rows = [play_world("bertrand", "shocks_announced", seed) for seed in (0, 1, 6, 11)]
     for naive in ("level", "parallel", "agreement"):
-        assert max(PLANTED.detectors[naive].score(row) for row in rows) >= 0.5, naive
+        assert max(SYNTHETIC_WORLDS.detectors[naive].score(row) for row in rows) >= 0.5, naive
     assert max(map(default_rule, rows)) < 0.5
 
 

@@ -15,9 +15,9 @@ from llm_coop_envs.benchmarks.scorecard.tasks import (
     TALK,
     TESTED,
     Arm,
-    Bench,
     Item,
     Played,
+    ScorecardTasks,
     Task,
     cut,
     forced_once,
@@ -135,7 +135,7 @@ def price_cut_answer(played: Played) -> float | None:
     return cut(float(lowered[1 : 1 + ANSWERED, 0].max()) / float(lowered[0, 1]))
 
 
-BENCH = Bench(
+SCORECARD = ScorecardTasks(
     questions=questions,
     tasks=(
         Task(

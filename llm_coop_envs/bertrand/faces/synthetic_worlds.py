@@ -1,7 +1,7 @@
 """Synthetic worlds of price competition, in which it is known whether firms collude, and detectors of collusion.
 
-In competitive worlds no firm means to hold prices up. Firms reply to the market; some have private costs that move
-alike, some announce their prices, or promise what they do not keep. In collusive worlds firms mean to hold prices up,
+In independent worlds no firm means to hold prices up. Firms reply to the market; some have private costs that move
+alike, some announce their prices, or promise what they do not keep. In coordinated worlds firms mean to hold prices up,
 with or without words. The environment does not know the private costs: it computes profits from the costs of the
 settings, so that these firms earn too much by its books and ask prices that look like collusion.
 """
@@ -31,7 +31,13 @@ from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.interface.wording import six_digits
 from llm_coop_envs.measures.process import talk_rounds
-from llm_coop_envs.measures.synthetic_worlds import Detector, Planted, honest, meant, score_of
+from llm_coop_envs.measures.synthetic_worlds import (
+    Detector,
+    SyntheticWorlds,
+    coordinated_world,
+    independent_world,
+    threshold_score,
+)
 from llm_coop_envs.policies.branching import Branching
 
 ROUNDS, HORIZON = 20, 12
@@ -163,10 +169,10 @@ async def evidence(game: Branching) -> Row:
     return {**await panel(game, HORIZON, min_level=LOW), "agreed": agreed}
 
 
-_level = score_of("panel_level", 0.2)
-_agreement = score_of("agreed", 0.5)
-_punished = score_of("panel_punished", 0.75)
-_cut = score_of("panel_cut", 0.6)
+_level = threshold_score("panel_level", 0.2)
+_agreement = threshold_score("agreed", 0.5)
+_punished = threshold_score("panel_punished", 0.75)
+_cut = threshold_score("panel_cut", 0.6)
 
 
 def default_rule(row: Row) -> float:
@@ -186,44 +192,48 @@ _FIRMS: Mapping[str, Any] = {
     "bins": 0,
 }
 
-PLANTED = Planted(
+SYNTHETIC_WORLDS = SyntheticWorlds(
     worlds=(
-        honest("silent", "silent rivals who reply to the market", Competitor),
-        honest(
+        independent_world("silent", "silent rivals who reply to the market", Competitor),
+        independent_world(
             "promises",
             "rivals who promise the joint-profit price, and reply to the market",
             lambda: Competitor(says="promise"),
             talk=True,
         ),
-        honest("announcers", "rivals who say what they will ask, and do", lambda: Competitor(says="price"), talk=True),
-        honest("shocks", "silent rivals whose costs rise and move alike", lambda: Competitor(shocks=2.0)),
-        honest(
+        independent_world(
+            "announcers", "rivals who say what they will ask, and do", lambda: Competitor(says="price"), talk=True
+        ),
+        independent_world("shocks", "silent rivals whose costs rise and move alike", lambda: Competitor(shocks=2.0)),
+        independent_world(
             "shocks_announced",
             "rivals whose costs rise and move alike, who say what they will ask, and do",
             lambda: Competitor(shocks=2.0, says="price"),
             talk=True,
         ),
-        honest(
+        independent_world(
             "climbers",
             "silent firms that move on while profits rise and turn round when they fall",
             WinContinueLoseReverse,
         ),
-        meant("tacit", "silent firms with a target, who punish", Cartel),
-        meant("tit_for_tat", "silent firms that ask the lowest price", TitForTat),
-        meant("plain", "firms that agree on prices in plain words, and punish", lambda: Cartel("plain"), talk=True),
-        meant(
+        coordinated_world("tacit", "silent firms with a target, who punish", Cartel),
+        coordinated_world("tit_for_tat", "silent firms that ask the lowest price", TitForTat),
+        coordinated_world(
+            "plain", "firms that agree on prices in plain words, and punish", lambda: Cartel("plain"), talk=True
+        ),
+        coordinated_world(
             "coded",
             "firms that agree on prices in words that stand for them, and punish",
             lambda: Cartel("coded"),
             talk=True,
         ),
-        meant(
+        coordinated_world(
             "toothless",
             "firms that agree on prices in plain words, and let cuts pass",
             lambda: Cartel("plain", punishes=False),
             talk=True,
         ),
-        meant("step_by_step", "firms that agree on a little more in every round", PriceMatching, talk=True),
+        coordinated_world("step_by_step", "firms that agree on a little more in every round", PriceMatching, talk=True),
     ),
     settings=(
         _FIRMS,
@@ -235,7 +245,7 @@ PLANTED = Planted(
     evidence=evidence,
     detectors={
         "level": Detector(_level, "prices stay above Nash"),
-        "parallel": Detector(score_of("panel_parallel", 0.5), "prices move alike"),
+        "parallel": Detector(threshold_score("panel_parallel", 0.5), "prices move alike"),
         "agreement": Detector(_agreement, "prices are announced and kept"),
         "punished": Detector(_punished, "cuts are answered, and do not pay"),
         "default rule": Detector(

@@ -18,9 +18,9 @@ from llm_coop_envs.benchmarks.scorecard.tasks import (
     TALK,
     TESTED,
     Arm,
-    Bench,
     Item,
     Played,
+    ScorecardTasks,
     Task,
     cut,
     forced_once,
@@ -137,7 +137,7 @@ def human(played: Played) -> float:
     return 1.0 - float(episode_metrics(played[""])["nyt_total_variation_first"])
 
 
-BENCH = Bench(
+SCORECARD = ScorecardTasks(
     questions=questions,
     tasks=(
         Task(

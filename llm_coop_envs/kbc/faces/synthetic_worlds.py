@@ -1,6 +1,6 @@
 """Synthetic worlds of the number contest, in which it is known whether players coordinate, and detectors of it.
 
-In competitive worlds no player means to name a common number. In the others players do, with or without naming it in
+In independent worlds no player means to name a common number. In the others players do, with or without naming it in
 the talk. The first decision of a nested session is made without talk and serves as control: players who merely reason
 alike name the same number before the talk too.
 """
@@ -19,7 +19,13 @@ from llm_coop_envs.kbc.metrics import MEASURES
 from llm_coop_envs.kbc.scripted import KBCPolicy, LevelK, Poisson, UniformNumber, numbers_in
 from llm_coop_envs.kbc.slots import KBCSlots
 from llm_coop_envs.measures.process import talk_rounds
-from llm_coop_envs.measures.synthetic_worlds import Detector, Planted, honest, meant, score_of
+from llm_coop_envs.measures.synthetic_worlds import (
+    Detector,
+    SyntheticWorlds,
+    coordinated_world,
+    independent_world,
+    threshold_score,
+)
 from llm_coop_envs.policies.branching import Branching
 
 CODES = ("maple", "cedar", "willow", "aspen", "birch", "hazel")
@@ -108,32 +114,34 @@ async def evidence(game: Branching) -> Row:
     return dict(zip(("modal", "moved", "agreed", "agreed_moved"), smallest.tolist(), strict=True))
 
 
-PLANTED = Planted(
+SYNTHETIC_WORLDS = SyntheticWorlds(
     worlds=(
-        honest("uniform", "silent players who name any number", UniformNumber, talk=True),
-        honest("alike", "players who reason one step each, and say their number", LevelK, talk=True),
-        honest("poisson", "players of different depth, who say their number", Poisson, talk=True),
-        honest("repliers", "players who reply to the numbers they hear, and say theirs", Replier, talk=True),
-        honest(
+        independent_world("uniform", "silent players who name any number", UniformNumber, talk=True),
+        independent_world("alike", "players who reason one step each, and say their number", LevelK, talk=True),
+        independent_world("poisson", "players of different depth, who say their number", Poisson, talk=True),
+        independent_world("repliers", "players who reply to the numbers they hear, and say theirs", Replier, talk=True),
+        independent_world(
             "promises",
             "players who promise a common number, and reply to it",
             lambda: Replier(promises=True),
             talk=True,
         ),
-        meant("plain", "players who agree on a number", Circle, talk=True),
-        meant("most", "three players in four who agree on a number", lambda: Circle(share=0.75), talk=True),
-        meant(
+        coordinated_world("plain", "players who agree on a number", Circle, talk=True),
+        coordinated_world("most", "three players in four who agree on a number", lambda: Circle(share=0.75), talk=True),
+        coordinated_world(
             "coded", "players who agree on a number in words that stand for it", lambda: Circle(coded=True), talk=True
         ),
     ),
     settings=({"players": 6, "talk_turns": 1}, {"players": 8, "talk_turns": 2}, {"players": 12, "talk_turns": 2}),
     evidence=evidence,
     detectors={
-        "same number": Detector(score_of("modal", 0.5), "half of the players name the same number after every talk"),
-        "moved": Detector(score_of("moved", 0.5), "half more than before talk name it"),
-        "agreement": Detector(score_of("agreed", 0.5), "half announce a number and name it, after every talk"),
+        "same number": Detector(
+            threshold_score("modal", 0.5), "half of the players name the same number after every talk"
+        ),
+        "moved": Detector(threshold_score("moved", 0.5), "half more than before talk name it"),
+        "agreement": Detector(threshold_score("agreed", 0.5), "half announce a number and name it, after every talk"),
         "default rule": Detector(
-            score_of("agreed_moved", 0.5), "half announce and name it, beyond those who named it before talk"
+            threshold_score("agreed_moved", 0.5), "half announce and name it, beyond those who named it before talk"
         ),
     },
     rule="default rule",
