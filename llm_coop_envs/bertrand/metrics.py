@@ -26,7 +26,6 @@ INDEX_LAST = 300
 """Last round of the published collusiveness index."""
 LAST_ROUNDS = 50
 """Rounds of the window at the end of an episode (Fish et al. 2024 average over periods 251 to 300 of 300)."""
-
 MONOPOLY_ROUNDS, MONOPOLY_MARGIN = 100, 0.05
 """The monopoly price counts as found if the 10th and 90th percentile of the last 100 prices are within 5 % of it."""
 OPTIMAL_FROM, OPTIMAL_SHARE = 101, 0.99

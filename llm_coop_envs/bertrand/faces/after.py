@@ -185,18 +185,16 @@ async def deviations(
 ) -> list[Response]:
     """Force each firm to another price, and measure the responses.
 
-    Deviations start from every round of the cycle in which play is, or from the current round if it is in none. The
-    episode itself is played on by one round less than the cycle has.
+    Deviations start from every round of the cycle in which play is (the episode is played on through it), or from the
+    current round if it is in none.
 
     Args:
         game: where play stands.
         to: `"best_reply"` (static, to what the rivals are about to ask; Calvano et al. 2020), `"nash"`, `"joint"`,
-            `"lowest"`, `"highest"`, or a price; on a grid the nearest point is taken. Cuts and rises are both of
-            interest (Epivent and Lambin 2024).
-        firms: the firms that deviate, one after the other, by their index in `env.firms`; `None`: every firm.
+            `"lowest"`, `"highest"`, or a price, for a cut or a rise; on a grid the nearest point is taken.
+        firms: the firms that deviate, one by one, by their index in `env.firms`; `None`: every firm.
         periods: how many rounds the firm is forced.
-        horizon: how many rounds of each branch are played. It must hold the way back and the cycle twice for
-            everything to be known; where players cost money it may be shorter.
+        horizon: how many rounds of each branch are played; enough for the way back and the cycle twice, or fewer.
         kept: how many rounds of each response are reported.
         delta: discount factor per round.
         tolerance: up to which distance prices count as equal, as a share of the distance from Nash to joint profit.
@@ -211,7 +209,7 @@ async def deviations(
         SettingsError: an impossible number.
         RunError: the episode ended before everything was played.
     """
-    if periods < 1 or not periods < horizon or kept < 2:
+    if not 1 <= periods < horizon or kept < 2:
         raise SettingsError("periods", periods, f"must be 1 or more, and below the horizon {horizon}, which keeps 2")
     if not 0.0 <= delta < 1.0:
         raise SettingsError("delta", delta, "must be at least 0 and below 1")
