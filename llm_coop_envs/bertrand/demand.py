@@ -137,7 +137,7 @@ class LinearMarket(Market):
         return [(own * h - d * (total - h)) / scale for h in surplus]
 
     def _cheapest_sell(self, prices: Sequence[float], surplus: Sequence[float]) -> list[float]:
-        """Demand for identical goods: the lowest price takes all, equal lowest prices share (Bertrand's tie rule).
+        """Demand for identical goods: the lowest price takes all, equal lowest prices share.
 
         At prices 1, 1, 2 the first two firms sell (a - 1) / (2 d) each, the third nothing.
         """

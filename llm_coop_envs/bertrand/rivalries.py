@@ -1,4 +1,4 @@
-"""The sets of firms that sell beside each other in an episode, and what follows from them."""
+"""The sets of firms that sell beside each other in an episode, and their turns."""
 
 from __future__ import annotations
 

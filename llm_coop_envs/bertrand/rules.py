@@ -162,8 +162,8 @@ def find_equilibria(market: Market, decimals: int | None = None) -> Equilibria:
 def price_grid(nash: float, joint: float, points: int, xi: float) -> tuple[float, ...]:
     """One firm's grid of prices (Calvano et al. 2020, section II.A).
 
-    Prices are made as in their code: the step is added again and again, and the last price is set directly. Computed
-    as low + k x step the prices would differ from theirs in the last digits, and with them tables of learned values.
+    Prices are computed as in their code: the step is added again and again, and the last price is set directly.
+    Computed as low + k x step they would differ from theirs in the last digits.
 
     Args:
         nash: the firm's Nash price.
@@ -184,7 +184,7 @@ def price_grid(nash: float, joint: float, points: int, xi: float) -> tuple[float
 
 
 def nearest(grid: Sequence[float], price: float) -> int:
-    """The index of the grid price closest to `price`; of two equally close ones the lower (1.5 between 1 and 2: 1)."""
+    """The index of the grid price closest to `price`; of two equally close ones the lower (0 for 1.5 in (1, 2))."""
     return min(range(len(grid)), key=lambda k: (abs(grid[k] - price), k))
 
 

@@ -340,7 +340,7 @@ class KBCEnv(ScenarioEnv):
         return past[max(0, len(past) - limit) :]
 
     def _observe_announcement(self, index: int, number: int, announced: tuple[float, ...]) -> tuple[float, ...]:
-        """Add a player's observation errors to what was announced of a round."""
+        """Add a player's observation errors to the announced numbers of a round."""
         error = self.error(index, number, number, len(announced))
         if error is None:
             return announced

@@ -14,7 +14,7 @@ from llm_coop_envs.interface.wording import listed
 from llm_coop_envs.render.scenes.on_page import PageFace, Plain, plain
 
 DEVIATION = 0.1
-"""A price that falls by less than this share of itself is no deviation."""
+"""A price that falls by a smaller share of itself does not count as a deviation."""
 
 
 def _static_fields(scene: BertrandScene) -> Plain:

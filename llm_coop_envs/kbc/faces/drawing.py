@@ -12,7 +12,7 @@ from llm_coop_envs.render.screen.chart import Chart, Mark, tick_text, ticks
 from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
-#: From so many players on a column shows counts instead of one sign each.
+#: Contests of more players are drawn with bars for counts instead of one sign for each player.
 _MANY = 400
 
 
