@@ -33,7 +33,9 @@ def compare(table, preset, to="best_reply", periods=1, **settings):
     computed = table.game, table.strategies, table.cycle
     assert cycle.length == computed[2].length
     assert cycle.kind == computed[2].kind
-    assert paths.cycle_gain(cycle, game.env.equilibria) == pytest.approx(cycle_gain(computed[0], computed[2]), rel=1e-12)
+    assert paths.cycle_gain(cycle, game.env.equilibria) == pytest.approx(
+        cycle_gain(computed[0], computed[2]), rel=1e-12
+    )
     expected = cycle_responses(*computed, to, periods=periods)
 
     def key(one):
