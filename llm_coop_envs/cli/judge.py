@@ -55,8 +55,8 @@ def judge_command(
     models = options.model or []
     if len(models) != 1:
         raise StudyError("judge: which model? Give --model NAME, once")
-    if planted is not None and (planted not in scenarios() or find_scenario(planted).planted is None):
-        with_worlds = ", ".join(name for name, one in scenarios().items() if one.planted is not None)
+    if planted is not None and (planted not in scenarios() or find_scenario(planted).synthetic_worlds is None):
+        with_worlds = ", ".join(name for name, one in scenarios().items() if one.synthetic_worlds is not None)
         raise StudyError(f"--planted {planted}: has no worlds of known intent; there are those of {with_worlds}")
     model, _, _ = settle(models[0], {})
     temperature = 0.0 if options.temperature is None else options.temperature

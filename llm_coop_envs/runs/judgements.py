@@ -17,9 +17,17 @@ import numpy as np
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.measures.judging import Statement, agreement, counted, judge, statements, together, verdict_rows
+from llm_coop_envs.measures.judging import (
+    Statement,
+    collect_statements,
+    count_kinds,
+    joint_round_share,
+    judge,
+    measure_agreement,
+    verdict_rows,
+)
 from llm_coop_envs.measures.rubric import NAME, VERSION, digest
-from llm_coop_envs.measures.synthetic_worlds import RULE, kappa, planted_of, roc, world_played
+from llm_coop_envs.measures.synthetic_worlds import RULE, find_synthetic_worlds, kappa, play_and_record_world, roc
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.policies.llm.clients import Endpoint
@@ -81,7 +89,7 @@ def of_run(run: Run, episodes: int | None = None, rounds: int | None = None) -> 
         for seed in [seed for seed in condition.seeds if (condition.name, seed) in there][:episodes]:
             events = run.read_events(condition.name, seed)[1]
             if condition.settings["talk"] and condition.spec.measured.asked is not None:
-                said += _first(statements(f"{condition.name}/{seed}", events, condition.spec), rounds)
+                said += _first(collect_statements(f"{condition.name}/{seed}", events, condition.spec), rounds)
     if not said:
         raise RunError(f"{run.folder}: nobody said anything in its finished episodes; there is nothing to judge")
     return Material(source=run.manifest["digest"], said=said, truth={}, rounds=rounds)
@@ -100,11 +108,11 @@ def of_worlds(scenario: str, episodes: int, rounds: int | None = None) -> Materi
         ValueError: the scenario has none.
     """
     said, truth = [], {}
-    for world in planted_of(scenario).worlds:
+    for world in find_synthetic_worlds(scenario).worlds:
         for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
-            events = world_played(scenario, world.name, seed)[1]
-            heard = _first(statements(name, events, find_scenario(scenario)), rounds)
+            events = play_and_record_world(scenario, world.name, seed)[1]
+            heard = _first(collect_statements(name, events, find_scenario(scenario)), rounds)
             if heard:  # silence tells a judge of talk nothing, and no judge may gain by it
                 said += heard
                 truth[name] = world.intent
@@ -186,8 +194,8 @@ def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, A
         "statements": len(material.said),
         "episodes": len({one.episode for one in material.said}),
         "rounds": material.rounds,
-        "judge": counted(verdicts),
-        "rules": asdict(agreement(material.said, verdicts)),
+        "judge": count_kinds(verdicts),
+        "rules": asdict(measure_agreement(material.said, verdicts)),
     }
     if material.truth:
         found["scores"], found["truth"] = {}, {}
@@ -226,4 +234,4 @@ def _scores(material: Material, kinds: Sequence[str | None]) -> Iterator[tuple[s
     for one, kind in zip(material.said, kinds, strict=True):
         pairs.setdefault(one.episode, []).append((one, kind))
     for name, both in pairs.items():
-        yield name, together((one for one, _ in both), (kind for _, kind in both))
+        yield name, joint_round_share((one for one, _ in both), (kind for _, kind in both))

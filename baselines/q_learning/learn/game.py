@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.demand import Market
-from llm_coop_envs.bertrand.rules import Benchmarks, nearest, profit_table
+from llm_coop_envs.bertrand.rules import Equilibria, nearest, profit_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,7 +38,7 @@ class Game:
     profits: Floats
     memory: int
     delta: tuple[float, ...]
-    marks: Benchmarks
+    marks: Equilibria
 
     @classmethod
     def tabulate(

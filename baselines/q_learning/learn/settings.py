@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import Self
 
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
-from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
+from llm_coop_envs.bertrand.rules import Equilibria, price_grid
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.core.settings import Settings, added
 from llm_coop_envs.errors import SettingsError
@@ -242,7 +242,7 @@ class QLearningSettings(Settings):
         return tuple(replace(self.market, outside=self.market.outside + k * step) for k in (-1, 0, 1))
 
     @property
-    def marks(self) -> Benchmarks:
+    def marks(self) -> Equilibria:
         """Nash and joint-profit prices and profits, expected where demand is stochastic."""
         every = [market.marks for market in self.markets]
         if len(every) == 1:
@@ -253,7 +253,7 @@ class QLearningSettings(Settings):
             )
             for benchmark in fields(Benchmarks)
         }
-        return Benchmarks(**means)
+        return Equilibria(**means)
 
     def spread(self, name: str) -> tuple[float, ...]:
         """The field `name` as one value per firm."""

@@ -36,7 +36,7 @@ def run_entries(
 ) -> Row:
     """Run the first sessions of a seed and summarise them; `report` is called after each session."""
     settings = EntrySettings(rate=rate)
-    game, without = settings.game(), BertrandSettings.build("calvano").marks
+    game, without = settings.game(), BertrandSettings.build("calvano").equilibria
 
     def run_session(number: int) -> Row:
         row = entry_row(settings, game, without, run_entry(settings, seed, number, game=game))

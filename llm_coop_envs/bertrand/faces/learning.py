@@ -13,7 +13,7 @@ def _reward_scale(settings: BertrandSettings) -> float:
     """One over the mean distance from Nash to joint profit; rewards that are no profits stay as they are."""
     if settings.reward != "profit":
         return 1.0
-    gaps = [j - n for j, n in zip(settings.marks.joint_profit, settings.marks.zero_profit, strict=True)]
+    gaps = [j - n for j, n in zip(settings.equilibria.joint_profit, settings.equilibria.zero_profit, strict=True)]
     return float(len(gaps) / sum(gaps))
 
 

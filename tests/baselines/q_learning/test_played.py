@@ -28,12 +28,14 @@ def played(table, preset, to, periods, **settings):
 
 def compare(table, preset, to="best_reply", periods=1, **settings):
     game, found = played(table, preset, to, periods, **settings)
-    path = PricePath.of(game.env.events)
-    cycle = paths.path_cycle(path.prices, path.profits, game.env.marks)
+    path = PricePath.from_events(game.env.events)
+    cycle = paths.path_cycle(path.prices, path.profits, game.env.equilibria)
     computed = table.game, table.strategies, table.cycle
     assert cycle.length == computed[2].length
     assert cycle.kind == computed[2].kind
-    assert paths.cycle_gain(cycle, game.env.marks) == pytest.approx(cycle_gain(computed[0], computed[2]), rel=1e-12)
+    assert paths.cycle_gain(cycle, game.env.equilibria) == pytest.approx(
+        cycle_gain(computed[0], computed[2]), rel=1e-12
+    )
     expected = cycle_responses(*computed, to, periods=periods)
 
     def key(one):

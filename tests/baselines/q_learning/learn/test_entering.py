@@ -104,7 +104,7 @@ def test_gains_are_those_of_two_while_one_is_out():
     strategies = np.full((3, game.states), 13)
     strategies[2, game.choices(np.arange(game.actions))[:, 2] != 15] = 15
     session = dataclasses.replace(session, strategies=strategies, last_state=int(game.action([13, 13, 15])))
-    without = BertrandSettings.build("calvano").marks
+    without = BertrandSettings.build("calvano").equilibria
     row = entry_row(settings, game, without, session)
     assert limit_cycle(game, strategies, session.last_state).length == 2
     price = float(game.prices[0, 13])

@@ -130,7 +130,7 @@ def test_a_range_of_prices_replaces_the_grid():
 
 def test_stochastic_demand_is_measured_by_what_is_expected():
     learning = QLearningSettings(shocks=0.25)
-    low, middle, high = (one.marks for one in learning.markets)
+    low, middle, high = (one.equilibria for one in learning.markets)
     # As printed in the inputs of the authors' package (A_InputParameters.txt of table_A6).
     assert (low.nash[0], middle.nash[0], high.nash[0]) == (1.48865, 1.47293, 1.44331)
     assert (low.joint[0], middle.joint[0], high.joint[0]) == (2.11343, 1.92498, 1.75)
