@@ -114,13 +114,13 @@ class LearningPolicy(QTablePolicy):
         session = run_session(plan, seed, number, game=game)
         super().__init__(QTable.from_session(plan, seed, session))
         prices = game.price_of(game.choices(np.arange(game.actions)))
-        is_held = together(prices, game.marks, settings.band)
+        is_held = together(prices, game.equilibria, settings.band)
         window_round = None
         if self._window_round:
             # The fast loop keeps no record; the general one plays the same periods again.
             again = run_session(plan, seed, number, game=game, trace=session.periods, loop="general")
             window_round = window_reached(is_held[game.action(again.trace)], WINDOW)
-        last = together(self.table.cycle.prices, game.marks, settings.band).all()
+        last = together(self.table.cycle.prices, game.equilibria, settings.band).all()
         return {
             "learned_periods": session.periods,
             "learned_lasting_from": session.periods - plan.window if last else None,

@@ -117,7 +117,7 @@ class PricingLearner(ScriptedPolicy):
             raise SettingsError("prices", settings.prices, "learners need a grid of prices; set prices='grid'")
         check_all_stay(settings)
         delta = (self.delta,) * settings.firms
-        self._game = game = Game.tabulate(settings.market, settings.marks, settings.grids, self.memory, delta)
+        self._game = game = Game.tabulate(settings.market, settings.equilibria, settings.grids, self.memory, delta)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
         self._trained = trained = self.train(game, rng)
         if trained.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(
@@ -136,7 +136,7 @@ class PricingLearner(ScriptedPolicy):
         }
         if len(trained.trace):
             prices = game.price_of(trained.trace)
-            row["learned_window_round"] = window_reached(together(prices, game.marks, settings.band), WINDOW)
+            row["learned_window_round"] = window_reached(together(prices, game.equilibria, settings.band), WINDOW)
         if game.firms > 1:
             answers = summarise([[play.response(i) for i in range(game.firms)]])
             row |= {"learned_answer": answers.change, "learned_unprofitable": answers.unprofitable}

@@ -55,7 +55,7 @@ class SequentialPolicy(ScriptedPolicy):
         if not isinstance(settings, BertrandSettings) or settings.moves != IN_TURN or settings.prices != "grid":
             raise SettingsError("policy", f"q_learning:{IN_TURN}", "needs moves='alternating' and prices='grid'")
         delta = self._plan.delta
-        game = Game.tabulate(settings.market, settings.marks, settings.grids, 1, (delta,) * settings.firms)
+        game = Game.tabulate(settings.market, settings.equilibria, settings.grids, 1, (delta,) * settings.firms)
         table = game.profits.reshape(*[game.points] * game.firms, game.firms)
         if game.firms != 2 or not np.array_equal(table[..., 0], table[..., 1].T):
             raise SettingsError("firms", settings.firms, "must be two with the same costs, goods and prices")
@@ -63,7 +63,7 @@ class SequentialPolicy(ScriptedPolicy):
         self._replies = self._learned.q.argmax(axis=2)
         return {
             "learned_periods": self._plan.periods,
-            "learned_gain": float(profit_gain(self._learned.profits, game.marks)),
+            "learned_gain": float(profit_gain(self._learned.profits, game.equilibria)),
             "learned_regret": float(1.0 / self._learned.optimality.mean() - 1.0),
             "learned_equilibrium": self._learned.equilibrium,
             "learned_edgeworth": self._learned.edgeworth,

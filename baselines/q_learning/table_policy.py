@@ -50,9 +50,12 @@ class QTablePolicy(ScriptedPolicy):
         if settings.firms != game.firms:
             reason = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
             raise SettingsError("firms", settings.firms, reason)
-        benchmarks = settings.marks
-        gap = np.array(game.marks.joint) - np.array(game.marks.nash)
-        pairs = (("Nash", benchmarks.nash, game.marks.nash), ("joint-profit", benchmarks.joint, game.marks.joint))
+        equilibria = settings.equilibria
+        gap = np.array(game.equilibria.joint) - np.array(game.equilibria.nash)
+        pairs = (
+            ("Nash", equilibria.nash, game.equilibria.nash),
+            ("joint-profit", equilibria.joint, game.equilibria.joint),
+        )
         for kind, prices, learned_prices in pairs:
             if np.any(np.abs(np.array(prices) - np.array(learned_prices)) > SAME * gap):
                 listed = ", ".join(f"{price:g}" for price in learned_prices)

@@ -1,4 +1,4 @@
-"""Benchmarks, grids, outcomes, gains and the band."""
+"""Equilibria, grids, outcomes, gains and the band."""
 
 import itertools
 

@@ -66,7 +66,7 @@ def limit_cycle(game: Game, strategies: Ints, start: int) -> LimitCycle:
 
 def cycle_gain(game: Game, cycle: LimitCycle) -> float:
     """The profit gain Delta over a cycle (Calvano et al. 2020): 0 at Nash, 1 at joint profit."""
-    return float(profit_gain(cycle.profits.mean(axis=0), game.marks))
+    return float(profit_gain(cycle.profits.mean(axis=0), game.equilibria))
 
 
 def firm_gains(game: Game, cycle: LimitCycle) -> Floats:
@@ -74,7 +74,7 @@ def firm_gains(game: Game, cycle: LimitCycle) -> Floats:
 
     A firm's gain is measured between its own Nash and joint profit, as in the authors' tables.
     """
-    nash, joint = np.array(game.marks.nash_profit), np.array(game.marks.joint_profit)
+    nash, joint = np.array(game.equilibria.nash_profit), np.array(game.equilibria.joint_profit)
     return np.asarray((cycle.profits.mean(axis=0) - nash) / (joint - nash))
 
 
@@ -83,7 +83,7 @@ def cycle_index(game: Game, cycle: LimitCycle) -> float:
 
     They average over periods 249 to 299 of one run; here the mean over the cycle is taken, which repeats for ever.
     """
-    nash, joint = float(np.mean(game.marks.nash)), float(np.mean(game.marks.joint))
+    nash, joint = float(np.mean(game.equilibria.nash)), float(np.mean(game.equilibria.joint))
     return float(np.clip((cycle.prices.mean() - nash) / (joint - nash), 0.0, 1.0))
 
 

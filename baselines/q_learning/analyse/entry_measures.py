@@ -12,10 +12,10 @@ from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses
 from llm_coop_envs.baselines.q_learning.learn.entering import FAR, FIRMS, EntrySettings
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
-from llm_coop_envs.bertrand.rules import Benchmarks, profit_gain
+from llm_coop_envs.bertrand.rules import Equilibria, profit_gain
 
 
-def entry_row(settings: EntrySettings, game: Game, without: Benchmarks, session: Session) -> Row:
+def entry_row(settings: EntrySettings, game: Game, without: Equilibria, session: Session) -> Row:
     """Measure a session as the authors' program and table do.
 
     Returns:
@@ -31,14 +31,14 @@ def entry_row(settings: EntrySettings, game: Game, without: Benchmarks, session:
         "time": session.periods - settings.window,
         "converged": session.converged,
         "gain": float(profit_gain(cycle.profits[outside, :-1].mean(axis=0), without)) if outside.any() else None,
-        "gain_in": None if inside is None else float(profit_gain(inside, game.marks)),
+        "gain_in": None if inside is None else float(profit_gain(inside, game.equilibria)),
         "equilibrium": equilibrium_play(game, session.strategies, cycle).on_path,
     }
     return row | _measure_answers(settings, game, session, cycle)
 
 
 def _measure_answers(settings: EntrySettings, game: Game, session: Session, cycle: LimitCycle) -> Row:
-    far = 0.5 * FAR * max(game.marks.joint)
+    far = 0.5 * FAR * max(game.equilibria.joint)
     changes, lengths, unprofitable = [], [], []
     for response in cycle_responses(game, session.strategies, cycle, horizon=2):
         for i in range(FIRMS):

@@ -73,7 +73,7 @@ class MixedPlay:
     @property
     def gain(self) -> float:
         """The profit gain Delta of expected profits: 0 at Nash, 1 at joint profit."""
-        return float(profit_gain(self.profits, self.game.marks))
+        return float(profit_gain(self.profits, self.game.equilibria))
 
     @property
     def prices(self) -> Floats:
@@ -100,7 +100,7 @@ class MixedPlay:
             if len(prices) == 1:
                 value = float(profits[0][firm] + game.delta[firm] * (where @ self.values[firm]))
                 mixes, actions = self.mixes, self.actions
-        gap = np.array(game.marks.joint) - np.array(game.marks.nash)
+        gap = np.array(game.equilibria.joint) - np.array(game.equilibria.nash)
         away = np.flatnonzero((np.abs(np.array(prices) - self.prices) > 0.01 * gap).any(axis=1))
         back = int(away[-1]) + 2 if len(away) else 1
         return Response(

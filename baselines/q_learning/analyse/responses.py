@@ -69,7 +69,7 @@ def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, position: i
     if to == BUGGED:
         return static_best_reply(game, strategies, position, firm)
     if to in ("nash", "joint"):
-        return int(game.nearest_to(getattr(game.marks, to))[firm])
+        return int(game.nearest_to(getattr(game.equilibria, to))[firm])
     if to in ("lowest", "highest"):
         return 0 if to == "lowest" else game.points - 1
     raise ValueError(f"to={to!r}: must be a price index or one of {', '.join(_TARGETS)}")
@@ -188,4 +188,4 @@ def repaired(game: Game, first: Ints, second: Ints, start: int) -> tuple[LimitCy
     mixed = np.array(second)
     mixed[0] = first[0]
     cycle = limit_cycle(game, mixed, start)
-    return cycle, float(profit_gain(cycle.profits.mean(axis=0), game.marks))
+    return cycle, float(profit_gain(cycle.profits.mean(axis=0), game.equilibria))

@@ -66,8 +66,8 @@ class EntrySettings(Settings):
     def game(self) -> Game:
         """The game as arrays, with being out as one more price."""
         learners = self.learners
-        grids = [(*grid, FAR * price) for grid, price in zip(learners.grids, learners.marks.joint, strict=True)]
-        return Game.tabulate(learners.market.market, learners.marks, grids, 1, learners.spread("delta"))
+        grids = [(*grid, FAR * price) for grid, price in zip(learners.grids, learners.equilibria.joint, strict=True)]
+        return Game.tabulate(learners.market.market, learners.equilibria, grids, 1, learners.spread("delta"))
 
 
 def run_entry(settings: EntrySettings, seed: int, number: int = 0, *, game: Game | None = None) -> Session:

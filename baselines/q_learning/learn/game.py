@@ -31,22 +31,27 @@ class Game:
         profits: (m^firms, firms) each firm's profit at every action.
         memory: number of past rounds in a state.
         delta: each firm's discount factor.
-        marks: Nash and joint-profit prices and profits.
+        equilibria: Nash and joint-profit prices and profits.
     """
 
     prices: Floats
     profits: Floats
     memory: int
     delta: tuple[float, ...]
-    marks: Equilibria
+    equilibria: Equilibria
 
     @classmethod
     def tabulate(
-        cls, market: Market, marks: Benchmarks, grids: Sequence[Sequence[float]], memory: int, delta: tuple[float, ...]
+        cls,
+        market: Market,
+        equilibria: Equilibria,
+        grids: Sequence[Sequence[float]],
+        memory: int,
+        delta: tuple[float, ...],
     ) -> Game:
         """Tabulate a market on grids of prices."""
         _, profits = profit_table(market, grids)
-        return cls(np.array(grids), profits.reshape(-1, market.firms), memory, delta, marks)
+        return cls(np.array(grids), profits.reshape(-1, market.firms), memory, delta, equilibria)
 
     @property
     def firms(self) -> int:

@@ -26,7 +26,7 @@ def initial_q(settings: QLearningSettings, game: Game, uniform: Uniform) -> Floa
         return against_uniform(game, shape)
     if settings.initial in ("nash", "grim"):
         if settings.initial_points is None:
-            nash, joint = game.nearest_to(game.marks.nash), game.nearest_to(game.marks.joint)
+            nash, joint = game.nearest_to(game.equilibria.nash), game.nearest_to(game.equilibria.joint)
         else:
             nash, joint = (np.full(game.firms, k) for k in settings.initial_points)
         strategies = constant_strategies(game, nash)

@@ -61,7 +61,7 @@ class SequentialSettings(Settings):
     def game(self) -> Game:
         """The market as arrays."""
         market = BertrandSettings.build("klein", grid_points=self.intervals + 1)
-        return Game.tabulate(market.market, market.marks, market.grids, 1, (self.delta, self.delta))
+        return Game.tabulate(market.market, market.equilibria, market.grids, 1, (self.delta, self.delta))
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,9 +181,9 @@ class QLearningSettings(Settings):
             self._pair("price_range", rising=True)
             if self.price_range[0] < 0.0:
                 raise SettingsError("price_range", self.price_range, "must not go below a price of 0")
-        benchmarks = self.marks
+        equilibria = self.equilibria
         for i, grid in enumerate(self.grids):
-            for kind, price in (("Nash", benchmarks.nash[i]), ("joint-profit", benchmarks.joint[i])):
+            for kind, price in (("Nash", equilibria.nash[i]), ("joint-profit", equilibria.joint[i])):
                 if not grid[0] <= price <= grid[-1]:
                     reason = (
                         f"the grid from {grid[0]:g} to {grid[-1]:g} misses firm {i}'s {kind} price {price:g}; widen it"
@@ -229,7 +229,9 @@ class QLearningSettings(Settings):
             return (price_grid(*self.price_range, points, 0.0),) * self.market.firms
         if not self.shocks:
             return self.market.grids
-        nash, joint = (np.array([getattr(market.marks, name) for market in self.markets]) for name in ("nash", "joint"))
+        nash, joint = (
+            np.array([getattr(market.equilibria, name) for market in self.markets]) for name in ("nash", "joint")
+        )
         ends = zip(nash.min(axis=0).tolist(), joint.max(axis=0).tolist(), strict=True)
         return tuple(price_grid(low, high, points, self.market.grid_margin) for low, high in ends)
 
@@ -242,16 +244,16 @@ class QLearningSettings(Settings):
         return tuple(replace(self.market, outside=self.market.outside + k * step) for k in (-1, 0, 1))
 
     @property
-    def marks(self) -> Equilibria:
+    def equilibria(self) -> Equilibria:
         """Nash and joint-profit prices and profits, expected where demand is stochastic."""
-        every = [market.marks for market in self.markets]
+        every = [market.equilibria for market in self.markets]
         if len(every) == 1:
             return every[0]
         means = {
-            benchmark.name: tuple(
-                np.mean([getattr(benchmarks, benchmark.name) for benchmarks in every], axis=0).tolist()
+            field.name: tuple(
+                np.mean([getattr(market_equilibria, field.name) for market_equilibria in every], axis=0).tolist()
             )
-            for benchmark in fields(Benchmarks)
+            for field in fields(Equilibria)
         }
         return Equilibria(**means)
 
@@ -262,7 +264,7 @@ class QLearningSettings(Settings):
 
     def game(self) -> Game:
         """The stage game as arrays; with expected profits where demand is stochastic."""
-        game = Game.tabulate(self.market.market, self.marks, self.grids, self.memory, self.spread("delta"))
+        game = Game.tabulate(self.market.market, self.equilibria, self.grids, self.memory, self.spread("delta"))
         return replace(game, profits=self.market_profits(game).mean(axis=0)) if self.shocks else game
 
     def market_profits(self, game: Game) -> Floats:
@@ -271,7 +273,7 @@ class QLearningSettings(Settings):
             return game.profits[None]
         game_arguments = self.grids, self.memory, self.spread("delta")
         return np.array(
-            [Game.tabulate(market.market, market.marks, *game_arguments).profits for market in self.markets]
+            [Game.tabulate(market.market, market.equilibria, *game_arguments).profits for market in self.markets]
         )
 
     @classmethod

@@ -39,7 +39,7 @@ def learning_curve(plan: Plan, numbers: Sequence[int], periods: int, block: int)
 
 def period_gains(game: Game) -> Floats:
     """(actions,) the profit gain of one period, the mean of the firms' gains as in the authors' program."""
-    nash, joint = np.array(game.marks.nash_profit), np.array(game.marks.joint_profit)
+    nash, joint = np.array(game.equilibria.nash_profit), np.array(game.equilibria.joint_profit)
     return np.asarray(((game.profits - nash) / (joint - nash)).mean(axis=1))
 
 
@@ -50,7 +50,7 @@ def exploring_nash(plan: Plan, periods: int, block: int) -> Floats:
     """
     game = plan.settings.game()
     gains = period_gains(game).reshape((game.points,) * game.firms)
-    nash = game.nearest_to(game.marks.nash)
+    nash = game.nearest_to(game.equilibria.nash)
     expected = np.zeros(periods // block * block)
     eps = np.exp(-np.outer(plan.settings.spread("beta"), np.arange(len(expected))))
     for explorers in np.ndindex((2,) * game.firms):

@@ -118,7 +118,7 @@ def responses(sessions: Sequence[Sessions]) -> list[Drawing]:
     for folder_sessions in sessions:
         stored = load_run(folder_sessions.folder)
         summary = stored.answers("best_reply", horizon=HORIZON)
-        nash, joint = (float(np.mean(getattr(stored.game.marks, name))) for name in ("nash", "joint"))
+        nash, joint = (float(np.mean(getattr(stored.game.equilibria, name))) for name in ("nash", "joint"))
         several = len(sessions) > 1
         name = f"q_learning_responses_{folder_sessions.folder.name}" if several else "q_learning_responses"
         periods = range(HORIZON + 1)

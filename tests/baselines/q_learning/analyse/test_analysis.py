@@ -175,7 +175,7 @@ def test_there_are_two_definitions():
 def test_a_loss_that_is_small_but_real_counts():
     game = game_of(points=2, delta=0.0)
     shifted = Game(
-        game.prices, np.array([[1.0, 1.0], [1.0, 1.0 + 1e-9], [1.0, 1.0], [1.0, 1.0]]), 1, (0.0, 0.0), game.marks
+        game.prices, np.array([[1.0, 1.0], [1.0, 1.0 + 1e-9], [1.0, 1.0], [1.0, 1.0]]), 1, (0.0, 0.0), game.equilibria
     )
     strategies = constant_strategies(shifted, [0, 0])
     cycle = analysis.limit_cycle(shifted, strategies, 0)
@@ -206,7 +206,7 @@ def test_profit_gains_of_equal_prices():
         cycle = analysis.limit_cycle(game, strategies, 7)
         assert analysis.cycle_gain(game, cycle) == pytest.approx(gain, abs=0.0006)
         assert analysis.firm_gains(game, cycle) == pytest.approx([analysis.cycle_gain(game, cycle)] * 2)
-        assert normalised_profits(cycle.profits.mean(axis=0), game.marks) == pytest.approx(
+        assert normalised_profits(cycle.profits.mean(axis=0), game.equilibria) == pytest.approx(
             analysis.firm_gains(game, cycle)
         )
 
@@ -215,17 +215,17 @@ def test_gains_of_unequal_firms_have_marks_of_their_own():
     game = game_of(cost=(1.0, 0.5))
     strategies = constant_strategies(game, [10, 10])
     cycle = analysis.limit_cycle(game, strategies, 0)
-    marks, earned = game.marks, cycle.profits[0]
+    equilibria, earned = game.equilibria, cycle.profits[0]
     for i in range(2):
-        gain = (earned[i] - marks.nash_profit[i]) / (marks.joint_profit[i] - marks.nash_profit[i])
+        gain = (earned[i] - equilibria.nash_profit[i]) / (equilibria.joint_profit[i] - equilibria.nash_profit[i])
         assert analysis.firm_gains(game, cycle)[i] == pytest.approx(gain)
-    mean = (earned.sum() - sum(marks.nash_profit)) / (sum(marks.joint_profit) - sum(marks.nash_profit))
+    mean = (earned.sum() - sum(equilibria.nash_profit)) / (sum(equilibria.joint_profit) - sum(equilibria.nash_profit))
     assert analysis.cycle_gain(game, cycle) == pytest.approx(mean)
 
 
 def test_the_index_is_the_place_of_the_mean_price():
     game = game_of()
-    low, high = game.marks.nash[0], game.marks.joint[0]
+    low, high = game.equilibria.nash[0], game.equilibria.joint[0]
     for a, b in ((3, 9), (0, 0), (14, 14)):
         strategies = constant_strategies(game, [a, b])
         cycle = analysis.limit_cycle(game, strategies, 0)

@@ -15,7 +15,7 @@ from llm_coop_envs.errors import SettingsError
 def game(memory=1, **market):
     settings = BertrandSettings.build("calvano", **{"grid_points": 5, **market})
     delta = (0.95,) * settings.firms
-    return Game.tabulate(settings.market, settings.marks, settings.grids, memory, delta)
+    return Game.tabulate(settings.market, settings.equilibria, settings.grids, memory, delta)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -112,7 +112,7 @@ def test_gains_are_those_of_two_while_one_is_out():
     nash, joint = without.nash_profit[0], without.joint_profit[0]
     assert row["gain"] == pytest.approx((alone - nash) / (joint - nash))
     all_in = game.profits[int(game.action([13] * 3)), 0]
-    nash, joint = game.marks.nash_profit[0], game.marks.joint_profit[0]
+    nash, joint = game.equilibria.nash_profit[0], game.equilibria.joint_profit[0]
     assert row["gain_in"] == pytest.approx((all_in - nash) / (joint - nash))
     # Nobody answers anything. In both states each of the two has one rival that is in twice, and the third has two.
     assert row["answer"] == 0.0
