@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.core.registry import known_scenario
 from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.util.references import load
 
@@ -62,7 +62,7 @@ class Learning:
 
 def learning_of(scenario: str) -> Learning:
     """How a scenario is learned; one that says nothing, or that nobody knows, by the defaults."""
-    known = scenarios().get(scenario)
+    known = known_scenario(scenario)
     found: Learning | None = None if known is None else load(known.learning)
     return found or Learning()
 

@@ -95,7 +95,7 @@ def run_command(
 
 def _warn(plan: Study) -> None:
     """Say before anything is paid that the seeds are too few to find anything with."""
-    from llm_coop_envs.studies.families import too_few_seeds
+    from llm_coop_envs.studies.study import too_few_seeds
 
     if few := too_few_seeds(plan):
         note(few)

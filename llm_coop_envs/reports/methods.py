@@ -239,7 +239,7 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
         if not any(one.invalid for one in arms) and len(set.intersection(*(set(one.seeds) for one in arms))) > 1
     ]
     if tested:
-        primary = Primary.of(run.manifest)
+        primary = Primary.from_manifest(run.manifest)
         families = [
             f"the family '{name}'" if name else "each scenario"
             for name in dict.fromkeys(first.condition.family for first, _ in tested)

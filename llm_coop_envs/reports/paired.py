@@ -66,7 +66,7 @@ class Arms:
         return self.first.condition.name, self.second.condition.name
 
     @property
-    def tests(self) -> list[Comparison]:
+    def covers(self) -> list[Comparison]:
         """Those of the comparisons that are tests of the family, and have a p value."""
         return [one for one in self.comparisons if self.is_test(one)]
 
@@ -77,7 +77,7 @@ class Arms:
     def explores(self, one: Comparison) -> bool:
         """Whether a comparison is none of the study's primary family."""
         primary = self.primary
-        return primary is not None and not (one.measure in primary.measures and primary.tests(self.names[1]))
+        return primary is not None and not (one.measure in primary.measures and primary.covers(self.names[1]))
 
     def findings(self) -> list[str]:
         """What can be said of each measure; see `Comparison.finding`. `"explored"` where nothing is claimed."""

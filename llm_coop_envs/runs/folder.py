@@ -55,7 +55,7 @@ class Run(RunFolder):
         """What a notebook shows."""
         from llm_coop_envs.runs.notebook import run_html
 
-        return run_html(self)
+        return run_html(self.folder, self.manifest, self.conditions, self.finished())
 
     @property
     def title(self) -> str:
@@ -242,7 +242,7 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         given=tuple(manifest.get("given", ())),
         source=manifest.get("source", ""),
         settles=tuple(manifest.get("settles", ())),
-        primary=Primary.of(manifest),
+        primary=Primary.from_manifest(manifest),
     )
 
 

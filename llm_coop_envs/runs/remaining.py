@@ -150,12 +150,9 @@ class _Measures:
             return
         self._known |= read_episode(self._run, condition, task[1]).metrics.keys()
         self._unseen.remove(condition.scenario)
-        # Conditions of other scenarios may have been left out: by --only, or because a branch begins too late for them.
-        elsewhere = [one.measured for one in scenarios().values()]
-        unknown = [
-            name
-            for name in self._run.manifest["measures"]
-            if name not in self._known and not any(measured.define(name) for measured in elsewhere)
-        ]
-        if unknown and not self._unseen:
-            raise StudyError(f"measures: nothing is called '{unknown[0]}'; {suggestion(unknown[0], self._known)}")
+        if self._unseen:
+            return
+        for name in self._run.manifest["measures"]:
+            # --only, or a branch that begins too late for them, may leave out the conditions of other scenarios.
+            if name not in self._known and not any(one.measured.define(name) for one in scenarios().values()):
+                raise StudyError(f"measures: nothing is called '{name}'; {suggestion(name, self._known)}")

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.yaml_source import Spot
-
-if TYPE_CHECKING:
-    from llm_coop_envs.studies.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +27,7 @@ class Primary:
     why: str
     conditions: tuple[str, ...] = ()
 
-    def tests(self, condition: str) -> bool:
+    def covers(self, condition: str) -> bool:
         """Whether a condition is tested; one that a grid, a variant or a player made of a named one is, too."""
         return not self.conditions or any(f"{condition}-".startswith(f"{one}-") for one in self.conditions)
 
@@ -47,7 +44,7 @@ class Primary:
         return {**asdict(self), "measures": list(self.measures), "conditions": list(self.conditions)}
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Primary | None:
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Primary | None:
         """That of a run, from its manifest; `None` if its study names none."""
         told = manifest.get("primary")
         return told and cls(**{**told, "measures": tuple(told["measures"]), "conditions": tuple(told["conditions"])})
@@ -71,34 +68,9 @@ def read_primary(spot: Spot, conditions: Sequence[Condition], measures: Sequence
             item.fail(f"'{item.text()}' is no measure that the study shows; write it into 'measures' too")
     compared = {one.name for both in comparisons(conditions) for one in both}
     for name, item in zip(found.conditions, fields["conditions"].items() if found.conditions else (), strict=True):
-        if not any(Primary(measures=(), why="", conditions=(name,)).tests(one) for one in compared):
+        if not any(Primary(measures=(), why="", conditions=(name,)).covers(one) for one in compared):
             item.fail(f"'{name}' is no condition that is compared with another; only those of a 'pair' are")
     return found
-
-
-def too_few_seeds(study: Study) -> str:
-    """What no test of the study can find with so few seeds, in a sentence; empty if each could find something alone.
-
-    Holm's smallest step is counted: each test of a family must be able to come below the level beside all others.
-    """
-    from llm_coop_envs.statistics.comparison import ALPHA, fewest_pairs
-
-    sizes: dict[str, tuple[int, int]] = {}
-    primary = study.primary
-    for first, second in comparisons(study.conditions):
-        if primary and not primary.tests(second.name):
-            continue
-        measures = [one for one in study.measures if first.spec.measured.define(one)] or first.spec.measured.headline
-        name = "the primary family" if primary else f"'{first.family}'" if first.family else first.scenario
-        tests, seeds = sizes.get(name, (0, len(first.seeds)))
-        tests += len([one for one in measures if primary is None or one in primary.measures])
-        sizes[name] = tests, min(seeds, len(first.seeds))
-    few = [
-        f"with {seeds} none of the {tests} tests of {name} can come below p = {ALPHA:g}; {fewest_pairs(tests)} would do"
-        for name, (tests, seeds) in sizes.items()
-        if seeds < fewest_pairs(tests)
-    ]
-    return f"Too few seeds for a finding: {'; '.join(few)}." if few else ""
 
 
 def comparisons(conditions: Iterable[Condition]) -> list[tuple[Condition, Condition]]:

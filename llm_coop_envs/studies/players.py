@@ -85,7 +85,7 @@ def full_name(scenario: str, name: str) -> str:
     kind, argument = kinds.parse(name)
     if kind:
         return argument if kind == kinds.OWN else name
-    if name.startswith(f"{scripted.REGULATOR}/") and name in scripted.factories():
+    if name.startswith(f"{scripted.REGULATOR}/") and scripted.find_factory(name):
         return name
     short = name.removeprefix(f"{scenario}/")
     known = find_scenario(scenario).policies

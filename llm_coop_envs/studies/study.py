@@ -45,7 +45,7 @@ from llm_coop_envs.studies.conditions import (
     fits,
     make_player,
 )
-from llm_coop_envs.studies.families import Primary, read_primary
+from llm_coop_envs.studies.families import Primary, comparisons, read_primary
 from llm_coop_envs.studies.players import asks_a_model, check_policy, learns
 from llm_coop_envs.studies.study_file import (
     EVERY_EPISODE,
@@ -192,6 +192,36 @@ def check_players(study: Study) -> None:
             except MissingExtra as error:
                 where = f"in the condition '{condition.name}' (--only plays others)"
                 raise MissingExtra(f"{error.what}, {where},", error.extra) from error
+
+
+def too_few_seeds(study: Study) -> str:
+    """A sentence on the families of tests that have too few seeds to find anything; empty if all have enough.
+
+    Each test must be able to pass Holm's smallest step, which is the strictest: the level divided by the family's
+    number of tests.
+    """
+    from llm_coop_envs.statistics.comparison import ALPHA, fewest_pairs
+
+    family_sizes: dict[str, tuple[int, int]] = {}
+    primary = study.primary
+    for reference, compared in comparisons(study.conditions):
+        if primary and not primary.covers(compared.name):
+            continue
+        measured = reference.spec.measured
+        measures = [name for name in study.measures if measured.define(name)] or measured.headline
+        family = (
+            "the primary family" if primary else f"'{reference.family}'" if reference.family else reference.scenario
+        )
+        tests, seeds = family_sizes.get(family, (0, len(reference.seeds)))
+        tests += len([name for name in measures if primary is None or name in primary.measures])
+        family_sizes[family] = tests, min(seeds, len(reference.seeds))
+    sentences = [
+        f"with {seeds} none of the {tests} tests of {family} can come below p = {ALPHA:g}; "
+        f"{fewest_pairs(tests)} would do"
+        for family, (tests, seeds) in family_sizes.items()
+        if seeds < fewest_pairs(tests)
+    ]
+    return f"Too few seeds for a finding: {'; '.join(sentences)}." if sentences else ""
 
 
 def _study(spot: Spot, text: str, seed: int | None) -> Study:

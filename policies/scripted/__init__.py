@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.core.registry import known_scenario, scenarios
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS
@@ -30,6 +30,15 @@ def factories() -> dict[str, Callable[..., Policy]]:
     }
 
 
+def find_factory(name: str) -> Callable[..., Policy] | None:
+    """The factory of a scripted policy's full name, importing no other scenario; `None` if there is none."""
+    plays, _, short = name.partition("/")
+    if plays == REGULATOR:
+        return REGULATORS.get(short)
+    scenario = known_scenario(plays)
+    return None if scenario is None else scenario.policies.get(short)
+
+
 def describe() -> dict[str, str]:
     """One line about each scripted policy, by full name."""
     return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in factories().items()}
@@ -45,10 +54,9 @@ def make(name: str, **options: Any) -> Policy:
     Raises:
         SettingsError: no such policy, or the factory refuses the options.
     """
-    known = factories()
-    if name not in known:
-        raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, known)}")
-    factory = known[name]
+    factory = find_factory(name)
+    if factory is None:
+        raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, factories())}")
     takes = inspect.signature(factory).parameters
     for option, value in options.items():
         if option not in takes:
