@@ -17,20 +17,9 @@ RULES, FACES = "<scenario>", "<scenario>/faces"
 
 #: The rooms, lower first (docs/design.md draws them). A module imports from its own room and from lower ones.
 ROOMS = (
-    *(
-        "errors",
-        "version",
-        "util",
-        "storage",
-        "statistics",
-        "interface",
-        "treatments",
-        "core",
-        "wrappers",
-        "registration",
-    ),
-    *("renamed_modules", "policies", RULES, "render", "baselines", "measures", "studies", "runs", "export", "reports"),
-    *("benchmarks", "page", FACES, "cli", "__main__"),
+    *("errors", "version", "util", "storage", "statistics", "interface", "treatments", "core", "wrappers"),
+    *("registration", "renamed_modules", "policies", RULES, "render", "baselines", "measures", "studies", "runs"),
+    *("export", "reports", "benchmarks", "page", FACES, "cli", "__main__"),
 )
 #: What refers upwards all the same, always by a string that is imported when it is first used. docs/design.md says why.
 UPWARDS = {

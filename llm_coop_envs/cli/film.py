@@ -65,10 +65,10 @@ def film_command(
     typer.echo(f"Film: {out} ({drawn} pictures, {drawn / film.fps + film.hold:.0f} s)")
 
 
-def _size(given: str) -> tuple[int, int]:
+def _size(size: str) -> tuple[int, int]:
     from llm_coop_envs.errors import SettingsError
 
-    width, cross, height = given.lower().partition("x")
+    width, cross, height = size.lower().partition("x")
     if not (cross and width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
-        raise SettingsError("size", given, "must be WIDTHxHEIGHT, such as 1280x720")
+        raise SettingsError("size", size, "must be WIDTHxHEIGHT, such as 1280x720")
     return int(width), int(height)

@@ -12,18 +12,16 @@ from typing_extensions import Self
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.treatments.changes import Change
+from llm_coop_envs.treatments.delivery import TREATMENTS
 from llm_coop_envs.treatments.listeners import Listener
+from llm_coop_envs.treatments.perception import ALL, OWN, PERCEPTION
 from llm_coop_envs.treatments.powers import SILENCE, RegulatorSettings
 from llm_coop_envs.util.base_settings import Settings, added, declared, plain
 from llm_coop_envs.util.checks import below, check_int, suggestion
 
-__all__ = ["ScenarioSettings", "Settings", "added", "plain"]
+__all__ = ["OWN", "PERCEPTION", "TREATMENTS", "ScenarioSettings", "Settings", "added", "plain"]
 
 MAX_MESSAGE_LENGTH = 100_000
-TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
-ALL, OWN = "all", "own"
-#: What players see and keep of what happens; a scenario that carries it out names it in `changeable`.
-PERCEPTION = ("information", "observation_noise", "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +53,8 @@ class ScenarioSettings(Settings):
         delivery_text: the neutral sentence.
         delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
             same; by default a table of English phrases (`treatments.paraphrase`), which also serves whoever is no
-            language model with `"speaker"`: a language model that speaks then says it itself in other words, which it is
-            asked for by one more question.
+            language model with `"speaker"`: a language model that speaks then says it itself in other words, for
+            which it is asked one more question.
         information: what players learn of what happens: `"all"` that the scenario shows (all sources), or `"own"`, what
             they did themselves and what it brought them. What others say is heard either way.
         observation_noise: how far off what others do is seen: the standard deviation of each player's own error (0 in

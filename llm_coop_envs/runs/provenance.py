@@ -64,9 +64,8 @@ def _hash_of_readers() -> str:
 
 def _rules(environment: type) -> list[Path]:
     """The files of the shared rooms and of the scenario's room; of a single module, its file alone."""
-    shared = [
-        path for room in _SHARED_ROOMS for path in (PACKAGE_FOLDER / room).glob("*.py") if path.stem not in _NOT_RULES
-    ]
+    shared = [path for room in _SHARED_ROOMS for path in (PACKAGE_FOLDER / room).glob("*.py")]
+    shared = [path for path in shared if path.stem not in _NOT_RULES]
     own = Path(inspect.getfile(environment))
     if not (own.parent / "__init__.py").is_file():
         return [*shared, own]

@@ -119,7 +119,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             ActionError: choices are continuous and have no mask.
         """
         if self.env.regulator is not None and self.agent == SEAT:
-            return self.env.regulator.mask().astype(np.bool_)
+            return self.env.regulator_mask().astype(np.bool_)
         masks = self.env.masks()
         if masks is None:
             raise ActionError("these choices are continuous and have no mask; use an algorithm without masks")
