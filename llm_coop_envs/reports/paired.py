@@ -66,7 +66,7 @@ class Arms:
         return self.first.condition.name, self.second.condition.name
 
     @property
-    def covers(self) -> list[Comparison]:
+    def tests(self) -> list[Comparison]:
         """Those of the comparisons that are tests of the family, and have a p value."""
         return [one for one in self.comparisons if self.is_test(one)]
 
