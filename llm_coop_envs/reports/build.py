@@ -89,7 +89,9 @@ def write_report(
     for name, content in files.items():
         write_whole(out / name, content)
     page = out / PAGE
-    told = _render_page(run, sections, drawings, tables, answers, cited, shlex.join(again), [*run.mixed(), *changed])
+    told = _render_page(
+        run, sections, drawings, tables, answers, cited, shlex.join(again), [*run.program_changes(), *changed]
+    )
     write_whole(page, told.encode())
     return page
 

@@ -68,7 +68,7 @@ def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
     people = condition.crowd.attributes if condition.crowd else ()
     who = [f"people who differ in {', '.join(one.name for one in people)}"] if people else []
     talk = "talk" if condition.settings["talk"] else "no talk"
-    return "; ".join([talk, *preset, *own, *who, *condition.what_changes])
+    return "; ".join([talk, *preset, *own, *who, *condition.change_descriptions])
 
 
 def seats_text(condition: Condition) -> str:
@@ -248,7 +248,7 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
             "tests that turn pairs round, adjusted (Holm 1979) within "
-            + (f"the study's {primary.in_words()}" if primary else f"{' and '.join(families)}.")
+            + (f"the study's {primary.describe()}" if primary else f"{' and '.join(families)}.")
         )
     return " ".join(told)
 

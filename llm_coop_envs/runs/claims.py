@@ -64,11 +64,11 @@ class Claims:
         """Give up the claim on an episode that was written."""
         self._held.pop(task).release()
 
-    def elsewhere(self) -> int:
+    def count_elsewhere(self) -> int:
         """How many episodes other parts are playing now."""
-        tasks = [(index, seed) for index, one in enumerate(self._run.conditions) for seed in one.seeds]
+        tasks = [(index, seed) for index, condition in enumerate(self._run.conditions) for seed in condition.seeds]
         holders = (self._lease(task).holder() for task in tasks if task not in self._held)
-        return sum(one is not None and one.lives for one in holders)
+        return sum(holder is not None and holder.lives for holder in holders)
 
     def close(self) -> None:
         """Let go of everything; what is claimed and not written keeps this part's name."""
@@ -84,12 +84,12 @@ class Claims:
             self._path(task).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(self._path(task), error) from error
-        before = lease.holder()
+        holder = lease.holder()
         # The name of a part that went while this one was playing: its answers are not known here.
-        known = before is None or before.name == self._part or begun_elsewhere
-        if not known or (before is None and self._written(task)) or not lease.take():
+        has_answers = holder is None or holder.name == self._part or begun_elsewhere
+        if not has_answers or (holder is None and self._is_written(task)) or not lease.take():
             return False
-        if before is None and self._written(task):  # by another one, between looking and taking
+        if holder is None and self._is_written(task):  # by another one, between looking and taking
             lease.release()
             return False
         self._held[task] = lease
@@ -104,7 +104,7 @@ class Claims:
             if not lease.beat() and task in self._held:
                 self._lost.add(task)
 
-    def _written(self, task: Task) -> bool:
+    def _is_written(self, task: Task) -> bool:
         return self._run.events_path(self._run.conditions[task[0]].name, task[1]).is_file()
 
     def _lease(self, task: Task) -> Lease:
@@ -114,7 +114,7 @@ class Claims:
         return self._run.folder / FOLDER / self._run.conditions[task[0]].name / str(task[1])
 
 
-def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
+def claim_alone(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Wait until no other part changes the manifest, and keep them from it.
 
     Raises:
@@ -123,7 +123,7 @@ def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
     return alone_with(folder / ".manifest")
 
 
-def check_shared(folder: Path) -> None:
+def check_can_share(folder: Path) -> None:
     """Refuse to share a run where episodes cannot be claimed.
 
     Raises:

@@ -64,11 +64,11 @@ class Pace:
         bounds = {
             "answers that wait for each other": self.latency * max(longest, rounds / self.at_once),
             "requests in flight": 0.0 if self.in_flight is None else self.latency * calls / self.in_flight,
-            "requests per minute": _minutes(calls, self.requests_per_minute),
-            "tokens per minute": _minutes(tokens, self.tokens_per_minute),
+            "requests per minute": _seconds_at_rate(calls, self.requests_per_minute),
+            "tokens per minute": _seconds_at_rate(tokens, self.tokens_per_minute),
         }
-        why = max(bounds, key=lambda name: bounds[name])
-        return bounds[why], why
+        bottleneck = max(bounds, key=lambda name: bounds[name])
+        return bounds[bottleneck], bottleneck
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def estimate_cost(
     if not models:
         raise StudyError(f"study '{study.name}': no language model plays in it, so it costs nothing; give --model NAME")
     chat = DryChat(scripted_answer, price_of)
-    found = []
+    estimated = []
     for condition in study.conditions:
         if not condition.asks_a_model:
             continue
@@ -173,55 +173,55 @@ def estimate_cost(
             run_coroutine(play_episode(study.seed, condition, seed, chat))
         # With what is played on after an episode, under names that begin with the episode's.
         names = [f"{condition.name}/{seed}" for seed in seeds]
-        asked = [one for key, one in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]
-        if asked:
-            found.append((condition, len(seeds), asked))
-    rows = tuple(_row(condition, played, asked, pace) for condition, played, asked in found)
+        estimates = [estimate for key, estimate in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]
+        if estimates:
+            estimated.append((condition, len(seeds), estimates))
+    rows = tuple(_condition_row(condition, played, estimates, pace) for condition, played, estimates in estimated)
     return Cost(
         study=study.name,
         rows=rows,
-        total=_total(rows, pace),
+        total=_total_row(rows, pace),
         prices={model: price_of(model) for model in models},
         counters={model: counter_for(model)[1] for model in models},
         pace=pace,
     )
 
 
-def _row(condition: Condition, played: int, asked: Sequence[Estimate], pace: Pace) -> Row:
+def _condition_row(condition: Condition, played: int, estimates: Sequence[Estimate], pace: Pace) -> Row:
     """A condition's figures, scaled from the episodes that were played."""
     total = len(condition.seeds)
     scale = total / played
 
-    def scaled(name: str) -> float | None:
-        values = [getattr(one, name) for one in asked]
+    def scale_up(name: str) -> float | None:
+        values = [getattr(estimate, name) for estimate in estimates]
         return None if None in values else sum(values) * scale
 
-    found: dict[str, Any] = {name: scaled(name) for name in _FIGURES}
-    rounds = (scaled("rounds") or 0.0) / total
-    row = Row(name=condition.name, episodes=total, played=played, rounds=rounds, seconds=0.0, held_up_by="", **found)
-    return _timed(row, [row], pace)
+    figures: dict[str, Any] = {name: scale_up(name) for name in _FIGURES}
+    rounds = (scale_up("rounds") or 0.0) / total
+    row = Row(name=condition.name, episodes=total, played=played, rounds=rounds, seconds=0.0, held_up_by="", **figures)
+    return _with_time(row, [row], pace)
 
 
-def _total(rows: Sequence[Row], pace: Pace) -> Row:
-    def summed(name: str) -> Any:
+def _total_row(rows: Sequence[Row], pace: Pace) -> Row:
+    def sum_over_rows(name: str) -> Any:
         values = [getattr(row, name) for row in rows]
         return None if None in values else sum(values)
 
-    sums = {name: summed(name) for name in ("episodes", "played", *_FIGURES)}
+    sums = {name: sum_over_rows(name) for name in ("episodes", "played", *_FIGURES)}
     longest = max((row.rounds for row in rows), default=0.0)
     row = Row(name="all", rounds=longest, seconds=0.0, held_up_by="", **sums)
-    return _timed(row, rows, pace)
+    return _with_time(row, rows, pace)
 
 
-def _timed(row: Row, parts: Sequence[Row], pace: Pace) -> Row:
-    seconds, why = pace.seconds(
+def _with_time(row: Row, parts: Sequence[Row], pace: Pace) -> Row:
+    seconds, bottleneck = pace.seconds(
         calls=row.calls,
         tokens=row.prompt_tokens + row.completion_tokens,
         rounds=sum(part.rounds * part.episodes for part in parts),
         longest=max((part.rounds for part in parts), default=0.0),
     )
-    return dataclasses.replace(row, seconds=seconds, held_up_by=why)
+    return dataclasses.replace(row, seconds=seconds, held_up_by=bottleneck)
 
 
-def _minutes(amount: float, per_minute: int | None) -> float:
+def _seconds_at_rate(amount: float, per_minute: int | None) -> float:
     return 0.0 if per_minute is None else MINUTE * amount / per_minute

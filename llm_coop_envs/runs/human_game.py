@@ -17,13 +17,13 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, PlayerLeft, RunError, SettingsError, StudyError
 from llm_coop_envs.policies import Policy, play_async
-from llm_coop_envs.runs.episode import Played, episode_randomness
+from llm_coop_envs.runs.episode import PlayedEpisode, episode_randomness
 from llm_coop_envs.runs.folder import Run, make_run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.tables import write_tables
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED
 from llm_coop_envs.storage.parquet import need_arrow
-from llm_coop_envs.studies.players import Recorded, full_name, make_policy
+from llm_coop_envs.studies.players import RecordingPolicy, full_name, make_policy
 from llm_coop_envs.studies.seating import read_player
 from llm_coop_envs.studies.study import MAX_SEED, Condition, Study, assign_seats, make_player, parse_study
 from llm_coop_envs.util.interrupts import on_interrupt
@@ -54,22 +54,22 @@ class HumanGame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class GameResult:
     """How a game went.
 
     Attributes:
         run: the run folder.
-        kept: whether there was anything to keep.
+        is_recorded: whether there was anything to keep.
         reason: why it ended.
-        left: whether a person left before the end.
+        person_left: whether a person left before the end.
         rewards: each person's sum of rewards.
         failure: what broke the game off, if something did.
     """
 
     run: Run
-    kept: bool
+    is_recorded: bool
     reason: str
-    left: bool
+    person_left: bool
     rewards: dict[str, float]
     failure: Exception | None = None
 
@@ -93,8 +93,8 @@ def plan_game(
     """
     if not 0 <= seed <= MAX_SEED:
         raise SettingsError("seed", seed, f"must be between 0 and {MAX_SEED}")
-    found = find_scenario(scenario)
-    agents = found.environment(preset=preset, **dict(settings or {})).possible_agents
+    descriptor = find_scenario(scenario)
+    agents = descriptor.environment(preset=preset, **dict(settings or {})).possible_agents
     if isinstance(seats, int):
         if not 1 <= seats <= len(agents):
             raise SettingsError("seats", seats, f"must be between 1 and {len(agents)}, the number of players")
@@ -103,16 +103,18 @@ def plan_game(
         mine = list(dict.fromkeys(seats))
         unknown = [name for name in mine if name not in agents]
         if unknown or not mine:
-            why = f"is not a seat; seats are {agents[0]} to {agents[-1]}"
-            raise SettingsError("seat", unknown[0] if unknown else "", why)
+            reason = f"is not a seat; seats are {agents[0]} to {agents[-1]}"
+            raise SettingsError("seat", unknown[0] if unknown else "", reason)
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):
-        given = read_player(others or found.opponent)
+        opponent = read_player(others or descriptor.opponent)
         try:
-            make_player(scenario, full_name(scenario, given.name), given.options)
+            make_player(scenario, full_name(scenario, opponent.name), opponent.options)
         except LlmCoopError as error:
-            raise StudyError(f"--others {given}: {error}") from error
-        policies["all"] = {"name": given.name, "options": dict(given.options)} if given.options else given.name
+            raise StudyError(f"--others {opponent}: {error}") from error
+        policies["all"] = (
+            {"name": opponent.name, "options": dict(opponent.options)} if opponent.options else opponent.name
+        )
     condition: dict[str, Any] = {"name": CONDITION, "title": f"{scenario} with people", "scenario": scenario}
     condition |= {} if preset is None else {"preset": preset}
     condition |= {"settings": dict(settings)} if settings else {}
@@ -130,7 +132,7 @@ async def play_game(
     on_step: Callable[[ScenarioEnv], None] | None = None,
     command: str = "",
     notify: Callable[[str], None] = lambda _: None,
-) -> Result:
+) -> GameResult:
     """Play a game and keep it as a run folder, which reports, figures and films read like any other.
 
     If a person leaves, or drawing or a policy fails, what was played is kept as an episode that was cut; a game without
@@ -157,32 +159,39 @@ async def play_game(
         try:
             async with access.open(folder, endpoints, notify) if endpoints else contextlib.nullcontext() as chat:
                 result = await _play(game, run, human, on_step, chat)
-            if result.kept:
+            if result.is_recorded:
                 written += [*write_tables(run), run.events_path(game.condition.name, game.seed)]
                 status = COMPLETE
         finally:
             written += access.journal(folder) if endpoints else []
             run.end(number, status, files=run.recorded(*written), finished=len(run.finished()))
     if result.failure is not None:
-        what = str(result.failure) or type(result.failure).__name__
-        kept = "what was played is kept there" if result.kept else "no round was settled, so there is nothing to keep"
-        raise RunError(f"{folder}: the game broke off ({what}); {kept}") from result.failure
+        cause = str(result.failure) or type(result.failure).__name__
+        outcome = (
+            "what was played is kept there"
+            if result.is_recorded
+            else "no round was settled, so there is nothing to keep"
+        )
+        raise RunError(f"{folder}: the game broke off ({cause}); {outcome}") from result.failure
     return result
 
 
 async def _play(
     game: HumanGame, run: Run, human: Policy, on_step: Callable[[ScenarioEnv], None] | None, chat: Chat | None
-) -> Result:
+) -> GameResult:
     condition = game.condition
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(game.study.seed, condition.streams, game.seed).spawn(2)
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
-    made: dict[int, tuple[str, Policy]] = {}
+    policies_by_player: dict[int, tuple[str, Policy]] = {}
     for player in players.values():
         if player.policy == HUMAN:
-            made[id(player)] = HUMAN, human
-        elif id(player) not in made:
-            made[id(player)] = player.policy, make_policy(condition.scenario, player.policy, player.options, chat)
+            policies_by_player[id(player)] = HUMAN, human
+        elif id(player) not in policies_by_player:
+            policies_by_player[id(player)] = (
+                player.policy,
+                make_policy(condition.scenario, player.policy, player.options, chat),
+            )
     totals = np.zeros(len(env.possible_agents))
 
     def count(played: ScenarioEnv) -> None:
@@ -190,43 +199,47 @@ async def _play(
         if on_step is not None:
             on_step(played)
 
-    left = ""
+    leave_reason = ""
     failure: Exception | None = None
     try:
         await play_async(
             env,
-            {agent: made[id(player)][1] for agent, player in players.items()},
+            {agent: policies_by_player[id(player)][1] for agent, player in players.items()},
             seed=game.seed,
             policy_seed=deciding,
             on_step=count,
             name=f"{condition.name}/{game.seed}",
         )
     except PlayerLeft as gone:
-        left = str(gone)
+        leave_reason = str(gone)
     except (KeyboardInterrupt, asyncio.CancelledError):
         # Ctrl-C while everybody thinks ends the event loop, which then cancels what runs in it.
-        left = "Ctrl-C was pressed"
+        leave_reason = "Ctrl-C was pressed"
     except Exception as error:
         if not env.events:
             raise
-        left, failure = f"the game broke off: {error}", error
+        leave_reason, failure = f"the game broke off: {error}", error
     events = list(env.events)
-    if left:
+    if leave_reason:
         last = events[-1]
-        reason = left if failure else f"left: {left}"
+        reason = leave_reason if failure else f"left: {leave_reason}"
         events.append(
             {"type": "end", "step": last["step"], "round": last["round"], "reason": reason, "truncated": True}
         )
-    kept = any(event["type"] == "round" for event in events)
-    if kept:
+    has_rounds = any(event["type"] == "round" for event in events)
+    if has_rounds:
         policies = {agent: player.policy for agent, player in players.items()}
-        answers = [{"policy": name, **one.record()} for name, one in made.values() if isinstance(one, Recorded)]
-        run.write_events(condition.name, game.seed, Played(policies=policies, events=events, answers=answers))
-    return Result(
+        answers = [
+            {"policy": name, **policy.record()}
+            for name, policy in policies_by_player.values()
+            if isinstance(policy, RecordingPolicy)
+        ]
+        run.write_events(condition.name, game.seed, PlayedEpisode(policies=policies, events=events, answers=answers))
+    return GameResult(
         run=run,
-        kept=kept,
+        is_recorded=has_rounds,
         reason=events[-1]["reason"],
-        left=bool(left),
+        person_left=bool(leave_reason),
         rewards={agent: float(totals[env.possible_agents.index(agent)]) for agent in game.seats},
         failure=failure,
     )

@@ -28,7 +28,7 @@ class Interrupts:
         """Listen no more."""
         self._heard.__exit__(None, None, None)
 
-    def asked(self) -> bool:
+    def is_stop_requested(self) -> bool:
         """Whether there was one."""
         return self._count > 0
 

@@ -59,56 +59,56 @@ class Material:
 
     Attributes:
         source: what names it for good: the digest of the run, or the worlds.
-        said: the statements.
+        talk: the statements.
         truth: whether players meant to work together, by episode, where that is known.
         rounds: of how many rounds with talk of each episode, the first ones; `None` for all.
     """
 
     source: str
-    said: Sequence[Statement]
+    talk: Sequence[Statement]
     truth: Mapping[str, bool]
     rounds: int | None = None
 
 
-def of_run(run: Run, episodes: int | None = None, rounds: int | None = None) -> Material:
+def collect_run_talk(run: Run, episodes: int | None = None, rounds: int | None = None) -> Material:
     """The talk of a run's finished episodes: of the first so many of each condition, and their first so many rounds.
 
     Raises:
         RunError: an episode is damaged, or nobody said anything.
     """
-    there, said = run.finished(), []
+    finished, spoken = run.finished(), []
     for condition in run.conditions:
-        for seed in [seed for seed in condition.seeds if (condition.name, seed) in there][:episodes]:
+        for seed in [seed for seed in condition.seeds if (condition.name, seed) in finished][:episodes]:
             events = run.read_events(condition.name, seed)[1]
             if condition.settings["talk"] and condition.spec.measured.asked is not None:
-                said += _first(statements(f"{condition.name}/{seed}", events, condition.spec), rounds)
-    if not said:
+                spoken += _first_talk_rounds(statements(f"{condition.name}/{seed}", events, condition.spec), rounds)
+    if not spoken:
         raise RunError(f"{run.folder}: nobody said anything in its finished episodes; there is nothing to judge")
-    return Material(source=run.manifest["digest"], said=said, truth={}, rounds=rounds)
+    return Material(source=run.manifest["digest"], talk=spoken, truth={}, rounds=rounds)
 
 
-def _first(said: Sequence[Statement], rounds: int | None) -> list[Statement]:
+def _first_talk_rounds(spoken: Sequence[Statement], rounds: int | None) -> list[Statement]:
     """What is said in the first so many rounds with talk."""
-    kept = set(sorted({one.round for one in said})[:rounds])
-    return [one for one in said if one.round in kept]
+    first_rounds = set(sorted({statement.round for statement in spoken})[:rounds])
+    return [statement for statement in spoken if statement.round in first_rounds]
 
 
-def of_worlds(scenario: str, episodes: int, rounds: int | None = None) -> Material:
+def collect_world_talk(scenario: str, episodes: int, rounds: int | None = None) -> Material:
     """The talk of worlds of known intent: of so many episodes of each, and their first so many rounds.
 
     Raises:
         ValueError: the scenario has none.
     """
-    said, truth = [], {}
+    spoken, truth = [], {}
     for world in planted_of(scenario).worlds:
         for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
             events = world_played(scenario, world.name, seed)[1]
-            heard = _first(statements(name, events, find_scenario(scenario)), rounds)
+            heard = _first_talk_rounds(statements(name, events, find_scenario(scenario)), rounds)
             if heard:  # silence tells a judge of talk nothing, and no judge may gain by it
-                said += heard
+                spoken += heard
                 truth[name] = world.intent
-    return Material(source=f"{PLANTED}:{scenario}", said=said, truth=truth, rounds=rounds)
+    return Material(source=f"{PLANTED}:{scenario}", talk=spoken, truth=truth, rounds=rounds)
 
 
 def folder_name(model: str) -> str:
@@ -116,19 +116,19 @@ def folder_name(model: str) -> str:
     return f"judges/{re.sub(r'[^A-Za-z0-9.]+', '-', model).strip('-.') or 'model'}-{NAME}-{VERSION}"
 
 
-def estimated(material: Material, settings: LLMSettings, price: Price | None) -> Estimate:
+def estimate_judging(material: Material, settings: LLMSettings, price: Price | None) -> Estimate:
     """What it would cost to judge everything anew; nobody is asked."""
     dry = DryChat(scripted_answer, lambda model: price)
-    run_coroutine(judge(material.said, dry, settings))
+    run_coroutine(judge(material.talk, dry, settings))
     total = Estimate()
-    for one in dry.estimates.values():
+    for estimate in dry.estimates.values():
         for name in ("calls", "prompt_tokens", "completion_tokens", "most_completion_tokens", "usd", "most_usd"):
-            before, more = getattr(total, name), getattr(one, name)
-            setattr(total, name, None if before is None or more is None else before + more)
+            total_value, value = getattr(total, name), getattr(estimate, name)
+            setattr(total, name, None if total_value is None or value is None else total_value + value)
     return total
 
 
-def judged(
+def judge_material(
     material: Material,
     folder: Path,
     settings: LLMSettings,
@@ -153,24 +153,24 @@ def judged(
         "rubric": {"name": NAME, "version": VERSION, "digest": digest()},
         "settings": settings.to_json(),
     }
-    there = Judgement.make(folder, identity)
-    with there.locked(), there.session(command=command, asking=access.describe([endpoint])) as session:
+    judgement = Judgement.make(folder, identity)
+    with judgement.locked(), judgement.session(command=command, asking=access.describe([endpoint])) as session:
 
         async def ask() -> list[str | None]:
             async with access.open(folder, [endpoint], notify) as chat:
                 try:
-                    return await judge(material.said, chat, settings, done)
+                    return await judge(material.talk, chat, settings, done)
                 finally:
                     session["asked"] = chat.counters.line()
 
         try:
             verdicts = run_coroutine(ask())
         finally:
-            there.write(files={**there.manifest["files"], **there.recorded(*access.journal(folder))})
+            judgement.write(files={**judgement.manifest["files"], **judgement.recorded(*access.journal(folder))})
         result = result_of(material, verdicts)
-        write_whole(folder / VERDICTS, pack_lines(verdict_rows(material.said, verdicts)))
-        there.write(files={**there.manifest["files"], **there.recorded(folder / VERDICTS)}, result=result)
-    assert there.manifest["status"] == COMPLETE
+        write_whole(folder / VERDICTS, pack_lines(verdict_rows(material.talk, verdicts)))
+        judgement.write(files={**judgement.manifest["files"], **judgement.recorded(folder / VERDICTS)}, result=result)
+    assert judgement.manifest["status"] == COMPLETE
     return result
 
 
@@ -182,48 +182,48 @@ def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, A
         (`judging.Agreement` with what the rules say); and where the truth is known, for judge and rules: `truth`, how
         well episodes are told apart, and `scores` of the episodes by world.
     """
-    found: dict[str, Any] = {
-        "statements": len(material.said),
-        "episodes": len({one.episode for one in material.said}),
+    result: dict[str, Any] = {
+        "statements": len(material.talk),
+        "episodes": len({statement.episode for statement in material.talk}),
         "rounds": material.rounds,
         "judge": counted(verdicts),
-        "rules": asdict(agreement(material.said, verdicts)),
+        "rules": asdict(agreement(material.talk, verdicts)),
     }
     if material.truth:
-        found["scores"], found["truth"] = {}, {}
-        for who, kinds in (("judge", verdicts), ("rules", [one.by_rules for one in material.said])):
-            scores = {name: 0.0 for name in material.truth} | dict(_scores(material, kinds))
+        result["scores"], result["truth"] = {}, {}
+        for source, kinds in (("judge", verdicts), ("rules", [statement.by_rules for statement in material.talk])):
+            scores = {name: 0.0 for name in material.truth} | dict(_episode_scores(material, kinds))
             worlds: dict[str, list[float]] = {}
             for name, score in scores.items():
                 worlds.setdefault(name.partition("/")[0], []).append(score)
-            found["scores"][who], found["truth"][who] = worlds, _told_apart(material, scores)
-    return found
+            result["scores"][source], result["truth"][source] = worlds, _detection_figures(material, scores)
+    return result
 
 
-def _told_apart(material: Material, scores: Mapping[str, float]) -> dict[str, Any]:
+def _detection_figures(material: Material, scores: Mapping[str, float]) -> dict[str, Any]:
     """False alarms among honest episodes with their exact interval, those found, the curve's area, and kappa."""
-    honest, meant = (
-        np.array([scores[name] for name, intent in material.truth.items() if intent == wanted])
-        for wanted in (False, True)
+    honest, colluding = (
+        np.array([scores[name] for name, intent in material.truth.items() if intent == intended])
+        for intended in (False, True)
     )
-    alarms, real = int((honest >= RULE).sum()), int((meant >= RULE).sum())
-    false, true, area = roc(honest, meant)
-    truth = np.array([False] * len(honest) + [True] * len(meant))
+    alarms, real = int((honest >= RULE).sum()), int((colluding >= RULE).sum())
+    false, true, area = roc(honest, colluding)
+    truth = np.array([False] * len(honest) + [True] * len(colluding))
     return {
         "alarms": alarms,
         "honest": len(honest),
         "interval": exact_interval(alarms, len(honest)),
         "found": real,
-        "meant": len(meant),
+        "meant": len(colluding),
         "area": area,
         "curve": [false.tolist(), true.tolist()],
-        "kappa": kappa(np.concatenate([honest, meant]) >= RULE, truth),
+        "kappa": kappa(np.concatenate([honest, colluding]) >= RULE, truth),
     }
 
 
-def _scores(material: Material, kinds: Sequence[str | None]) -> Iterator[tuple[str, float]]:
+def _episode_scores(material: Material, kinds: Sequence[str | None]) -> Iterator[tuple[str, float]]:
     pairs: dict[str, list[tuple[Statement, str | None]]] = {}
-    for one, kind in zip(material.said, kinds, strict=True):
-        pairs.setdefault(one.episode, []).append((one, kind))
+    for statement, kind in zip(material.talk, kinds, strict=True):
+        pairs.setdefault(statement.episode, []).append((statement, kind))
     for name, both in pairs.items():
-        yield name, together((one for one, _ in both), (kind for _, kind in both))
+        yield name, together((statement for statement, _ in both), (kind for _, kind in both))

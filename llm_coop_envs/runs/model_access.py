@@ -78,12 +78,12 @@ class ModelAccess:
         fields: dict[str, dict[str, Any]] = {}
         for player in study.models:
             model = player.policy.partition(":")[2]
-            given = _merged(player.endpoint, self.endpoint)
-            if fields.setdefault(model, given) != given:
+            endpoint_fields = _merge_endpoints(player.endpoint, self.endpoint)
+            if fields.setdefault(model, endpoint_fields) != endpoint_fields:
                 raise SettingsError("model", model, "is to be reached in two ways; give both players the same address")
         # In a replay they are made all the same, so that mistakes are found.
-        made = [endpoint_of(model, given) for model, given in fields.items()]
-        return [] if self.replay is not None else made
+        endpoints = [endpoint_of(model, endpoint_fields) for model, endpoint_fields in fields.items()]
+        return [] if self.replay is not None else endpoints
 
     def check(self, endpoints: list[Endpoint]) -> None:
         """Find out, before anything is written, whether models can be asked: keys, libraries, prices; or the journal.
@@ -142,12 +142,12 @@ class ModelAccess:
         """What a session's record says; no key."""
         from llm_coop_envs.policies.llm.asking.live import known_prices
 
-        known = known_prices(endpoints, self.prices)
+        prices = known_prices(endpoints, self.prices)
         budget = {} if self.budget is None else self.budget.to_json()
         return {
-            "endpoints": [one.to_json() for one in endpoints],
+            "endpoints": [endpoint.to_json() for endpoint in endpoints],
             "budget": {name: value for name, value in budget.items() if value is not None},
-            "prices": {model: price and price.to_json() for model, price in known.items()},
+            "prices": {model: price and price.to_json() for model, price in prices.items()},
             "part": self.part,
             "replay": None if self.replay is None else str(self.replay),
             "cache": None if self.cache is None else str(self.cache),
@@ -156,7 +156,7 @@ class ModelAccess:
         }
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_endpoints(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of an endpoint, those of `above` first; limits one by one."""
     merged = {**plain(below), **above}
     for name in ("limits", "retry"):

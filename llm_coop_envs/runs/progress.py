@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.remaining import clock, count_of
+from llm_coop_envs.runs.remaining import count_of, format_clock
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.util.quoting import harmless
 
@@ -36,22 +36,22 @@ Ask = TypeVar("Ask", bound=Callable[..., Any])
 
 
 @contextlib.contextmanager
-def working(what: str) -> Iterator[Callable[[str], None]]:
+def working(activity: str) -> Iterator[Callable[[str], None]]:
     """Say on stderr what is being done while it lasts; yields a function that replaces what is said."""
     console = Console(stderr=True, emoji=False)
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(escape(what), total=None)
+            task = bar.add_task(escape(activity), total=None)
             yield lambda text: bar.update(task, description=escape(text))
         return
-    told = [what]
+    message = [activity]
 
     def speak() -> None:
-        console.print(f"{escape(told[0])} ...", highlight=False, soft_wrap=True)
+        console.print(f"{escape(message[0])} ...", highlight=False, soft_wrap=True)
 
-    with _now_and_then(speak, FIRST_SECONDS, QUIET_SECONDS):
-        yield lambda text: told.__setitem__(0, text)
+    with _repeat_meanwhile(speak, FIRST_SECONDS, QUIET_SECONDS):
+        yield lambda text: message.__setitem__(0, text)
 
 
 @contextlib.contextmanager
@@ -62,16 +62,20 @@ def counting(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
         def count(done: int) -> None:
             now = time.monotonic()
-            before, since = (first or [(done, now)])[0]
-            first[:] = [(before, since)]
-            left = f", about {clock((now - since) / (done - before) * (total - done))} left" if done > before else ""
-            tell(f"{done:,} of {total:,} {label}{left}")
+            first_done, since = (first or [(done, now)])[0]
+            first[:] = [(first_done, since)]
+            estimate = (
+                f", about {format_clock((now - since) / (done - first_done) * (total - done))} left"
+                if done > first_done
+                else ""
+            )
+            tell(f"{done:,} of {total:,} {label}{estimate}")
 
         yield count
 
 
 @contextlib.contextmanager
-def waiting(what: str) -> Iterator[Callable[[Ask], Ask]]:
+def waiting(activity: str) -> Iterator[Callable[[Ask], Ask]]:
     """As `working` in a log, for what stops to ask a person; yields what marks the function that asks."""
     console = Console(stderr=True, emoji=False)
     since, quiet = time.monotonic(), FIRST_SECONDS
@@ -79,27 +83,27 @@ def waiting(what: str) -> Iterator[Callable[[Ask], Ask]]:
     def speak() -> None:
         nonlocal since, quiet
         if time.monotonic() - since >= quiet:
-            console.print(f"{escape(what)} ...", highlight=False, soft_wrap=True)
+            console.print(f"{escape(activity)} ...", highlight=False, soft_wrap=True)
             since, quiet = time.monotonic(), QUIET_SECONDS
 
-    def marked(ask: Ask) -> Ask:
+    def mark(ask: Ask) -> Ask:
         @functools.wraps(ask)
-        def asked(*given: Any) -> Any:
+        def ask_undisturbed(*args: Any) -> Any:
             nonlocal since, quiet
             since = math.inf
             try:
-                return ask(*given)
+                return ask(*args)
             finally:
                 since, quiet = time.monotonic(), FIRST_SECONDS
 
-        return cast("Ask", asked)
+        return cast("Ask", ask_undisturbed)
 
-    with _now_and_then(speak, FIRST_SECONDS, FIRST_SECONDS):
-        yield marked
+    with _repeat_meanwhile(speak, FIRST_SECONDS, FIRST_SECONDS):
+        yield mark
 
 
 @contextlib.contextmanager
-def _now_and_then(speak: Callable[[], None], first: float, later: float) -> Iterator[None]:
+def _repeat_meanwhile(speak: Callable[[], None], first: float, later: float) -> Iterator[None]:
     """Call `speak` after some seconds, and then now and then, until the body is done; whatever the body waits for."""
     over = threading.Event()
 
@@ -166,7 +170,7 @@ class RichWatcher(Watcher):
         if self._console.is_terminal:
             self._progress.start()
         else:
-            self._log.enter_context(_now_and_then(self._speak, QUIET_SECONDS, QUIET_SECONDS))
+            self._log.enter_context(_repeat_meanwhile(self._speak, QUIET_SECONDS, QUIET_SECONDS))
         return self
 
     def __exit__(
@@ -180,10 +184,10 @@ class RichWatcher(Watcher):
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Say what will be done."""
         self._total, self._done, self._running = run.total, run.total - todo, todo
-        there = f", {self._done} of them already there" if self._done else ""
+        already = f", {self._done} of them already there" if self._done else ""
         self._console.print(
             f"Study [bold]{run.manifest['study']}[/]: {count_of(len(run.conditions), 'condition')}, "
-            f"{count_of(run.total, 'episode')}{there}; "
+            f"{count_of(run.total, 'episode')}{already}; "
             f"{_processes(workers, self._running)}; run folder {run.folder}",
             highlight=False,
             soft_wrap=True,
@@ -192,10 +196,10 @@ class RichWatcher(Watcher):
             self._console.print("All players are scripted rules; no language model plays.", highlight=False)
         self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
-    def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
+    def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
         """Count one more."""
         self._done += 1
-        self._remaining = "" if left is None else f"about {clock(left)} left"
+        self._remaining = "" if seconds_left is None else f"about {format_clock(seconds_left)} left"
         if self._bar is not None:
             self._progress.update(self._bar, completed=self._done, left=self._remaining)
 
@@ -203,7 +207,7 @@ class RichWatcher(Watcher):
         """Say something above the bar."""
         self._console.print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
 
-    def asked(self, line: str) -> None:
+    def show_questions(self, line: str) -> None:
         """Show what models were asked, and what it cost."""
         self._asked = self._progress.below = harmless(line)
 
@@ -216,13 +220,13 @@ class RichWatcher(Watcher):
     def stopping(self) -> None:
         """Say that Ctrl-C was understood."""
         if self._asked:
-            what = "answers under way are waited for. Press Ctrl-C again to drop them; all others are kept."
+            consequence = "answers under way are waited for. Press Ctrl-C again to drop them; all others are kept."
         else:
-            what = (
+            consequence = (
                 "running episodes are being finished. Press Ctrl-C again to stop at once; nothing that is written gets "
                 "lost."
             )
-        self._console.print(f"Stopping: {what}", highlight=False, soft_wrap=True)
+        self._console.print(f"Stopping: {consequence}", highlight=False, soft_wrap=True)
 
     def tables(self) -> None:
         """Say that tables are being written."""

@@ -27,23 +27,26 @@ def program_of(condition: Condition) -> dict[str, str]:
 
     They are its scenario's rules, by its name; `readers` with a model; and policies from outside, by `module:Class`.
     """
-    found = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
+    hashes = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
     for policy in condition.policies:
         if kinds.parse(policy)[0] == kinds.OWN:
             from llm_coop_envs.policies.own import source_hash
 
-            found[policy] = source_hash(policy)
+            hashes[policy] = source_hash(policy)
     if condition.asks_a_model:
-        found[READERS] = _hash_of_readers()
-    return found
+        hashes[READERS] = _hash_of_readers()
+    return hashes
 
 
-def merged(known: Mapping[str, list[str]], more: Mapping[str, str]) -> dict[str, list[str]]:
+def merge_programs(hashes: Mapping[str, list[str]], new_hashes: Mapping[str, str]) -> dict[str, list[str]]:
     """All hashes under each name, in the order in which they came."""
-    return {**known, **{name: list(dict.fromkeys([*known.get(name, ()), one])) for name, one in more.items()}}
+    return {
+        **hashes,
+        **{name: list(dict.fromkeys([*hashes.get(name, ()), new_hash])) for name, new_hash in new_hashes.items()},
+    }
 
 
-def named(name: str) -> str:
+def program_title(name: str) -> str:
     """What stands under a name, in words."""
     if name == READERS:
         return "the readers of answers"
@@ -53,7 +56,7 @@ def named(name: str) -> str:
 # Once per process, which goes on with what it has loaded, whatever becomes of the files.
 @functools.cache
 def _hash_of_rules(environment: type) -> str:
-    return hash_of_files(*_rules(environment))
+    return hash_of_files(*_rule_files(environment))
 
 
 @functools.cache
@@ -62,7 +65,7 @@ def _hash_of_readers() -> str:
     return hash_of_files(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
 
 
-def _rules(environment: type) -> list[Path]:
+def _rule_files(environment: type) -> list[Path]:
     """The files of the shared rooms and of the scenario's room; of a single module, its file alone."""
     shared = [path for room in _SHARED_ROOMS for path in (PACKAGE_FOLDER / room).glob("*.py")]
     shared = [path for path in shared if path.stem not in _NOT_RULES]
@@ -77,7 +80,7 @@ def _rules(environment: type) -> list[Path]:
 def hash_of_files(*files: Path) -> str:
     """A hash of files, with the folder and name of each; the same whatever the ends of their lines."""
     hashed = hashlib.sha256()
-    for path in sorted(files, key=lambda one: (one.parent.name, one.name)):
+    for path in sorted(files, key=lambda path: (path.parent.name, path.name)):
         hashed.update(f"{path.parent.name}/{path.name}\n".encode())
         # A checkout on Windows may have other ends of lines.
         hashed.update(path.read_bytes().replace(b"\r\n", b"\n"))

@@ -56,54 +56,56 @@ def run_on_ray(
     """
     watcher, access = watcher or Watcher(), access or ModelAccess()
     try:
-        given = pickle.dumps((registered(), study, access))
+        payload = pickle.dumps((registered(), study, access))
     except Exception as error:  # whatever somebody's own classes raise
         raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
     with connected(address, parts, "--ray {}") as ray, Interrupts(watcher) as interrupts:
         run = begin_run(study, folder, access)
-        left = run.total - len(run.finished())
-        watcher.begin(run, left, parts)
-        here = (__version__, str(folder.absolute()), command)
+        missing = run.total - len(run.finished())
+        watcher.begin(run, missing, parts)
+        context = (__version__, str(folder.absolute()), command)
         task = ray.remote(num_cpus=1, max_retries=_LIVES)(_play_part)
-        waiting = [task.remote(given, *here, f"ray-{number}") for number in range(min(parts, max(left, 1)))]
-        _wait(ray, waiting, run, watcher, interrupts.asked)
-        stopped = interrupts.asked()
+        waiting = [task.remote(payload, *context, f"ray-{number}") for number in range(min(parts, max(missing, 1)))]
+        _wait(ray, waiting, run, watcher, interrupts.is_stop_requested)
+        stopped = interrupts.is_stop_requested()
     # What no part could take any more; nothing, unless one was killed at its end.
-    rest = dataclasses.replace(access, part="driver")
-    outcome = run_study(study, folder, command=command, watcher=watcher, access=rest, limit=0 if stopped else None)
+    driver_access = dataclasses.replace(access, part="driver")
+    outcome = run_study(
+        study, folder, command=command, watcher=watcher, access=driver_access, limit=0 if stopped else None
+    )
     return dataclasses.replace(outcome, limited=False)
 
 
 def _wait(ray: Any, waiting: list[Any], run: Run, watcher: Watcher, stop: Callable[[], bool]) -> None:
     """Wait until all parts have ended, counting episodes; tell them if they are to stop."""
-    told = False
+    cancelled = False
     seen = run.finished()
     while waiting:
         done, waiting = ray.wait(waiting, timeout=_TICK_SECONDS)
         for condition, seed in sorted(run.finished() - seen):
             seen.add((condition, seed))
             watcher.episode(condition, seed, 0.0, None)
-        for one in done:
+        for part in done:
             try:
-                why = ray.get(one)
+                stop_reason = ray.get(part)
             except ray.exceptions.RayTaskError as error:
                 raise error.cause if isinstance(error.cause, LlmCoopError) else RunError(short(error)) from error
             except ray.exceptions.TaskCancelledError:
                 continue
             except ray.exceptions.RayError as error:
                 raise RunError(short(error)) from error
-            if why is not None:
-                watcher.say(why)
-        if stop() and not told:
-            told = True
-            for one in waiting:
-                ray.cancel(one)  # is Ctrl-C there
+            if stop_reason is not None:
+                watcher.say(stop_reason)
+        if stop() and not cancelled:
+            cancelled = True
+            for part in waiting:
+                ray.cancel(part)  # is Ctrl-C there
 
 
-def _play_part(given: bytes, version: str, folder: str, command: str, part: str) -> str | None:
+def _play_part(payload: bytes, version: str, folder: str, command: str, part: str) -> str | None:
     """One part's life, in a Ray task; why it stopped early, if it did."""
     same_version(version)
-    scenarios, study, access = pickle.loads(given)
+    scenarios, study, access = pickle.loads(payload)
     for scenario in scenarios:
         register(scenario)
     if not Path(folder).is_dir():

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.core.memory import check_memory
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.branch import check_begun
-from llm_coop_envs.runs.claims import Claims, alone, check_shared
-from llm_coop_envs.runs.control import listening
-from llm_coop_envs.runs.folder import STUDY, Run, check_words, described_models, make_run, open_run
+from llm_coop_envs.runs.claims import Claims, check_can_share, claim_alone
+from llm_coop_envs.runs.control import listen_for_orders
+from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, describe_models, make_run, open_run
 from llm_coop_envs.runs.interrupts import Interrupts
 from llm_coop_envs.runs.model_access import ModelAccess
-from llm_coop_envs.runs.remaining import Remaining, missing_episodes, usable
+from llm_coop_envs.runs.remaining import Progress, is_usable, missing_episodes
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.tables import write_tables
 from llm_coop_envs.runs.watcher import Watcher
@@ -118,8 +118,8 @@ def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
     """
     need_arrow()
     session = _Runner(study, 1, "", Watcher(), access)
-    check_shared(folder)
-    with alone(folder):
+    check_can_share(folder)
+    with claim_alone(folder):
         return session.make(folder)
 
 
@@ -134,18 +134,18 @@ class _Runner:
         self._watcher = watcher
         self._access = access
         self._endpoints = access.endpoints(study)
-        self._models = described_models(study)
-        self._table: SideBySide | None = None
+        self._models = describe_models(study)
+        self._side_by_side: SideBySide | None = None
         self._claims: Claims | None = None
         self._steering = Steering()
         self._number = 0
         self._files: dict[str, str] = {}
-        side_by_side = all(one.asks_a_model for one in study.conditions)
+        side_by_side = all(condition.asks_a_model for condition in study.conditions)
         self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
             access.check(self._endpoints)
             if access.replay is not None and (access.replay / MANIFEST).is_file():
-                check_words(open_run(access.replay), self._models)
+                check_prompts(open_run(access.replay), self._models)
             self._record["asking"] = access.describe(self._endpoints)
 
     def make(self, folder: Path) -> Run:
@@ -160,37 +160,37 @@ class _Runner:
         """Play what is missing; at most `limit` episodes."""
         part = self._access.part
         if part is not None:
-            check_shared(folder)
+            check_can_share(folder)
         for condition in self._study.conditions:
             if condition.asks_a_model:  # what others take is found out when they are played, which costs no money
                 check_memory(condition.spec.environment(record=True, **condition.settings))
         with self._guard(folder):
             run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
-        with contextlib.ExitStack() as held:
-            held.enter_context(run.locked(shared=part is not None))
-            interrupts = held.enter_context(Interrupts(self._watcher))
-            self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.asked
-            unheard = held.enter_context(listening(folder, part or "main", self._steering))
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(run.locked(shared=part is not None))
+            interrupts = opened.enter_context(Interrupts(self._watcher))
+            self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.is_stop_requested
+            unheard = opened.enter_context(listen_for_orders(folder, part or "main", self._steering))
             if unheard:
                 self._watcher.say(unheard)
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
-            self._steering.told = {"begun_with": run.total - len(missing)}
+            self._steering.progress = {"begun_with": run.total - len(missing)}
             missing = missing[:limit]
-            count = Remaining(run, missing, self._workers, self._watcher)
+            count = Progress(run, missing, self._workers, self._watcher)
             elsewhere = 0
             try:
                 if missing:
-                    self._episodes(run, missing, interrupts, count)
+                    self._play_missing(run, missing, interrupts, count)
                 with self._guard(folder):
-                    complete = self._complete(run)
+                    complete = self._write_tables_if_complete(run)
                 if claims is not None and not complete:
-                    elsewhere = claims.elsewhere()
+                    elsewhere = claims.count_elsewhere()
                     if not elsewhere:  # what others played may be there by now
                         with self._guard(folder):
-                            complete = self._complete(run)
+                            complete = self._write_tables_if_complete(run)
             except BaseException:
                 # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
                 with contextlib.suppress(LlmCoopError):
@@ -206,19 +206,19 @@ class _Runner:
             finished=run.manifest["finished"],
             complete=complete,
             seconds=time.monotonic() - self._started,
-            why=None if self._table is None else self._table.why,
-            elsewhere=0 if interrupts.asked() else elsewhere,
+            why=None if self._side_by_side is None else self._side_by_side.why,
+            elsewhere=0 if interrupts.is_stop_requested() else elsewhere,
             limited=count.played == limit,
         )
 
     def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
         """Keeps other parts from the manifest."""
-        return contextlib.nullcontext() if self._access.part is None else alone(folder)
+        return contextlib.nullcontext() if self._access.part is None else claim_alone(folder)
 
     def _begin(self, run: Run, missing: Sequence[Task]) -> None:
-        there = run.finished()  # looked at again: another part may have written some meanwhile
+        finished = run.finished()  # looked at again: another part may have written some meanwhile
         tasks = [(run.conditions[index].name, seed) for index, seed in missing]
-        names = [run.events_name(*task) for task in tasks if not usable(run, *task, there)]
+        names = [run.events_name(*task) for task in tasks if not is_usable(run, *task, finished)]
         replaced = [name for name in names if (run.folder / name).is_file()]
         if replaced:
             some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"
@@ -227,16 +227,18 @@ class _Runner:
             run.reload()
             if run.manifest.get("rebuilt") and not run.manifest["sessions"]:
                 self._watcher.say(f"{run.folder / MANIFEST}: was damaged or lost, and has been rebuilt")
-            run.manifest["files"] = {name: one for name, one in run.manifest["files"].items() if name not in names}
+            run.manifest["files"] = {
+                name: fingerprint for name, fingerprint in run.manifest["files"].items() if name not in names
+            }
             # Episodes of a session that was killed have not been recorded yet.
-            added = {name: one for name, one in run.unrecorded().items() if name not in replaced}
+            added = {name: fingerprint for name, fingerprint in run.unrecorded_files().items() if name not in replaced}
             run.manifest["files"].update(added)
             run.manifest["finished"] = run.total - len(missing)
             self._number = run.begin(**self._record)
-        for sentence in run.mixed():
+        for sentence in run.program_changes():
             self._watcher.say(sentence)
 
-    def _complete(self, run: Run) -> bool:
+    def _write_tables_if_complete(self, run: Run) -> bool:
         """Write the tables if all episodes are there; whether they are."""
         if self._access.part is not None:
             run.reload()
@@ -245,41 +247,43 @@ class _Runner:
         # Another part may have been the last one, and have seen it.
         if complete and not (self._access.part is not None and run.complete):
             self._watcher.tables()
-            self._files.update({**run.recorded(*write_tables(run)), **run.unrecorded(), **self._files})
+            self._files.update({**run.recorded(*write_tables(run)), **run.unrecorded_files(), **self._files})
         return complete
 
-    def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Remaining) -> None:
+    def _play_missing(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Progress) -> None:
         """Play what is missing: what asks no model first."""
-        asked = interrupts.asked
+        is_stopping = interrupts.is_stop_requested
 
         def finished(done: Finished) -> None:
             self._files.update(done.files)
-            count.done(done)
-            self._steering.told = {**self._steering.told, "finished": run.manifest["finished"]}
+            count.record_finished(done)
+            self._steering.progress = {**self._steering.progress, "finished": run.manifest["finished"]}
 
         claims = self._claims
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
-            here, steering = self._workers == 1 or len(quiet) == 1, self._steering
+            in_process, steering = self._workers == 1 or len(quiet) == 1, self._steering
             mine = quiet if claims is None else filter(claims.claim, quiet)
             count_apart = min(self._workers, len(quiet))
             episodes = (
-                play_here(run, mine, asked, steering) if here else play_apart(run, mine, asked, count_apart, steering)
+                play_here(run, mine, is_stopping, steering)
+                if in_process
+                else play_apart(run, mine, is_stopping, count_apart, steering)
             )
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)
                     if claims is not None:
                         claims.release(done.task)
-        if asking and not asked():
+        if asking and not is_stopping():
             # Only now: the module brings the chat with it, which studies of rules do not need.
             from llm_coop_envs.runs.side_by_side import SideBySide
 
             table = SideBySide(
                 run, asking, self._access, self._endpoints, self._watcher, finished, claims, self._steering
             )
-            self._table = table
+            self._side_by_side = table
             interrupts.listen(table.interrupt)
             try:
                 run_coroutine(table.play())
@@ -289,13 +293,13 @@ class _Runner:
                 interrupts.listen(None)
 
     def _close(self, run: Run, status: str) -> None:
-        asked = {} if self._table is None else {"asked": self._table.record()}
+        record = {} if self._side_by_side is None else {"asked": self._side_by_side.record()}
         with self._guard(run.folder):
             finished = run.manifest["finished"]
             run.reload()
             if self._study.models:
                 journal = run.recorded(*self._access.journal(run.folder))
                 # Who asked nobody did not write it, and does not vouch for it again.
-                self._files.update({**journal, **(run.manifest["files"] if self._table is None else {})})
+                self._files.update({**journal, **(run.manifest["files"] if self._side_by_side is None else {})})
             done = COMPLETE if run.complete and self._access.part is not None else status
-            run.end(self._number, done, asked, self._files, finished=max(finished, run.manifest["finished"]))
+            run.end(self._number, done, record, self._files, finished=max(finished, run.manifest["finished"]))

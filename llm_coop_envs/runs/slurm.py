@@ -33,9 +33,9 @@ def check_options(options: Sequence[str]) -> None:
     Raises:
         RunError: one does not.
     """
-    for one in options:
-        if not one.startswith("--") or len(one.splitlines()) != 1:
-            raise RunError(f"--sbatch {one!r}: must be an option of sbatch, such as --sbatch=--time=24:00:00")
+    for option in options:
+        if not option.startswith("--") or len(option.splitlines()) != 1:
+            raise RunError(f"--sbatch {option!r}: must be an option of sbatch, such as --sbatch=--time=24:00:00")
 
 
 def write_script(folder: Path, command: Sequence[str], tasks: int, options: Sequence[str] = ()) -> Path:
@@ -61,7 +61,7 @@ def write_script(folder: Path, command: Sequence[str], tasks: int, options: Sequ
         last=tasks - 1,
         here=shlex.quote(str(Path.cwd())),
         logs=shlex.quote(str(path.parent)).replace("%", "%%"),
-        more="".join(f"#SBATCH {one}\n" for one in options),
+        more="".join(f"#SBATCH {option}\n" for option in options),
         command=shlex.join([sys.executable, "-m", "llm_coop_envs", *command]),
     )
     write_whole(path, text.encode())
@@ -82,6 +82,6 @@ def submit(script: Path) -> str | None:
         return None
     done = subprocess.run([sbatch, "--parsable", str(script)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        why = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise RunError(f"sbatch does not take {script}: {why}")
+        reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise RunError(f"sbatch does not take {script}: {reason}")
     return done.stdout.strip().partition(";")[0]

@@ -53,10 +53,10 @@ class EpisodeTables:
     @cached_property
     def by_type(self) -> Mapping[str, list[Event]]:
         """The events of each type; of others none."""
-        found: defaultdict[str, list[Event]] = defaultdict(list)
+        by_type: defaultdict[str, list[Event]] = defaultdict(list)
         for event in self.events:
-            found[event["type"]].append(event)
-        return found
+            by_type[event["type"]].append(event)
+        return by_type
 
     @cached_property
     def rounds(self) -> list[Row]:
@@ -97,9 +97,9 @@ def read_episodes(run: Run) -> Iterator[EpisodeTables]:
     Raises:
         RunError: an episode's file is damaged, or not this run's.
     """
-    there = run.finished()
+    finished = run.finished()
     for condition, seed in run.episodes:
-        if (condition.name, seed) in there:
+        if (condition.name, seed) in finished:
             yield read_episode(run, condition, seed)
 
 
@@ -127,10 +127,10 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **process_measures(events, scenario),
         **header.get("measures", {}),
     }
-    asked: list[Row] = header.get("answers", [])
+    answers: list[Row] = header.get("answers", [])
     models: Counter[str] = Counter()
-    for one in asked:
-        models.update(one["models"])
+    for answer in answers:
+        models.update(answer["models"])
     return EpisodeTables(
         condition=condition,
         seed=seed,
@@ -141,14 +141,14 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             {
                 **key,
                 "scenario": scenario.name,
-                "policy": one["policy"],
+                "policy": answer["policy"],
                 "player": number,
-                "seats": len(one["seats"]),
+                "seats": len(answer["seats"]),
                 "call": call,
                 **counts,
             }
-            for number, one in enumerate(asked)
-            for call, counts in one["calls"].items()
+            for number, answer in enumerate(answers)
+            for call, counts in answer["calls"].items()
         ],
         models=models,
         people=header.get("people", {}),
@@ -158,7 +158,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
 def _flag_counts(events: Iterable[Event]) -> Row:
     """How many submissions were counted, how many of them had to be corrected, and how many of these were choices."""
     flags = [(event["type"], event["flags"]) for event in events if event["type"] in ("choice", "message")]
-    corrected = [kind for kind, found in flags if found]
+    corrected = [kind for kind, flagged in flags if flagged]
     return {"submissions": len(flags), "corrected": len(corrected), "flagged_choices": corrected.count("choice")}
 
 
@@ -174,8 +174,10 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
     if events is None:
         return None
     measured = {**scenario.episode_metrics(events), **process_measures(events, scenario)}
-    told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
-    return replace(episode, events=events, metrics={**told, **measured})
+    identifying = {
+        name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")
+    }
+    return replace(episode, events=events, metrics={**identifying, **measured})
 
 
 def write_tables(run: Run) -> list[Path]:
@@ -205,27 +207,27 @@ def make_tables(run: Run) -> dict[Path, pa.Table]:
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     unflagged: list[pa.Table] = []
     for episode in read_episodes(run):
-        _add(parts[EPISODES], [episode.metrics])
-        rest = without_flagged(episode)
-        if rest is not None:
-            _add(unflagged, [rest.metrics])
-        if rest is not episode:
+        _append_rows(parts[EPISODES], [episode.metrics])
+        unflagged_episode = without_flagged(episode)
+        if unflagged_episode is not None:
+            _append_rows(unflagged, [unflagged_episode.metrics])
+        if unflagged_episode is not episode:
             parts[UNFLAGGED] = unflagged
-        _add(parts[MESSAGES], episode.messages)
-        _add(parts.setdefault(ANSWERS, []), episode.answers)
-        _add(parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []), episode.rounds)
-    return {run.folder / f"{name}.parquet": _joined(tables) for name, tables in parts.items() if tables}
+        _append_rows(parts[MESSAGES], episode.messages)
+        _append_rows(parts.setdefault(ANSWERS, []), episode.answers)
+        _append_rows(parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []), episode.rounds)
+    return {run.folder / f"{name}.parquet": _concatenate(tables) for name, tables in parts.items() if tables}
 
 
-def _add(tables: list[pa.Table], rows: Sequence[Row]) -> None:
+def _append_rows(tables: list[pa.Table], rows: Sequence[Row]) -> None:
     """Add a table of some rows, if there are any; a thousand small ones are made one, which takes a fiftieth."""
     if rows:
         tables.append(as_table(rows))
     if len(tables) == _MANY:
-        tables[:] = [_joined(tables).combine_chunks()]
+        tables[:] = [_concatenate(tables).combine_chunks()]
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+def _concatenate(tables: Sequence[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     return pa.concat_tables(tables, promote_options="permissive")

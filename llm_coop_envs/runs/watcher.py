@@ -11,7 +11,7 @@ class Watcher:
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Episodes are about to be played; `todo` are missing. No workers: side by side in this process."""
 
-    def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
+    def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
         """An episode is done; about `left` seconds remain, if that can be said."""
 
     def stopping(self) -> None:
@@ -23,5 +23,5 @@ class Watcher:
     def say(self, sentence: str) -> None:
         """Something the user should know, once."""
 
-    def asked(self, line: str) -> None:
+    def show_questions(self, line: str) -> None:
         """What models were asked so far, and what it cost; several times a second."""

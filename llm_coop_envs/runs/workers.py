@@ -20,7 +20,7 @@ from typing import Any
 
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.runs.control import answering, socket_path
+from llm_coop_envs.runs.control import answer_orders, socket_path
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import program_of
@@ -57,11 +57,11 @@ def play_here(
     loop = asyncio.new_event_loop()
     try:
         for task in tasks:
-            while steering.room() < 1 and not stop():
+            while steering.concurrency() < 1 and not stop():
                 time.sleep(POLL_SECONDS)
             if stop():
                 return
-            yield _play(loop, run, task, steering)
+            yield _play_one(loop, run, task, steering)
     finally:
         loop.close()
 
@@ -92,10 +92,10 @@ def play_apart(
     waiting, over = iter(tasks), False
     busy: dict[Connection, Task] = {}
     steering = steering or Steering()
-    with _workers(run, workers, steering) as connections:
+    with _start_workers(run, workers, steering) as connections:
         idle = list(connections)
         while True:
-            while idle and not over and len(busy) < steering.room() and not stop():
+            while idle and not over and len(busy) < steering.concurrency() and not stop():
                 if (task := next(waiting, None)) is None:
                     over = True
                     break
@@ -126,7 +126,7 @@ def play_apart(
 
 
 @contextlib.contextmanager
-def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
+def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     try:
         scenarios = pickle.dumps(registered())
@@ -140,7 +140,7 @@ def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connecti
         with on_interrupt(signal.SIG_IGN):
             for name in steering.workers:
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(run, scenarios, theirs, name), daemon=True)
+                process = context.Process(target=_serve_tasks, args=(run, scenarios, theirs, name), daemon=True)
                 process.start()
                 theirs.close()
                 processes.append(process)
@@ -162,7 +162,7 @@ def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connecti
         steering.workers = ()
 
 
-def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
+def _serve_tasks(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
     """A worker's life: play what is asked for until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -174,7 +174,7 @@ def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None
     steering = Steering()
     with contextlib.ExitStack() as opened:
         with contextlib.suppress(OSError, RunError):  # the main process has said why there are no sockets
-            opened.enter_context(answering(name, steering))
+            opened.enter_context(answer_orders(name, steering))
         while True:
             try:
                 task = connection.recv()
@@ -182,7 +182,7 @@ def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None
                 return
             answer: Any
             try:
-                answer = _play(loop, run, task, steering)
+                answer = _play_one(loop, run, task, steering)
             except LlmCoopError as error:
                 answer = error
             try:
@@ -199,22 +199,22 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished:
+def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished:
     """Play and write one episode."""
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
-        with steering.following(f"{condition.name}/{seed}") as follow:
+        with steering.follow_episode(f"{condition.name}/{seed}") as follow:
             played = run_coroutine(play_episode(run.manifest["seed"], condition, seed, on_step=follow), loop)
         files = run.write_events(condition.name, seed, played)
     except RunError:
         raise
     except Exception as error:
-        raise failure(run, condition, seed, error) from error
+        raise record_failure(run, condition, seed, error) from error
     return Finished(task=task, seconds=time.perf_counter() - started, files=files)
 
 
-def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
+def record_failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
     """The sentence for an episode that raised, its traceback kept in a file."""
     path = run.folder / "failures" / f"{condition.name}-{seed}.txt"
     sentence = f"condition '{condition.name}', seed {seed} failed: {type(error).__name__}: {error}"

@@ -13,11 +13,11 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
 from llm_coop_envs.errors import MissingExtra, SettingsError
 from llm_coop_envs.policies.kinds import LLM
-from llm_coop_envs.studies.players import asks_a_model, check_policy, settle
+from llm_coop_envs.studies.players import asks_a_model, check_policy, normalise_policy
 from llm_coop_envs.treatments.changes import Change, fits_any
 from llm_coop_envs.util.references import load
 from llm_coop_envs.util.shares import divide
-from llm_coop_envs.util.yaml_source import spot_of
+from llm_coop_envs.util.yaml_source import as_node
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +81,7 @@ class PolicyChange:
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     for_models: bool = False
 
-    def follow(self, scenario: str, player: Player) -> Player:
+    def successor_of(self, scenario: str, player: Player) -> Player:
         """Who decides in place of a player while the change holds.
 
         Raises:
@@ -102,8 +102,8 @@ class PolicyChange:
     def to_json(self) -> dict[str, Any]:
         """The change as plain data."""
         when = {name: value for name, value in self.when.to_json().items() if name != "settings"}
-        told = {"for_models": True} if self.for_models else {}
-        return {**when, "policy": self.policy, "options": plain(self.options), **told}
+        optional = {"for_models": True} if self.for_models else {}
+        return {**when, "policy": self.policy, "options": plain(self.options), **optional}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PolicyChange:
@@ -162,7 +162,7 @@ class Condition:
     def model_options(self, agent: str) -> Mapping[str, Any] | None:
         """What a language model that is given for a seat is told beside its own options; `None`: it is not seated."""
         seats: Mapping[str, Mapping[str, Any] | None] = self.model.get(SEATS, {})
-        own = next((one for seat, one in seats.items() if fits(seat, agent)), {})
+        own = next((seat_options for seat, seat_options in seats.items() if seat_matches(seat, agent)), {})
         shared = {name: value for name, value in self.model.items() if name != SEATS}
         return None if own is None else {**shared, **own}
 
@@ -172,28 +172,39 @@ class Condition:
         return str(self.branch["streams"]) if self.branch else self.pair or self.name
 
     @property
-    def treated(self) -> bool:
+    def is_treated(self) -> bool:
         """Whether something changes in play, or messages, sight or memory are not as usual."""
         usual = {name: getattr(ScenarioSettings, name) for name in ("delivery", *PERCEPTION)}
-        return bool(self.what_changes) or any(self.settings.get(name, value) != value for name, value in usual.items())
+        return bool(self.change_descriptions) or any(
+            self.settings.get(name, value) != value for name, value in usual.items()
+        )
 
     @property
-    def what_changes(self) -> list[str]:
+    def change_descriptions(self) -> list[str]:
         """What changes in play, in words."""
-        settings = [(when, _words(when.settings)) for when in map(Change.from_json, self.settings.get("changes", ()))]
-        return [" ".join(filter(None, (what, str(when)))) for when, what in (*settings, *self._policy_changes)]
+        settings = [
+            (when, _join_settings(when.settings)) for when in map(Change.from_json, self.settings.get("changes", ()))
+        ]
+        return [
+            " ".join(filter(None, (description, str(when)))) for when, description in (*settings, *self._policy_changes)
+        ]
 
     @property
     def schedule(self) -> list[tuple[Change, str]]:
         """What changes in play: when, and what in words; the end of talk is a change, too."""
         settings = self.spec.settings_type.build(**self.settings)
-        return [*((when, _words(when.settings)) for when in settings.schedule), *self._policy_changes]
+        return [*((when, _join_settings(when.settings)) for when in settings.schedule), *self._policy_changes]
 
     @property
     def _policy_changes(self) -> list[tuple[Change, str]]:
         return [
-            (one.when, " ".join(filter(None, (one.policy, f"({_words(one.options)})" if one.options else ""))))
-            for one in self.changes
+            (
+                change.when,
+                " ".join(
+                    filter(None, (change.policy, f"({_join_settings(change.options)})" if change.options else ""))
+                ),
+            )
+            for change in self.changes
         ]
 
     @property
@@ -217,9 +228,9 @@ class Condition:
         kind = load(self.spec.after)
         if kind is None:
             raise SettingsError("after", dict(self.after), f"{self.scenario} measures nothing after an episode")
-        made: Afterwards = kind.build(**self.after)
-        made.longer(self.spec.settings_type.build(**self.settings))
-        return made
+        measurement: Afterwards = kind.build(**self.after)
+        measurement.longer(self.spec.settings_type.build(**self.settings))
+        return measurement
 
     @cached_property
     def successors(self) -> tuple[tuple[Change, Player, Player], ...]:
@@ -231,15 +242,17 @@ class Condition:
         if not self.changes or self.awaits:
             return ()
         agents = set(self.spec.environment(**self.settings).possible_agents)
-        found = []
+        successors = []
         for pattern, players in self.seats:
-            mine = {agent for agent in agents if fits(pattern, agent)}
+            mine = {agent for agent in agents if seat_matches(pattern, agent)}
             agents -= mine
-            for one in self.changes:
-                if any(map(one.when.means, mine)):
-                    meant = [player for player in players if not one.for_models or asks_a_model(player.policy)]
-                    found += [(one.when, player, one.follow(self.scenario, player)) for player in meant]
-        return tuple(found)
+            for change in self.changes:
+                if any(map(change.when.means, mine)):
+                    affected = [player for player in players if not change.for_models or asks_a_model(player.policy)]
+                    successors += [
+                        (change.when, player, change.successor_of(self.scenario, player)) for player in affected
+                    ]
+        return tuple(successors)
 
     @cached_property
     def crowd(self) -> Population | None:
@@ -248,13 +261,16 @@ class Condition:
             return None
         from llm_coop_envs.policies.population import read_population
 
-        return read_population(spot_of(self.population, f"condition {self.name}", "population"), recorded=True)
+        return read_population(as_node(self.population, f"condition {self.name}", "population"), recorded=True)
 
     @property
     def players(self) -> tuple[Player, ...]:
         """All that may decide, those who follow others last; with a model also who writes backgrounds for it."""
-        deciding = (*(one for _, players in self.seats for one in players), *(one for _, _, one in self.successors))
-        writes = self.writer is not None and any(asks_a_model(one.policy) for one in deciding)
+        deciding = (
+            *(player for _, players in self.seats for player in players),
+            *(player for _, _, player in self.successors),
+        )
+        writes = self.writer is not None and any(asks_a_model(player.policy) for player in deciding)
         return (*deciding, self.writer) if writes and self.writer is not None else deciding
 
     @property
@@ -262,20 +278,21 @@ class Condition:
         """The full names of all policies that may play, each once."""
         return tuple(dict.fromkeys(player.policy for player in self.players))
 
-    def reached(self, endpoint_of: Callable[[Player], Mapping[str, Any]]) -> Condition:
+    def with_endpoints(self, endpoint_of: Callable[[Player], Mapping[str, Any]]) -> Condition:
         """The condition with its models reached elsewhere."""
 
-        def where(one: Player) -> Mapping[str, Any]:
-            return endpoint_of(one) if asks_a_model(one.policy) else one.endpoint
+        def endpoint_for(player: Player) -> Mapping[str, Any]:
+            return endpoint_of(player) if asks_a_model(player.policy) else player.endpoint
 
         seats = tuple(
-            (pattern, tuple(replace(one, endpoint=where(one)) for one in players)) for pattern, players in self.seats
+            (pattern, tuple(replace(player, endpoint=endpoint_for(player)) for player in players))
+            for pattern, players in self.seats
         )
         changes = []
-        for one in self.changes:
-            after = next((player for when, _, player in self.successors if when is one.when), None)
-            changes.append(one if after is None else replace(one, endpoint=where(after)))
-        writer = None if self.writer is None else replace(self.writer, endpoint=where(self.writer))
+        for change in self.changes:
+            successor = next((player for when, _, player in self.successors if when is change.when), None)
+            changes.append(change if successor is None else replace(change, endpoint=endpoint_for(successor)))
+        writer = None if self.writer is None else replace(self.writer, endpoint=endpoint_for(self.writer))
         return replace(self, seats=seats, changes=tuple(changes), writer=writer)
 
     def to_json(self) -> dict[str, Any]:
@@ -285,7 +302,7 @@ class Condition:
             "variant": self.variant,
             "pair": self.pair,
             "family": self.family,
-            "changes": [one.to_json() for one in self.changes],
+            "changes": [change.to_json() for change in self.changes],
             "branch": plain(self.branch),
             "population": plain(self.population),
             "writer": None if self.writer is None else self.writer.to_json(),
@@ -307,11 +324,11 @@ class Condition:
         """The condition that `to_json` made."""
         seats = tuple((pattern, tuple(Player(**player) for player in players)) for pattern, players in data["seats"])
         changes = tuple(map(PolicyChange.from_json, data.get("changes", ())))
-        told = {"writer": Player(**data["writer"])} if "writer" in data else {}
-        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes, **told})
+        optional = {"writer": Player(**data["writer"])} if "writer" in data else {}
+        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes, **optional})
 
 
-def _words(values: Mapping[str, Any]) -> str:
+def _join_settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in values.items())
 
 
@@ -336,12 +353,12 @@ def assign_seats(
 
     result: dict[str, Player] = {}
     for pattern, players in condition.seats:
-        mine = [agent for agent in agents if agent not in result and fits(pattern, agent)]
+        mine = [agent for agent in agents if agent not in result and seat_matches(pattern, agent)]
         if people is not None and any(player.cell for player in players):
             # Everybody is of one cell; a regulator comes last, and is nobody of them.
             cells = sum(k * people.sits(player.cell) for k, player in enumerate(players))
-            place = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
-            result.update({agent: players[place[agent]] for agent in mine})
+            player_index = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
+            result.update({agent: players[player_index[agent]] for agent in mine})
             continue
         if len(players) == 1:
             result.update(dict.fromkeys(mine, players[0]))
@@ -365,10 +382,10 @@ def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: f
         LlmCoopError: it cannot be made; a `SettingsError` names the option.
     """
     check_policy(scenario, policy, options)
-    name, own, endpoint = settle(policy, options)
+    name, own, endpoint = normalise_policy(policy, options)
     return Player(policy=name, options=own, share=share, endpoint=endpoint)
 
 
-def fits(pattern: str, agent: str) -> bool:
+def seat_matches(pattern: str, agent: str) -> bool:
     """Whether a pattern of a study's `policies` means an agent."""
     return fits_any(agent, (pattern,))

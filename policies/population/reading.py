@@ -17,7 +17,7 @@ from llm_coop_envs.policies.population.columns import Column
 from llm_coop_envs.policies.population.grammar import Grammar, places
 from llm_coop_envs.policies.population.population import Background, Population
 from llm_coop_envs.util.checks import suggestion
-from llm_coop_envs.util.yaml_source import Spot, read_yaml_file
+from llm_coop_envs.util.yaml_source import YamlNode, read_yaml_file
 
 HOME = Path(__file__).parent / "shipped"
 MAX_PEOPLE = 10_000_000
@@ -36,7 +36,7 @@ def load_population(path: str | Path) -> Population:
     return read_population(read_yaml_file(Path(path).expanduser())[1])
 
 
-def read_population(spot: Spot, *, recorded: bool = False) -> Population:
+def read_population(spot: YamlNode, *, recorded: bool = False) -> Population:
     """Read a population: a mapping in a study, or a file's content.
 
     Args:
@@ -85,12 +85,12 @@ def read_population(spot: Spot, *, recorded: bool = False) -> Population:
 
 
 @functools.cache
-def shipped_attributes() -> Mapping[str, Spot]:
+def shipped_attributes() -> Mapping[str, YamlNode]:
     """The attributes that come with the package, by name."""
     return read_yaml_file(HOME / "attributes.yaml")[1].mapping()
 
 
-def _one_of(fields: Mapping[str, Spot], name: str, known: Sequence[str]) -> str:
+def _one_of(fields: Mapping[str, YamlNode], name: str, known: Sequence[str]) -> str:
     if name not in fields:
         return known[0]
     value = fields[name].text()
@@ -99,7 +99,7 @@ def _one_of(fields: Mapping[str, Spot], name: str, known: Sequence[str]) -> str:
     return value
 
 
-def _with_shipped(given: Mapping[str, Spot]) -> dict[str, Spot]:
+def _with_shipped(given: Mapping[str, YamlNode]) -> dict[str, YamlNode]:
     """The attributes, those that are named `shipped` as they come with the package."""
     found = dict(given)
     for name, item in given.items():
@@ -110,7 +110,7 @@ def _with_shipped(given: Mapping[str, Spot]) -> dict[str, Spot]:
     return found
 
 
-def _column(name: str, spot: Spot, before: Sequence[Column], *, plain: bool) -> Column:
+def _column(name: str, spot: YamlNode, before: Sequence[Column], *, plain: bool) -> Column:
     """A column.
 
     Args:
@@ -159,7 +159,7 @@ def _made(name: str, values: Sequence[Any], rows: Sequence[Sequence[float]], **m
     return Column(name=name, values=tuple(values), shares=np.array(rows), **{"forms": {}, **more})
 
 
-def _joint(spot: Spot, attributes: Mapping[str, Spot]) -> list[Column]:
+def _joint(spot: YamlNode, attributes: Mapping[str, YamlNode]) -> list[Column]:
     """The column of the combinations, and those of the attributes that hang on it."""
     fields = spot.mapping(("of", "shares"), required=("of", "shares"))
     names = [item.text() for item in fields["of"].items()]
@@ -180,13 +180,13 @@ def _joint(spot: Spot, attributes: Mapping[str, Spot]) -> list[Column]:
     return found
 
 
-def _texts(fields: Mapping[str, Spot], name: str) -> dict[str, tuple[str, ...]]:
+def _texts(fields: Mapping[str, YamlNode], name: str) -> dict[str, tuple[str, ...]]:
     """Lists of texts by name; none if the field is not there."""
     lists = fields[name].mapping() if name in fields else {}
     return {key: tuple(one.text() for one in item.items()) for key, item in lists.items()}
 
 
-def _shares(spot: Spot, *, plain: bool, counted: bool = False) -> tuple[list[Any], list[float]]:
+def _shares(spot: YamlNode, *, plain: bool, counted: bool = False) -> tuple[list[Any], list[float]]:
     """Values and their shares: by name, or as a list of `value` and `share`."""
     read = _count if counted else _share
     if isinstance(spot.value, list):
@@ -205,7 +205,7 @@ def _shares(spot: Spot, *, plain: bool, counted: bool = False) -> tuple[list[Any
     return values, shares
 
 
-def _by(spot: Spot, above: Sequence[str], *, plain: bool) -> tuple[list[Any], list[list[float]]]:
+def _by(spot: YamlNode, above: Sequence[str], *, plain: bool) -> tuple[list[Any], list[list[float]]]:
     """All values, and a row of shares for each value of the column above."""
     given = spot.mapping(above, required=above)
     rows = [_shares(given[name], plain=plain) for name in above]
@@ -226,7 +226,7 @@ def _plain(key: str) -> Any:
     return {"true": True, "false": False}.get(key, key)
 
 
-def _share(spot: Spot) -> float:
+def _share(spot: YamlNode) -> float:
     """A share: a number, or a fraction such as `1/3`."""
     value = spot.value
     if isinstance(value, str) and re.fullmatch(r"\d{1,9}/0*[1-9]\d{0,8}", value.strip()):
@@ -236,23 +236,23 @@ def _share(spot: Spot) -> float:
     return float(value)
 
 
-def _count(spot: Spot) -> float:
+def _count(spot: YamlNode) -> float:
     return float(spot.integer(0, MAX_PEOPLE))
 
 
-def _sums_to_one(spot: Spot, shares: Sequence[float]) -> None:
+def _sums_to_one(spot: YamlNode, shares: Sequence[float]) -> None:
     if abs(sum(shares) - 1) > _SLACK:
         spot.fail(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
 
 
-def _range(spot: Spot, value: str) -> tuple[int, int]:
+def _range(spot: YamlNode, value: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", value)
     if found is None or int(found[1]) > int(found[2]):
         spot.mapping()[value].fail("must be a range of integers such as 18-29")
     return int(found[1]), int(found[2])
 
 
-def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, Spot]) -> Background:
+def _background(spot: YamlNode, columns: Sequence[Column], attributes: Mapping[str, YamlNode]) -> Background:
     if spot.value is None:
         spot = replace(spot, value={})
     fields = spot.mapping()
@@ -283,7 +283,7 @@ def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, 
     )
 
 
-def _asking(fields: Mapping[str, Spot], above: Spot) -> tuple[dict[str, Any], dict[str, Any]]:
+def _asking(fields: Mapping[str, YamlNode], above: YamlNode) -> tuple[dict[str, Any], dict[str, Any]]:
     """How a model is asked, and where it is reached."""
     if not fields:
         return {}, {}
@@ -301,7 +301,7 @@ def _asking(fields: Mapping[str, Spot], above: Spot) -> tuple[dict[str, Any], di
     return options, endpoint
 
 
-def _template(spot: Spot, known: Sequence[str]) -> str:
+def _template(spot: YamlNode, known: Sequence[str]) -> str:
     text = spot.text()
     for name in sorted(places(text) - set(known)):
         spot.fail(f"there is no attribute '{name}' to put into the text; {suggestion(name, known)}")

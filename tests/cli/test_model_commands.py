@@ -49,7 +49,7 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
     # With a larger budget, and elsewhere: the same run.
     with answering() as elsewhere:
         assert with_model(path, elsewhere, folder, "--max-calls", 100, "--client", "openai").exit_code == 0
-        assert sum(elsewhere.asked.values()) == sum(
+        assert sum(elsewhere.show_questions.values()) == sum(
             manifest(folder)["sessions"][1]["asked"]["counters"]["models"].values()
         )
     found = manifest(folder)
@@ -238,7 +238,7 @@ def test_a_terminal_shows_it_below_the_bar():
         watcher.begin(
             SimpleNamespace(total=3, conditions=[1], manifest={"study": "s", "policies": {}}, folder="f"), 3, 0
         )
-        watcher.asked("7 answers, 2 in flight, [bold]90 tokens, $0.0010")
+        watcher.show_questions("7 answers, 2 in flight, [bold]90 tokens, $0.0010")
         watcher.say("the endpoint [is] back")
         watcher.stopping()
     shown = console.file.getvalue()

@@ -83,7 +83,7 @@ def test_a_model_goes_on_as_somebody_else():
 
 def parse_study_digest(study):
     """The digest hangs on what is played alone, not on where models are reached."""
-    reached = tuple(one.reached(lambda player: {"base_url": "http://elsewhere"}) for one in study.conditions)
+    reached = tuple(one.with_endpoints(lambda player: {"base_url": "http://elsewhere"}) for one in study.conditions)
     assert all(player.endpoint for one in reached for player in one.players if "llm" in player.policy)
     return type(study)(**{**vars(study), "conditions": reached}).digest
 
