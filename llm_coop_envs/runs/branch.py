@@ -1,7 +1,7 @@
-"""Branching a run: its episodes are continued from one round on in several ways, which share what was paid until then.
+"""Branch a run: continue its episodes from one round on in several ways that share what was paid until then.
 
-A branched run is a run of its own. What its episodes have in common with the recorded ones is played again from the
-recorded answers, which are copied into its journal under the arms' names before anything is asked; they cost nothing.
+A branched run is a run of its own. The answers of the part that its episodes share with the recorded ones are copied
+into its journal, under the names of the arms, before anything is asked. That part is then played again at no cost.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Prefixes = Mapping[tuple[str, int], int]
 
 @dataclass(frozen=True, kw_only=True)
 class BranchPlan:
-    """What a branched run plays.
+    """The plan of a branched run.
 
     Attributes:
         source: the run whose episodes are continued.
-        at: from which round on.
-        study: what is played: a condition for each arm of each of the run's conditions.
-        prefixes: how long the parts are that all arms share.
+        at: the round from which the arms differ.
+        study: the study that is played: a condition for each arm of each of the run's conditions.
+        prefixes: the lengths of the parts that all arms share.
         left_out: a sentence on episodes that cannot be continued there; empty if all can.
     """
 
@@ -54,14 +54,14 @@ class BranchPlan:
 def plan_branch(
     folder: Path, at: int, arms: Path, choose: Callable[[Study], Study], *, reached: bool = True
 ) -> BranchPlan:
-    """Find out what a branched run would play; nothing is written, and nobody is asked.
+    """Plan a branched run; nothing is written, and no model is asked.
 
     Args:
         folder: the run, which may still be going on.
         at: the round from which the arms differ, as the scenario counts.
         arms: the file of arms.
         choose: chooses conditions and episodes of the run's study.
-        reached: insist that the run says where its models are.
+        reached: whether the run must say where its models are reached.
 
     Raises:
         LlmCoopError: there is no such run or round, or the arms cannot be played.
@@ -102,7 +102,7 @@ def plan_branch(
 
 
 def begin_branch(plan: BranchPlan, folder: Path) -> None:
-    """Begin the run of a plan, or complete what was begun of it: its manifest, and the answers that the arms share.
+    """Make the run folder of a plan, or complete it: its manifest, and the answers that the arms share.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.
@@ -117,10 +117,10 @@ def begin_branch(plan: BranchPlan, folder: Path) -> None:
 
 
 def check_begun(run: Run) -> None:
-    """Refuse to ask models for what was recorded, if a branched run was stopped before that was copied.
+    """Check that the answers that the arms share have been copied, so that they are not paid for again.
 
     Raises:
-        RunError: it was.
+        RunError: the command that began the run was stopped before that.
     """
     if BRANCH in run.manifest and run.manifest["models"] and not _has_shared_answers(run):
         raise RunError(
@@ -136,7 +136,7 @@ def _has_shared_answers(run: Run) -> bool:
 
 
 def _copy_shared_answers(plan: BranchPlan, run: Run) -> None:
-    """Copy the shared answers into a part of the journal, which is there as a whole or not at all."""
+    """Copy the shared answers into a part of the journal, which is written as a whole or not at all."""
     from llm_coop_envs.policies.llm.journal import write_copies
 
     arms: dict[str, list[Condition]] = {}
@@ -145,7 +145,7 @@ def _copy_shared_answers(plan: BranchPlan, run: Run) -> None:
         arms.setdefault(condition.branch["condition"], []).append(condition)
 
     def copies(episode: str, step: int) -> Iterator[str]:
-        """Under which names an answer is kept."""
+        """The names of the arms' episodes that share an answer."""
         name, _, seed = episode.rpartition("/")
         steps = plan.prefixes.get((name, int(seed)))
         for arm in arms.get(name, ()):
@@ -157,14 +157,14 @@ def _copy_shared_answers(plan: BranchPlan, run: Run) -> None:
 
 
 def _plays_differently(plan: BranchPlan, arm: Condition) -> bool:
-    """Whether an arm plays otherwise than the condition that it continues."""
+    """Whether an arm has other settings or policies than the condition that it continues."""
     assert arm.branch is not None, "all are arms"
     original = next(condition for condition in plan.source.conditions if condition.name == arm.branch["condition"])
     return (arm.settings, len(arm.changes)) != (original.settings, len(original.changes))
 
 
 def _count_shared_steps(source: Run, study: Study, at: int) -> Prefixes:
-    """How many steps the episodes that have the round took before it."""
+    """The number of steps before a round, for each episode that has that round."""
     finished = source.finished()
     shared_steps: dict[tuple[str, int], int] = {}
     chat: Chat | None = None
@@ -193,7 +193,7 @@ def _count_steps_before(events: list[Any], at: int) -> int | None:
 
 
 async def _replay_until(study_seed: int, condition: Condition, seed: int, at: int, chat: Chat | None) -> int | None:
-    """The same of an episode that is not finished, as far as its answers are recorded."""
+    """The steps before a round of an unfinished episode, played as far as its answers are recorded."""
     from llm_coop_envs.policies.llm.chat import NotInJournal
 
     def follow(env: ScenarioEnv) -> None:
@@ -209,7 +209,7 @@ async def _replay_until(study_seed: int, condition: Condition, seed: int, at: in
 
 
 class _RoundReached(Exception):
-    """The round is there."""
+    """Ends a replay at the round that was looked for."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps

@@ -1,11 +1,12 @@
 """The socket by which a run is steered while it is played: `llm-coop pause`, `resume`, `stop`, `limit`, and the page.
 
-A session listens on a Unix socket in a folder that only its user may enter, and answers nobody else: the kernel says
-who the peer is. The run folder holds no more than the socket's name, so that a folder from somebody else can lead
-nowhere. A message and its answer are a line of JSON each.
+A session listens on a Unix socket in a folder that only its user may enter, and answers only that user: the kernel
+tells the peer's user. The run folder holds nothing but the socket's name, so that a folder from somebody else cannot
+lead to another socket. A message and its answer are a line of JSON each.
 
-No socket reaches another machine. Orders for a session there are left as a file in the run's folder, which both share;
-it looks for one every few seconds, does what a file of its own user says, and answers beside the socket's name.
+No socket reaches another machine. Orders for a session there are written to a file in the run's folder, which both
+machines share. The session looks for that file every few seconds, obeys it if its own user wrote it, and writes the
+answer beside the socket's name.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LEFT = ".order-"
 ANSWER_SECONDS = 5.0
 WORKER_SECONDS = 0.5
 LOOK_SECONDS = 3.0  # how often a session looks for orders that were left for it
-FAR_SECONDS = 30.0  # how long an order waits for a session elsewhere, and when one that is silent counts as gone
+FAR_SECONDS = 30.0  # how long an order waits for a session on another machine; a silent one then counts as gone
 _NAME = re.compile(r"[0-9a-f]{16}")
 _LONGEST = 100  # bytes of a socket's path: the kernels take 104 to 108
 _MOST_BYTES = 1 << 16
@@ -43,15 +44,15 @@ _MOST_BYTES = 1 << 16
 
 @contextlib.contextmanager
 def answer_orders(name: str, steering: Steering, look: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Answer on a socket as long as the block lasts.
+    """Answer orders on a socket as long as the block lasts.
 
     Args:
         name: the socket's name.
-        steering: is told what is wanted, and says how it goes.
+        steering: obeys the orders, and says how the run goes.
         look: called every few seconds.
 
     Raises:
-        OSError: there can be no socket.
+        OSError: the socket cannot be made.
         RunError: its folder is not this user's alone.
     """
     path = socket_path(name)
@@ -68,7 +69,7 @@ def answer_orders(name: str, steering: Steering, look: Callable[[], None] = lamb
             yield
         finally:
             over.set()
-            # Wakes the thread; one that waits with a time limit would spin until then on a socket that is shut down.
+            # A connection wakes the thread: shutting the socket down would let it spin until its time limit.
             with contextlib.suppress(OSError), socket.socket(_unix_family(), socket.SOCK_STREAM) as talk:
                 talk.connect(str(path))
             thread.join(ANSWER_SECONDS)
@@ -79,12 +80,12 @@ def listen_for_orders(folder: Path, part: str, steering: Steering) -> Iterator[s
     """Let a session be steered as long as the block lasts.
 
     Args:
-        folder: the run's folder, which gets the pointer.
+        folder: the run's folder, which gets a file with the socket's name.
         part: the part of the run that this session plays.
-        steering: is told what is wanted.
+        steering: obeys the orders.
 
     Yields:
-        Why the run cannot be steered; empty if it can.
+        The reason why the run cannot be steered; empty if it can.
     """
     pointer, order_path = folder / f"{POINTER}{part}.json", folder / f"{LEFT}{part}.json"
     name = secrets.token_hex(8)
@@ -97,7 +98,7 @@ def listen_for_orders(folder: Path, part: str, steering: Steering) -> Iterator[s
 
     with contextlib.ExitStack() as opened:
         try:
-            order_path.unlink(missing_ok=True)  # what was left for a session that is gone
+            order_path.unlink(missing_ok=True)  # an order for a session that is gone
             opened.enter_context(answer_orders(name, steering, look))
             write_json(pointer, pointer_data)
         except (OSError, RunError) as error:
@@ -108,7 +109,7 @@ def listen_for_orders(folder: Path, part: str, steering: Steering) -> Iterator[s
 
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
-    """What the run folder says of the sessions that play it: `part`, `host`, `pid`, `name`; they may be gone."""
+    """Read `part`, `host`, `pid` and `name` of the sessions that play a run from its folder; they may be gone."""
     found_sessions = []
     for path in sorted(folder.glob(f"{POINTER}*.json")):
         with contextlib.suppress(RunError):
@@ -122,10 +123,10 @@ def order(folder: Path, message: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     """Send an order to all sessions of this user that play a run, on this machine or with the folder on another one.
 
     Returns:
-        What each answered, by the name of its part; empty if nobody plays the run.
+        The answers by the names of the parts; empty if nobody plays the run.
 
     Raises:
-        RunError: a session refuses the order, or one on another machine does not answer; the others were reached.
+        RunError: a session refuses the order, or one on another machine does not answer; all others got the order.
     """
     answers: dict[str, dict[str, Any]] = {}
     wrong: list[str] = []
@@ -139,7 +140,7 @@ def order(folder: Path, message: Mapping[str, Any]) -> dict[str, dict[str, Any]]
         except RunError as error:
             wrong.append(str(error))
         except OSError:
-            continue  # it was killed
+            continue  # the session was killed
     for part, session in far.items():
         write_json(folder / f"{LEFT}{part}.json", {**message, "number": session["number"]})
     end = time.monotonic() + FAR_SECONDS
@@ -157,10 +158,10 @@ def order(folder: Path, message: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
 
 def query_sessions(folder: Path) -> dict[str, dict[str, Any]]:
-    """What the sessions that play a run say of it, by part; nobody is waited for long.
+    """The status of each session that plays a run, by part, without waiting long for any.
 
-    Of an episode that is being played on this machine, `by` names the socket that gives its events. Sessions on other
-    machines are asked by the way, so that what they say is some seconds old.
+    For an episode that is being played on this machine, `by` names the socket that gives its events. The status of a
+    session on another machine is its last one, some seconds old.
     """
     statuses: dict[str, dict[str, Any]] = {}
     for session in read_sessions(folder):
@@ -183,23 +184,23 @@ def query_sessions(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def ask(name: str, message: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer on the socket of this name.
+    """Send a message to the socket of this name, and return the answer.
 
     Raises:
         RunError: the order is refused.
-        OSError: nobody listens.
+        OSError: no session listens.
     """
     with _send(name, message, ANSWER_SECONDS) as talk:
         return _receive(talk)
 
 
 def socket_path(name: str) -> Path:
-    """Where the socket of this name is."""
+    """The path of the socket of this name."""
     return _own_folder() / name
 
 
 def _query_workers(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What worker processes say; one that has no time is passed over."""
+    """The status of each worker process; those that do not answer in time are left out."""
     with contextlib.ExitStack() as opened:
         talks = {}
         for name in names:
@@ -231,7 +232,7 @@ def _receive(talk: socket.socket) -> dict[str, Any]:
 
 
 def _poll_remote_session(folder: Path, session: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a session on another machine said last; a question is left for it, unless it is silent for too long."""
+    """The last status of a session on another machine, which is asked for the next one; `None` if it is silent."""
     path = folder / f"{LEFT}{session['part']}.json"
     try:
         if time.time() - path.stat().st_mtime > FAR_SECONDS:
@@ -244,7 +245,7 @@ def _poll_remote_session(folder: Path, session: Mapping[str, Any]) -> dict[str, 
 
 
 def _take_order(path: Path) -> dict[str, Any] | None:
-    """The order that was left in a file by this user; it is taken away."""
+    """Read and remove the order that this user left in a file; `None` if there is none."""
     claimed = path.with_suffix(".taken")
     try:
         os.replace(path, claimed)
@@ -282,21 +283,21 @@ def _serve(listener: socket.socket, steering: Steering, over: threading.Event, l
         if over.is_set():
             talk.close()
             return
-        # A peer that is slow, gone or no user of ours must not keep the others from being heard.
+        # A peer that is slow, gone or another user must not keep the others waiting.
         with talk, contextlib.suppress(OSError):
             talk.settimeout(ANSWER_SECONDS)
             talk.sendall(_encode(_answer(talk, steering)) + b"\n")
 
 
 def _encode(answer: Mapping[str, Any]) -> bytes:
-    from llm_coop_envs.policies.llm.fastjson import dumps  # several times as fast, where events are many
+    from llm_coop_envs.policies.llm.fastjson import dumps  # several times as fast for many events
 
     return dumps(answer)
 
 
 def _answer(talk: socket.socket, steering: Steering) -> dict[str, Any]:
     with talk.makefile("rb") as lines:
-        line = lines.readline(_MOST_BYTES)  # whoever it is: closing with unread bytes would lose the answer
+        line = lines.readline(_MOST_BYTES)  # of any user: closing a socket with unread bytes would lose the answer
     if peer_user(talk) != os.getuid():
         return {"error": "this run belongs to another user"}
     try:
@@ -306,7 +307,7 @@ def _answer(talk: socket.socket, steering: Steering) -> dict[str, Any]:
 
 
 def peer_user(talk: socket.socket) -> int:
-    """The number of the user at the other end, as the kernel knows it; -1 where it does not say."""
+    """The number of the peer's user, from the kernel; -1 where the system does not tell it."""
     if sys.platform == "linux":
         _, user, _ = struct.unpack("3i", talk.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
         return int(user)
@@ -323,10 +324,10 @@ def _unix_family() -> socket.AddressFamily:
 
 
 def _own_folder() -> Path:
-    """A folder that nobody else may enter, with a short path.
+    """The folder of this user's sockets, which nobody else may enter; its path is short enough for the kernel.
 
     Raises:
-        RunError: there is none, or somebody else made it.
+        RunError: there can be none, or somebody else made it.
     """
     _unix_family()
     candidates = [

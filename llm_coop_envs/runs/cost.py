@@ -1,8 +1,8 @@
-"""What a study with language models would cost: calls, tokens, money and time, from a dry run through its prompts.
+"""Estimate what a study with language models costs: calls, tokens, money and time, from a dry run of its prompts.
 
-The first episodes of each condition are played with scripted answers, by the study's own settings and prompts, and
-scaled to all. A model's answers make other conversations: the figures are an estimate, and the bound on the answers
-holds only where `max_tokens` limits them.
+The first episodes of each condition are played with the study's settings and prompts and with scripted answers; their
+figures are scaled to all episodes. A model's answers make other conversations, so that the figures are estimates. The
+bound on answers holds only where `max_tokens` limits them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIGURES = ("calls", "prompt_tokens", "completion_tokens", "most_completion_toke
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """What is assumed of the endpoint, for the time that a study takes.
+    """Assumptions about the endpoint, for the time that a study takes.
 
     Attributes:
         latency: seconds from a question to its whole answer.
@@ -53,13 +53,13 @@ class Pace:
                 check_int(self, name, 1)
 
     def seconds(self, *, calls: float, tokens: float, rounds: float, longest: float) -> tuple[float, str]:
-        """How long so many calls take at least, and what holds them up.
+        """The least number of seconds that calls take, and the name of the bottleneck.
 
         Args:
-            calls: all calls.
+            calls: the number of calls.
             tokens: their tokens.
-            rounds: calls that wait for each other, over all episodes.
-            longest: those of the longest episode.
+            rounds: calls that wait for each other, summed over all episodes.
+            longest: calls that wait for each other in the longest episode.
         """
         bounds = {
             "answers that wait for each other": self.latency * max(longest, rounds / self.at_once),
@@ -73,7 +73,7 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What a condition, or the whole study, would ask.
+    """The cost of a condition, or of the whole study.
 
     Attributes:
         name: the condition.
@@ -85,9 +85,9 @@ class Row:
         most_completion_tokens: tokens of the answers at most; `None` if nothing limits them.
         usd: US dollars with answers as long as the scripted ones; `None` if the price is not known.
         most_usd: US dollars with answers as long as they may be; `None` likewise.
-        rounds: calls of an episode that wait for each other; of all conditions, those of the longest.
-        seconds: how long it takes at least.
-        held_up_by: what makes it take so long.
+        rounds: calls of an episode that wait for each other; for the study, those of its longest episode.
+        seconds: the least time that it takes.
+        held_up_by: the bottleneck of that time.
     """
 
     name: str
@@ -106,15 +106,15 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a study would cost.
+    """The cost of a study.
 
     Attributes:
-        study: its name.
-        rows: one per condition in which a model plays.
-        total: all of them.
-        prices: by model; `None` where it is not known.
-        counters: what counted each model's tokens.
-        pace: what was assumed for the time.
+        study: the study's name.
+        rows: one row per condition in which a model plays.
+        total: their sum.
+        prices: the price of each model; `None` where it is not known.
+        counters: the name of the counter of each model's tokens.
+        pace: the assumptions for the time.
     """
 
     study: str
@@ -125,7 +125,7 @@ class Cost:
     pace: Pace
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The cost as plain data."""
         models = {
             model: {"price": price and price.to_json(), "tokens_counted_by": self.counters[model]}
             for model, price in self.prices.items()
@@ -151,10 +151,10 @@ def estimate_cost(
 
     Args:
         study: the study, with its players.
-        price_of: a model's price, or `None`.
-        pace: what is assumed of the endpoint.
-        episodes: how many episodes of each condition are played, if it has so many.
-        watch: is told which episode is begun.
+        price_of: gives a model's price, or `None`.
+        pace: the assumptions about the endpoint.
+        episodes: the number of episodes of each condition that are played at most.
+        watch: called with each episode that is begun.
 
     Raises:
         StudyError: no model plays in it.
@@ -171,7 +171,7 @@ def estimate_cost(
         for seed in seeds:
             watch(condition.name, seed)
             run_coroutine(play_episode(study.seed, condition, seed, chat))
-        # With what is played on after an episode, under names that begin with the episode's.
+        # What is played on after an episode has a name that begins with the episode's, such as talk/7/firm_0.
         names = [f"{condition.name}/{seed}" for seed in seeds]
         estimates = [estimate for key, estimate in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]
         if estimates:

@@ -1,4 +1,4 @@
-"""Where a session plays: this process, its SLURM task, and the nodes of a Ray cluster if it uses one."""
+"""The machines of a session: this one with its SLURM task, and the nodes of a Ray cluster if it uses one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def describe_devices() -> list[dict[str, Any]]:
-    """Each machine with `host`, `cores`, `load` or `used` cores, `memory` and `most_memory` in bytes, where known."""
+    """Describe each machine: `host`, `cores`, `load` or `used` cores, `memory` and `most_memory` in bytes if known."""
     machine: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "cores": os.cpu_count()}
     with contextlib.suppress(OSError, AttributeError):
         machine["load"] = os.getloadavg()[0]

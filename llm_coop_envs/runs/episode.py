@@ -28,12 +28,12 @@ class PlayedEpisode:
     """An episode that was played.
 
     Attributes:
-        policies: the policy of each seat, by full name.
+        policies: the full name of each seat's policy.
         events: the recorded events.
         returns: each agent's sum of rewards.
-        answers: for each policy that asked a model, what became of the answers.
-        measures: what was measured of learning before the episode, and by playing on after it.
-        people: who sat in the seats, if a population did: each column's values and everybody's code.
+        answers: for each policy that asked a model, its record of the answers.
+        measures: measures of learning before the episode, and of playing on after it.
+        people: the people in the seats, if there is a population: the values of each column, and everybody's code.
     """
 
     policies: dict[str, str]
@@ -57,12 +57,12 @@ async def play_episode(
 
     Args:
         study_seed: the study's seed.
-        condition: what is played.
+        condition: the condition.
         seed: the environment's seed.
         chat: answers the questions of policies that ask a model.
-        policy_seed: where the policies' generators come from; by default from the other three.
+        policy_seed: seeds the policies' generators; by default made from study, condition and seed.
         on_step: called after the episode's start and after every step.
-        on_begin: given all policies before the episode's start.
+        on_begin: called with all policies before the episode's start.
     """
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(study_seed, condition.streams, seed).spawn(2)
@@ -71,13 +71,7 @@ async def play_episode(
     if condition.crowd is not None:
         people = condition.crowd.draw(sum(agent != SEAT for agent in env.possible_agents), seating.spawn(1)[0])
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating), people)
-    deciding_for: dict[int, Policy] = {}
-    policies: list[tuple[str, Policy]] = []
-    for player in players.values():
-        if id(player) not in deciding_for:
-            deciding_for[id(player)], parts = _make_seat_policies(condition, player, chat)
-            policies += parts
-    seats = {agent: deciding_for[id(player)] for agent, player in players.items()}
+    seats, policies = _make_policies(condition, players, chat)
     name = f"{condition.name}/{seed}"
     measures: Row = {}
     answers: list[dict[str, Any]] = []
@@ -102,7 +96,7 @@ async def play_episode(
         people={} if people is None else people.to_json({name for player in players.values() for name in player.cell}),
     )
     afterwards = condition.afterwards()
-    if afterwards is not None:
+    if afterwards is not None:  # the same game again, with rounds to play on in
         longer = condition.spec.environment(record=True, **{**condition.settings, **afterwards.longer(env.settings)})
         game = Branching(longer, seats, seed=seed, policy_seed=deciding, name=name, played=env.events)
         measures |= await afterwards.measure(game)
@@ -117,11 +111,15 @@ async def _give_backgrounds(
     chat: Chat | None,
     name: str,
 ) -> list[dict[str, Any]]:
-    """Tell policies that want to know who sits in their seats; what became of the answers of who wrote it."""
+    """Give the backgrounds of the people in the seats to policies that read them.
+
+    Returns:
+        The writer's record of its answers, if a language model wrote the backgrounds.
+    """
     readers = [policy for policy in policies if isinstance(policy, BackgroundReader)]
     if people.population.background is None or not readers:
         return []
-    # Rules read nothing; of seats whose policy changes it is not known who will.
+    # No background for seats that rules play throughout; a seat whose policy changes may get a reader later.
     rules = [policy for policy in seats.values() if policy in policies and policy not in readers]
     mine = {seat: i for i, (seat, policy) in enumerate(seats.items()) if seat != SEAT and policy not in rules}
     answers = []
@@ -142,7 +140,7 @@ async def _give_backgrounds(
 def _record_changes(
     changes: Sequence[PolicyChange], on_step: Callable[[ScenarioEnv], None] | None
 ) -> Callable[[ScenarioEnv], None]:
-    """Record which changes of policies hold, where others did before; those of settings are told by the environment."""
+    """Record an event where other changes of policies hold than before; the environment records those of settings."""
     previous: list[PolicyChange] = []
 
     def follow(env: ScenarioEnv) -> None:
@@ -157,10 +155,23 @@ def _record_changes(
     return follow
 
 
-def _make_seat_policies(
+def _make_policies(
+    condition: Condition, players: Mapping[str, Player], chat: Chat | None
+) -> tuple[dict[str, Policy], list[tuple[str, Policy]]]:
+    """The policy of each seat, equal players sharing one; and all policies that these consist of, with their names."""
+    policy_of: dict[int, Policy] = {}
+    named_policies: list[tuple[str, Policy]] = []
+    for player in players.values():
+        if id(player) not in policy_of:
+            policy_of[id(player)], parts = _make_player_policies(condition, player, chat)
+            named_policies += parts
+    return {agent: policy_of[id(player)] for agent, player in players.items()}, named_policies
+
+
+def _make_player_policies(
     condition: Condition, player: Player, chat: Chat | None
 ) -> tuple[Policy, list[tuple[str, Policy]]]:
-    """Who decides for a player's seats, and all policies of which that is made, each with its name."""
+    """The policy that decides for a player's seats, and the policies that it switches between, with their names."""
 
     def make(chosen: Player) -> Policy:
         return make_policy(condition.scenario, chosen.policy, chosen.options, chat)
@@ -181,7 +192,7 @@ def _make_seat_policies(
 
 
 def episode_randomness(study_seed: int, streams: str, seed: int) -> np.random.SeedSequence:
-    """Where an episode's policies get their randomness.
+    """The seed sequence of an episode's policies.
 
     It depends on these three values only: not on the process, the order of episodes, or Python's hash seed.
 

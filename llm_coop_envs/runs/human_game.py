@@ -1,4 +1,4 @@
-"""A game with people in it, recorded as a run of one episode."""
+"""Play a game with people in it, recorded as a run of one episode."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ CONDITION = "played"
 
 @dataclass(frozen=True, kw_only=True)
 class HumanGame:
-    """A game to be played: a study of one condition and one seed, and who of its agents are people."""
+    """A planned game: a study of one condition and one seed, and the seats of people."""
 
     study: Study
     seats: tuple[str, ...]
 
     @property
     def condition(self) -> Condition:
-        """What is played."""
+        """The game's only condition."""
         return self.study.conditions[0]
 
     @property
@@ -55,15 +55,15 @@ class HumanGame:
 
 @dataclass(frozen=True, kw_only=True)
 class GameResult:
-    """How a game went.
+    """The outcome of a game.
 
     Attributes:
         run: the run folder.
-        is_recorded: whether there was anything to keep.
-        reason: why it ended.
+        is_recorded: whether a round was settled, so that the game was recorded.
+        reason: the reason for its end.
         person_left: whether a person left before the end.
         rewards: each person's sum of rewards.
-        failure: what broke the game off, if something did.
+        failure: the error that broke the game off, if one did.
     """
 
     run: Run
@@ -85,11 +85,16 @@ def plan_game(
 ) -> HumanGame:
     """Make a study of a game.
 
-    `seats` is how many people play, from the first seat on, or names their seats; `others` fills the other seats, as
-    `llm-coop run --policy` takes it: a scripted policy by default.
+    Args:
+        scenario: the scenario's name.
+        seats: the number of people, who take the first seats; or the names of their seats.
+        others: the player of all other seats, as `llm-coop run --policy` takes it; by default a scripted policy.
+        preset: the preset's name, if any.
+        settings: settings of the scenario.
+        seed: the seed of the environment and of the study.
 
     Raises:
-        LlmCoopError: something is impossible; the sentence says what.
+        LlmCoopError: an argument is impossible; the sentence says which.
     """
     if not 0 <= seed <= MAX_SEED:
         raise SettingsError("seed", seed, f"must be between 0 and {MAX_SEED}")
@@ -133,12 +138,18 @@ async def play_game(
     command: str = "",
     notify: Callable[[str], None] = lambda _: None,
 ) -> GameResult:
-    """Play a game and keep it as a run folder, which reports, figures and films read like any other.
+    """Play a game and record it as a run folder, which reports, figures and films read like any other.
 
-    If a person leaves, or drawing or a policy fails, what was played is kept as an episode that was cut; a game without
-    a single settled round is not kept. The folder is empty or new, or one in which this game was begun and not kept.
-    `human` decides for the people's seats, `on_step` is called after the start and after every step, and `notify` is
-    told what one should know of models that play; `command` is recorded.
+    If a person leaves, or drawing or a policy fails, the rounds until then are recorded as an episode that was cut. A
+    game without a single settled round is not recorded.
+
+    Args:
+        game: the game.
+        folder: a new or empty folder, or one in which this game was begun and not recorded.
+        human: decides for the people's seats.
+        on_step: called after the start and after every step.
+        command: how the game was started, for the record.
+        notify: called with notes on the models that play.
 
     Raises:
         LlmCoopError: the folder cannot be used or written, or a policy failed.
@@ -149,7 +160,7 @@ async def play_game(
     if endpoints:
         access.check(endpoints)
     run = make_run(game.study, folder)
-    # The event loop's own handler would only make a note of Ctrl-C: this one breaks off what waits for a line.
+    # The event loop's own handler would only note Ctrl-C; this one breaks off the wait for a line in the terminal.
     with run.locked(), on_interrupt(signal.default_int_handler):
         if run.finished():
             raise RunError(f"{folder}: holds this game already; choose another folder with -o, or another --seed")
@@ -183,15 +194,12 @@ async def _play(
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(game.study.seed, condition.streams, game.seed).spawn(2)
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating))
-    policies_by_player: dict[int, tuple[str, Policy]] = {}
-    for player in players.values():
-        if player.policy == HUMAN:
-            policies_by_player[id(player)] = HUMAN, human
-        elif id(player) not in policies_by_player:
-            policies_by_player[id(player)] = (
-                player.policy,
-                make_policy(condition.scenario, player.policy, player.options, chat),
-            )
+    policy_of = {
+        id(player): human
+        if player.policy == HUMAN
+        else make_policy(condition.scenario, player.policy, player.options, chat)
+        for player in {id(player): player for player in players.values()}.values()
+    }
     totals = np.zeros(len(env.possible_agents))
 
     def count(played: ScenarioEnv) -> None:
@@ -204,7 +212,7 @@ async def _play(
     try:
         await play_async(
             env,
-            {agent: policies_by_player[id(player)][1] for agent, player in players.items()},
+            {agent: policy_of[id(player)] for agent, player in players.items()},
             seed=game.seed,
             policy_seed=deciding,
             on_step=count,
@@ -216,24 +224,23 @@ async def _play(
         # Ctrl-C while everybody thinks ends the event loop, which then cancels what runs in it.
         leave_reason = "Ctrl-C was pressed"
     except Exception as error:
-        if not env.events:
+        if not env.events:  # nothing was played
             raise
         leave_reason, failure = f"the game broke off: {error}", error
     events = list(env.events)
     if leave_reason:
-        last = events[-1]
+        when = {"step": events[-1]["step"], "round": events[-1]["round"]}
         reason = leave_reason if failure else f"left: {leave_reason}"
-        events.append(
-            {"type": "end", "step": last["step"], "round": last["round"], "reason": reason, "truncated": True}
-        )
+        events.append({"type": "end", **when, "reason": reason, "truncated": True})
     has_rounds = any(event["type"] == "round" for event in events)
     if has_rounds:
-        policies = {agent: player.policy for agent, player in players.items()}
+        names = {id(player): player.policy for player in players.values()}
         answers = [
-            {"policy": name, **policy.record()}
-            for name, policy in policies_by_player.values()
+            {"policy": names[key], **policy.record()}
+            for key, policy in policy_of.items()
             if isinstance(policy, RecordingPolicy)
         ]
+        policies = {agent: player.policy for agent, player in players.items()}
         run.write_events(condition.name, game.seed, PlayedEpisode(policies=policies, events=events, answers=answers))
     return GameResult(
         run=run,

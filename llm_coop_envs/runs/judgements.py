@@ -1,8 +1,8 @@
-"""A judgement as a run folder of its own: begun, stopped and continued like any run, and paid for once.
+"""Let a language model judge messages, in a run folder that is stopped and continued like any run.
 
 run.json              the manifest: the rubric with its hash, the model, what is judged; see `storage.folder`
-journal/              what was asked and answered
-verdicts.jsonl.gz     one record per statement, when all are judged
+journal/              questions and answers
+verdicts.jsonl.gz     one record per statement, written when all are judged
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from llm_coop_envs.util.waiting import run_coroutine
 
 VERDICTS = "verdicts.jsonl.gz"
 PLANTED = "planted"
-"""What worlds of known intent are called as the source of what is judged."""
+"""The source of talk from synthetic worlds of known intent, as recorded in a judgement's manifest."""
 PLANTED_SEED = 2_000_000
-"""The first seed of worlds that a judge is tried on; no rule was chosen or is reported on these."""
+"""The first seed of the worlds that test a judge; no rule was chosen or is reported on worlds with these seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement(RunFolder):
-    """A judgement as its folder tells it."""
+    """A judgement, read from its folder."""
 
     kind: ClassVar[str] = "judge"
     begun_with: ClassVar[str] = "the model and the settings"
@@ -49,19 +49,19 @@ class Judgement(RunFolder):
 
     @property
     def title(self) -> str:
-        """What it is called in errors."""
+        """The judgement's name in errors."""
         return "a judgement"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """What is judged.
+    """The statements that are judged.
 
     Attributes:
-        source: what names it for good: the digest of the run, or the worlds.
+        source: the digest of the run, or the name of the worlds, that they come from.
         talk: the statements.
-        truth: whether players meant to work together, by episode, where that is known.
-        rounds: of how many rounds with talk of each episode, the first ones; `None` for all.
+        truth: whether the players of an episode intended to collude, where that is known.
+        rounds: the number of rounds with talk of each episode, counted from its first; `None` for all.
     """
 
     source: str
@@ -71,7 +71,12 @@ class Material:
 
 
 def collect_run_talk(run: Run, episodes: int | None = None, rounds: int | None = None) -> Material:
-    """The talk of a run's finished episodes: of the first so many of each condition, and their first so many rounds.
+    """Collect the talk of a run's finished episodes.
+
+    Args:
+        run: the run.
+        episodes: how many of each condition, the first ones; `None` for all.
+        rounds: how many rounds with talk of each, the first ones; `None` for all.
 
     Raises:
         RunError: an episode is damaged, or nobody said anything.
@@ -88,16 +93,21 @@ def collect_run_talk(run: Run, episodes: int | None = None, rounds: int | None =
 
 
 def _first_talk_rounds(spoken: Sequence[Statement], rounds: int | None) -> list[Statement]:
-    """What is said in the first so many rounds with talk."""
+    """The statements of the first rounds that have any."""
     first_rounds = set(sorted({statement.round for statement in spoken})[:rounds])
     return [statement for statement in spoken if statement.round in first_rounds]
 
 
 def collect_world_talk(scenario: str, episodes: int, rounds: int | None = None) -> Material:
-    """The talk of worlds of known intent: of so many episodes of each, and their first so many rounds.
+    """Collect the talk of synthetic worlds of known intent.
+
+    Args:
+        scenario: the scenario's name.
+        episodes: how many of each world.
+        rounds: how many rounds with talk of each, the first ones; `None` for all.
 
     Raises:
-        ValueError: the scenario has none.
+        ValueError: the scenario has no such worlds.
     """
     spoken, truth = [], {}
     for world in planted_of(scenario).worlds:
@@ -105,19 +115,19 @@ def collect_world_talk(scenario: str, episodes: int, rounds: int | None = None) 
             name = f"{world.name}/{seed}"
             events = world_played(scenario, world.name, seed)[1]
             heard = _first_talk_rounds(statements(name, events, find_scenario(scenario)), rounds)
-            if heard:  # silence tells a judge of talk nothing, and no judge may gain by it
+            if heard:  # an episode without talk says nothing about a judge
                 spoken += heard
                 truth[name] = world.intent
     return Material(source=f"{PLANTED}:{scenario}", talk=spoken, truth=truth, rounds=rounds)
 
 
 def folder_name(model: str) -> str:
-    """Where a model's judgement of a run is, below the run's folder."""
+    """The folder of a model's judgement of a run, below the run's folder."""
     return f"judges/{re.sub(r'[^A-Za-z0-9.]+', '-', model).strip('-.') or 'model'}-{NAME}-{VERSION}"
 
 
 def estimate_judging(material: Material, settings: LLMSettings, price: Price | None) -> Estimate:
-    """What it would cost to judge everything anew; nobody is asked."""
+    """Estimate the cost of judging everything anew, without asking a model."""
     dry = DryChat(scripted_answer, lambda model: price)
     run_coroutine(judge(material.talk, dry, settings))
     total = Estimate()
@@ -139,10 +149,10 @@ def judge_material(
     notify: Callable[[str], None] = lambda text: None,
     done: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Judge, or go on judging, and keep verdicts and result in the folder.
+    """Judge statements, or continue to, and write verdicts and result to the folder.
 
     Returns:
-        The result, as `result_of` gives it.
+        The result, as `result_of` makes it.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.
@@ -175,12 +185,12 @@ def judge_material(
 
 
 def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, Any]:
-    """What comes of a judgement, as plain data.
+    """The result of a judgement, as plain data.
 
     Returns:
-        `statements`, `episodes`, `rounds` of each (`None` for all), `judge` (how often each kind was said), `rules`
-        (`judging.Agreement` with what the rules say); and where the truth is known, for judge and rules: `truth`, how
-        well episodes are told apart, and `scores` of the episodes by world.
+        Counts of `statements` and `episodes`; `rounds` of each episode (`None` for all); `judge`, the counts of each kind
+        of statement; `rules`, the `judging.Agreement` with the rules. Where the truth is known also, for judge and rules
+        each, `truth`, the figures of detection, and `scores` of the episodes by world.
     """
     result: dict[str, Any] = {
         "statements": len(material.talk),
@@ -201,7 +211,7 @@ def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, A
 
 
 def _detection_figures(material: Material, scores: Mapping[str, float]) -> dict[str, Any]:
-    """False alarms among honest episodes with their exact interval, those found, the curve's area, and kappa."""
+    """Figures of detection: false alarms with their exact interval, detected collusion, ROC curve and area, kappa."""
     honest, colluding = (
         np.array([scores[name] for name, intent in material.truth.items() if intent == intended])
         for intended in (False, True)

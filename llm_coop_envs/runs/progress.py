@@ -1,4 +1,4 @@
-"""How a run, or anything else that takes a while, looks in a terminal and in a log file."""
+"""Show the progress of a run, or of anything else that takes a while, in a terminal or a log file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Ask = TypeVar("Ask", bound=Callable[..., Any])
 
 @contextlib.contextmanager
 def working(activity: str) -> Iterator[Callable[[str], None]]:
-    """Say on stderr what is being done while it lasts; yields a function that replaces what is said."""
+    """Show an activity on stderr while it lasts; yields a function that replaces its description."""
     console = Console(stderr=True, emoji=False)
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
@@ -56,7 +56,7 @@ def working(activity: str) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def counting(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """As `working`, for what can be counted; yields a function that is told how many are done."""
+    """As `working`, with a count and the time left; yields a function that is called with the number done."""
     first: list[tuple[int, float]] = []
     with working(label) as tell:
 
@@ -76,7 +76,7 @@ def counting(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextlib.contextmanager
 def waiting(activity: str) -> Iterator[Callable[[Ask], Ask]]:
-    """As `working` in a log, for what stops to ask a person; yields what marks the function that asks."""
+    """As `working` in a log, silent while a person is asked; yields a decorator for the function that asks."""
     console = Console(stderr=True, emoji=False)
     since, quiet = time.monotonic(), FIRST_SECONDS
 
@@ -104,7 +104,7 @@ def waiting(activity: str) -> Iterator[Callable[[Ask], Ask]]:
 
 @contextlib.contextmanager
 def _repeat_meanwhile(speak: Callable[[], None], first: float, later: float) -> Iterator[None]:
-    """Call `speak` after some seconds, and then now and then, until the body is done; whatever the body waits for."""
+    """Call `speak` from a thread after `first` seconds, and then every `later` seconds, until the body is done."""
     over = threading.Event()
 
     def run() -> None:
@@ -135,10 +135,10 @@ class _Bars(Progress):
 
 
 class RichWatcher(Watcher):
-    """Shows a progress bar with the time that remains; a line now and then when there is no terminal.
+    """Shows a progress bar with the time left; without a terminal, a line every few seconds.
 
     Args:
-        console: where to.
+        console: the console that shows it.
     """
 
     def __init__(self, console: Console) -> None:
@@ -162,7 +162,7 @@ class RichWatcher(Watcher):
 
     @property
     def begun(self) -> bool:
-        """Whether the run folder was accepted and playing began."""
+        """Whether the run folder was accepted, so that episodes are played."""
         return self._bar is not None
 
     def __enter__(self) -> RichWatcher:
@@ -182,7 +182,7 @@ class RichWatcher(Watcher):
             self._progress.stop()
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
-        """Say what will be done."""
+        """Print what will be played, and show the bar."""
         self._total, self._done, self._running = run.total, run.total - todo, todo
         already = f", {self._done} of them already there" if self._done else ""
         self._console.print(
@@ -197,28 +197,28 @@ class RichWatcher(Watcher):
         self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
     def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
-        """Count one more."""
+        """Count an episode."""
         self._done += 1
         self._remaining = "" if seconds_left is None else f"about {format_clock(seconds_left)} left"
         if self._bar is not None:
             self._progress.update(self._bar, completed=self._done, left=self._remaining)
 
     def say(self, sentence: str) -> None:
-        """Say something above the bar."""
+        """Print a sentence above the bar."""
         self._console.print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
 
     def show_questions(self, line: str) -> None:
-        """Show what models were asked, and what it cost."""
+        """Show the line on questions to models and their cost below the bar."""
         self._asked = self._progress.below = harmless(line)
 
     def _speak(self) -> None:
-        """In a log, a line now and then."""
+        """Print how far the run is, in a log."""
         if self.begun:
             parts = [f"{self._done} of {self._total} episodes", self._remaining, self._asked]
             self.say(", ".join(filter(None, parts)))
 
     def stopping(self) -> None:
-        """Say that Ctrl-C was understood."""
+        """Print that Ctrl-C was understood, and what a second one does."""
         if self._asked:
             consequence = "answers under way are waited for. Press Ctrl-C again to drop them; all others are kept."
         else:
@@ -229,7 +229,7 @@ class RichWatcher(Watcher):
         self._console.print(f"Stopping: {consequence}", highlight=False, soft_wrap=True)
 
     def tables(self) -> None:
-        """Say that tables are being written."""
+        """Show that tables are being written."""
         if self._bar is not None:
             self._progress.update(self._bar, description="Writing tables", left="")
             self._progress.below = ""

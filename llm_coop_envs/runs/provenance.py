@@ -1,4 +1,4 @@
-"""Which program played an episode: hashes of its rules, of readers of answers, of own policies."""
+"""Hashes of the program that played an episode: rules, readers of answers, policies from outside."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from llm_coop_envs.studies.study import Condition
 from llm_coop_envs.version import PACKAGE_FOLDER
 
 READERS = "readers"
-# Faces of a scenario that decide what is played or measured in an episode; the others only show what was played, or say
-# what else is played.
+# Faces of a scenario that decide what is played or measured in an episode. The others show episodes, or plan studies.
 _DECIDING_FACES = ("after", "learning", "workflow")
 _SHOWS = ("picture",)
 _SHARED_ROOMS = ("util", "interface", "treatments", "core")
-# Their files that only show, measure or connect.
+# Files of the shared rooms that only show, measure or connect.
 _NOT_RULES = ("interrupts", "memory", "ray_cluster", "rendering")
 
 
 def program_of(condition: Condition) -> dict[str, str]:
-    """Hashes of what decides a condition's episodes.
+    """Hashes of the parts of the program that decide a condition's episodes.
 
-    They are its scenario's rules, by its name; `readers` with a model; and policies from outside, by `module:Class`.
+    Keys are the scenario's name for its rules, `"readers"` if a model plays, and `"module:Class"` for each policy from
+    outside.
     """
     hashes = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
     for policy in condition.policies:
@@ -39,7 +39,7 @@ def program_of(condition: Condition) -> dict[str, str]:
 
 
 def merge_programs(hashes: Mapping[str, list[str]], new_hashes: Mapping[str, str]) -> dict[str, list[str]]:
-    """All hashes under each name, in the order in which they came."""
+    """Add new hashes to those recorded under each name; each hash is kept once, in the order in which it came."""
     return {
         **hashes,
         **{name: list(dict.fromkeys([*hashes.get(name, ()), new_hash])) for name, new_hash in new_hashes.items()},
@@ -47,13 +47,13 @@ def merge_programs(hashes: Mapping[str, list[str]], new_hashes: Mapping[str, str
 
 
 def program_title(name: str) -> str:
-    """What stands under a name, in words."""
+    """The part of the program under a name, in words."""
     if name == READERS:
         return "the readers of answers"
     return f"the policy '{name}'" if ":" in name else f"the rules of '{name}'"
 
 
-# Once per process, which goes on with what it has loaded, whatever becomes of the files.
+# Cached: a process goes on with the code that it has loaded, even if the files are edited meanwhile.
 @functools.cache
 def _hash_of_rules(environment: type) -> str:
     return hash_of_files(*_rule_files(environment))

@@ -1,4 +1,4 @@
-"""One recorded episode of a run, for whoever shows it."""
+"""Read one recorded episode of a run in order to show it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from llm_coop_envs.util.checks import suggestion
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """An episode.
+    """A recorded episode.
 
     Attributes:
-        title: what is shown: condition, seed and who played.
+        title: a title with study, condition, seed and players.
         condition: the condition's name.
         seed: the environment's seed.
-        events: what happened.
-        others: how many more episodes the run has.
+        events: the recorded events.
+        others: the number of other finished episodes of the run.
     """
 
     title: str
@@ -32,7 +32,7 @@ class Recording:
 
     @property
     def others_note(self) -> str:
-        """What to say about the run's other episodes; empty if there are none."""
+        """A half-sentence on the run's other episodes; empty if there are none."""
         if not self.others:
             return ""
         return f"; {count_of(self.others, 'more episode')} can be named after the run folder"

@@ -1,4 +1,4 @@
-"""Running a study: what is missing is played, tables follow, and only then the run is called complete."""
+"""Run a study: play its missing episodes, write the tables, and only then mark the run as complete."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended.
+    """The outcome of a session of a run.
 
     Attributes:
         run: the run.
-        played: episodes played in this session.
-        finished: episodes that are there.
-        complete: whether that is all of them, and the tables are written.
-        seconds: how long this session took.
-        why: why it stopped before it was complete, other than by Ctrl-C.
-        elsewhere: episodes that other parts of the run are playing.
-        limited: whether it stopped because it was to play no more.
+        played: the number of episodes played in this session.
+        finished: the number of episodes of the run that have been played.
+        complete: whether all episodes have been played, and the tables are written.
+        seconds: the duration of this session.
+        why: the reason why it stopped early, other than Ctrl-C.
+        elsewhere: the number of episodes that other parts of the run are playing.
+        limited: whether it stopped because it had played as many episodes as it should.
     """
 
     run: Run
@@ -59,7 +59,7 @@ class Outcome:
     limited: bool = False
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the run, and why it stopped."""
+        """The run in a notebook, with the reason why it stopped."""
         return self.run._repr_html_() + (f"<p>{escape(self.why)}</p>" if self.why else "")
 
 
@@ -73,25 +73,25 @@ def run_study(
     access: ModelAccess | None = None,
     limit: int | None = None,
 ) -> Outcome:
-    """Play what is missing of a study, and write its tables.
+    """Play the missing episodes of a study, and write its tables.
 
     Episodes of rules and learners are played in worker processes. After them, episodes in which a language model plays
     are played in this process, side by side, so that many questions are under way.
 
-    The first Ctrl-C finishes what is under way (episodes; with models, questions) and returns; a second one ends at
-    once. Whatever happens, episodes that were written are kept, and the same call continues.
+    The first Ctrl-C finishes the episodes under way (with models, the questions under way) and returns; a second one
+    ends at once. Episodes that were written are kept in any case, and the same call continues the run.
 
     Args:
         study: the study.
         folder: a new or empty folder, or one that holds a run of the same study.
-        workers: processes; with 1, episodes are played in this one.
+        workers: the number of processes; with 1, episodes are played in this one.
         command: how this session was started, for the record.
-        watcher: is told how it goes.
+        watcher: is told of the progress.
         access: how models are asked.
-        limit: how many episodes are played at most; all by default.
+        limit: the number of episodes that are played at most; all by default.
 
     Returns:
-        What there is now.
+        The outcome.
 
     Raises:
         RunError: the folder cannot be used or written, an episode failed, or a worker died.
@@ -162,7 +162,7 @@ class _Runner:
         if part is not None:
             check_can_share(folder)
         for condition in self._study.conditions:
-            if condition.asks_a_model:  # what others take is found out when they are played, which costs no money
+            if condition.asks_a_model:  # other episodes may fail when they are played: they cost no money
                 check_memory(condition.spec.environment(record=True, **condition.settings))
         with self._guard(folder):
             run = self.make(folder)
@@ -188,11 +188,11 @@ class _Runner:
                     complete = self._write_tables_if_complete(run)
                 if claims is not None and not complete:
                     elsewhere = claims.count_elsewhere()
-                    if not elsewhere:  # what others played may be there by now
+                    if not elsewhere:  # the other parts may have finished meanwhile
                         with self._guard(folder):
                             complete = self._write_tables_if_complete(run)
             except BaseException:
-                # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
+                # On a full disk this fails, too; the manifest then still says "running", which is not "complete".
                 with contextlib.suppress(LlmCoopError):
                     self._close(run, INTERRUPTED)
                 raise
@@ -212,11 +212,11 @@ class _Runner:
         )
 
     def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
-        """Keeps other parts from the manifest."""
+        """Keep other parts from changing the manifest."""
         return contextlib.nullcontext() if self._access.part is None else claim_alone(folder)
 
     def _begin(self, run: Run, missing: Sequence[Task]) -> None:
-        finished = run.finished()  # looked at again: another part may have written some meanwhile
+        finished = run.finished()  # read again: another part may have written episodes meanwhile
         tasks = [(run.conditions[index].name, seed) for index, seed in missing]
         names = [run.events_name(*task) for task in tasks if not is_usable(run, *task, finished)]
         replaced = [name for name in names if (run.folder / name).is_file()]
@@ -230,7 +230,7 @@ class _Runner:
             run.manifest["files"] = {
                 name: fingerprint for name, fingerprint in run.manifest["files"].items() if name not in names
             }
-            # Episodes of a session that was killed have not been recorded yet.
+            # A session that was killed did not record its last episodes.
             added = {name: fingerprint for name, fingerprint in run.unrecorded_files().items() if name not in replaced}
             run.manifest["files"].update(added)
             run.manifest["finished"] = run.total - len(missing)
@@ -239,19 +239,19 @@ class _Runner:
             self._watcher.say(sentence)
 
     def _write_tables_if_complete(self, run: Run) -> bool:
-        """Write the tables if all episodes are there; whether they are."""
+        """Write the tables if all episodes are finished; returns whether they are."""
         if self._access.part is not None:
             run.reload()
             run.manifest["finished"] = len(run.finished())
         complete = bool(run.manifest["finished"] == run.total)
-        # Another part may have been the last one, and have seen it.
+        # Another part may have finished the last episode and written the tables.
         if complete and not (self._access.part is not None and run.complete):
             self._watcher.tables()
             self._files.update({**run.recorded(*write_tables(run)), **run.unrecorded_files(), **self._files})
         return complete
 
     def _play_missing(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Progress) -> None:
-        """Play what is missing: what asks no model first."""
+        """Play the missing episodes, first those without a model."""
         is_stopping = interrupts.is_stop_requested
 
         def finished(done: Finished) -> None:
@@ -277,7 +277,7 @@ class _Runner:
                     if claims is not None:
                         claims.release(done.task)
         if asking and not is_stopping():
-            # Only now: the module brings the chat with it, which studies of rules do not need.
+            # Imported only here: studies without models do not need the chat that comes with it.
             from llm_coop_envs.runs.side_by_side import SideBySide
 
             table = SideBySide(
@@ -299,7 +299,7 @@ class _Runner:
             run.reload()
             if self._study.models:
                 journal = run.recorded(*self._access.journal(run.folder))
-                # Who asked nobody did not write it, and does not vouch for it again.
+                # A session that asked no model did not write the journal: the recorded fingerprints stay.
                 self._files.update({**journal, **(run.manifest["files"] if self._side_by_side is None else {})})
             done = COMPLETE if run.complete and self._access.part is not None else status
             run.end(self._number, done, record, self._files, finished=max(finished, run.manifest["finished"]))

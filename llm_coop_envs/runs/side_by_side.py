@@ -1,4 +1,4 @@
-"""Episodes side by side in one event loop: each conversation is sequential, so many are held at the same time."""
+"""Play episodes side by side in one event loop: each waits for answers in turn, so many are played at the same time."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.5
 
-# With hundreds of conversations in memory the usual thresholds (700, 10, 10) look through all of them again and again;
-# next to nothing in them is a cycle.
+# With the usual thresholds (700, 10, 10) the collector would search hundreds of conversations again and again, and find
+# next to no cycles.
 GARBAGE_THRESHOLDS = (50_000, 50, 100)
 
 
 @contextlib.contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Let Python's collector look at what is alive less often, for as long as a run of models takes."""
+    """Let Python's garbage collector run less often as long as the block lasts."""
     thresholds = gc.get_threshold()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
@@ -54,14 +54,14 @@ class SideBySide:
         run: the run.
         tasks: the episodes, in the order in which they are begun.
         access: how models are asked.
-        endpoints: where.
-        watcher: is told about the questions.
-        done: is told of each episode that was played and written.
-        claims: which episodes this part of the run plays, if there are several.
-        steering: what users want of the run meanwhile, and what they are told.
+        endpoints: the endpoints of the models.
+        watcher: is told of the questions.
+        done: called with each episode that was played and written.
+        claims: claims the episodes that this part of the run plays, if there are several parts.
+        steering: the orders of users, and the status that they see.
 
     Attributes:
-        why: why it stopped before all was played, if it had to.
+        why: the reason why it stopped before all episodes were played, if it did.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class SideBySide:
         self._deciding: dict[Task, Sequence[Policy]] = {}
 
     def record(self) -> dict[str, Any]:
-        """What a session's record says of the questions so far: counters, notes on the journal, why it stopped."""
+        """The session's record of its questions: counters, notes on the journal, the reason why it stopped."""
         chat = self._chat
         if chat is None:
             return {"why": self.why}
         return {"counters": chat.counters.plain(), "notes": list(chat.notes), "why": self.why}
 
     def interrupt(self, times: int) -> None:
-        """Stop: at the first time when the questions under way are answered, at the second at once.
+        """Stop: the first time once the questions under way are answered, the second time at once.
 
         May be called from a signal handler.
         """
@@ -112,7 +112,7 @@ class SideBySide:
             self._loop.call_soon_threadsafe(self._break_off)
 
     async def play(self) -> None:
-        """Play until all is played, the budget is reached, or `interrupt` is called.
+        """Play until all episodes are played, the budget is reached, or `interrupt` is called.
 
         Raises:
             LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
@@ -149,7 +149,7 @@ class SideBySide:
             )
 
     async def _play_all(self, chat: OpenChat) -> None:
-        """All episodes, so many at a time."""
+        """Play all episodes, at most `at_once` at the same time."""
         loop = asyncio.get_running_loop()
         count = min(self._access.at_once, len(self._waiting))
         workers = {loop.create_task(self._play_waiting(chat)) for _ in range(count)}
@@ -167,11 +167,11 @@ class SideBySide:
             ended = await asyncio.gather(*workers, return_exceptions=True)
         errors = [error for error in ended if isinstance(error, Exception)]
         if errors:
-            # What stands behind a stop comes before the stop itself, which all episodes are told.
+            # A stop is raised in all episodes; the error that caused it comes first.
             raise min(errors, key=lambda error: (isinstance(error, RunStopped), isinstance(error, BudgetReached)))
 
     async def _play_waiting(self, chat: OpenChat) -> None:
-        """Play episode after episode."""
+        """Play waiting episodes, one after the other."""
         while self._waiting:
             while self._steering.paused:
                 await asyncio.sleep(TICK_SECONDS)
@@ -215,7 +215,7 @@ class SideBySide:
         steering = self._steering
         while True:
             chat.steer(paused=steering.paused, most=steering.limit)
-            # What the journal answers comes at once, and says nothing about the rest.
+            # Answers from the journal come at once, and say nothing about the time of other answers.
             seconds_left = self._time.seconds_left(time.monotonic(), begun=chat.counters.calls > 0)
             suffix = (
                 ", paused"
@@ -240,7 +240,7 @@ class SideBySide:
             await asyncio.sleep(TICK_SECONDS)
 
     def _rates(self) -> dict[str, int]:
-        """What became of what was asked in the episodes that are being played."""
+        """Counts of questions, repairs and fallbacks in the episodes that are being played."""
         policies = [policy for seated in self._deciding.values() for policy in seated]
         counts = [policy.counters.total() for policy in policies if isinstance(policy, LLMPolicy)]
         return {
@@ -248,7 +248,7 @@ class SideBySide:
         }
 
     def _break_off(self) -> None:
-        """End at once, when the episodes are left: only then does a cancellation reach the questions under way."""
+        """Cancel the run once its episodes are left: only then does a cancellation reach the questions under way."""
         assert self._loop is not None
         assert self._main is not None
         if self._leaving:

@@ -1,4 +1,4 @@
-"""Tables of a run, made from its events and nothing else."""
+"""Make the tables of a run from its events alone."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _MANY = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeTables:
-    """What one episode gives to the tables.
+    """The rows of one episode.
 
     Attributes:
         condition: its condition.
         seed: the environment's seed.
-        policies: who decided for each player, by its name.
+        policies: the full name of each player's policy.
         events: the recorded events.
         metrics: one row with all metrics.
         answers: one row for each kind of question of each policy that asked a model.
-        models: the answers of each model, as the provider reports them.
-        people: who sat in the seats, if a population did: each column's values and everybody's code.
+        models: the number of answers of each model, by the name that the provider reports.
+        people: the people in the seats, if there is a population: the values of each column, and everybody's code.
     """
 
     condition: Condition
@@ -52,7 +52,7 @@ class EpisodeTables:
 
     @cached_property
     def by_type(self) -> Mapping[str, list[Event]]:
-        """The events of each type; of others none."""
+        """The events by type; an empty list for a type without events."""
         by_type: defaultdict[str, list[Event]] = defaultdict(list)
         for event in self.events:
             by_type[event["type"]].append(event)
@@ -60,7 +60,7 @@ class EpisodeTables:
 
     @cached_property
     def rounds(self) -> list[Row]:
-        """One row per round, with how many of its messages are about what."""
+        """One row per round, with the counts of its messages by topic."""
         scenario = self.condition.spec
         about = topic_rounds(self.events, scenario)
         return [{**self._key, **row, **about.get(row["round"], {})} for row in scenario.round_rows(self.events)]
@@ -92,7 +92,7 @@ class EpisodeTables:
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
-    """Every finished episode, conditions in the study's order, seeds in the condition's.
+    """Read every finished episode, conditions in the study's order, seeds in the condition's.
 
     Raises:
         RunError: an episode's file is damaged, or not this run's.
@@ -104,7 +104,7 @@ def read_episodes(run: Run) -> Iterator[EpisodeTables]:
 
 
 def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
-    """What one finished episode gives to the tables.
+    """Read the rows of one finished episode.
 
     Raises:
         RunError: its file is damaged.
@@ -156,16 +156,16 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:
-    """How many submissions were counted, how many of them had to be corrected, and how many of these were choices."""
+    """Counts of submissions, of those among them that had to be corrected, and of the choices among the latter."""
     flags = [(event["type"], event["flags"]) for event in events if event["type"] in ("choice", "message")]
     corrected = [kind for kind, flagged in flags if flagged]
     return {"submissions": len(flags), "corrected": len(corrected), "flagged_choices": corrected.count("choice")}
 
 
 def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
-    """The episode without the choices that were flagged; itself if there are none, `None` if nothing is left.
+    """The episode without its flagged choices; itself if there are none, `None` if nothing is left.
 
-    What was measured of learning, or by playing on, belongs to the whole episode and is left out.
+    Measures of learning, and of playing on, belong to the whole episode and are left out.
     """
     if not any(event["flags"] for event in episode.by_type["choice"]):
         return episode
@@ -181,7 +181,7 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
 
 
 def write_tables(run: Run) -> list[Path]:
-    """Write the run's tables as Parquet; their files.
+    """Write the run's tables as Parquet; returns their files.
 
     Raises:
         RunError: an episode is damaged or a table cannot be written.
@@ -195,11 +195,11 @@ def write_tables(run: Run) -> list[Path]:
 
 
 def make_tables(run: Run) -> dict[Path, pa.Table]:
-    """The run's tables, each by the file that it belongs in.
+    """Make the run's tables, by file.
 
     They are `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, `answers.parquet` if
-    a language model played, and `episodes_without_flagged.parquet`, all episodes measured without the choices that were
-    flagged, if any were.
+    a language model played, and if choices were flagged `episodes_without_flagged.parquet`, in which all episodes are
+    measured without them.
 
     Raises:
         RunError: an episode is damaged.
@@ -234,7 +234,7 @@ def _concatenate(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _no_messages() -> pa.Table:
-    """The messages' columns, so that the table is there when nobody spoke."""
+    """A table of messages without rows, so that the file has its columns when nobody spoke."""
     import pyarrow as pa
 
     names = ("condition", "seed", "scenario", "round", "step", "talk", "position", "speaker", "policy", "text")
@@ -244,14 +244,14 @@ def _no_messages() -> pa.Table:
 
 
 def as_table(rows: Sequence[Row], names: Iterable[str] = ()) -> pa.Table:
-    """Rows as a table; its columns are the given names, by default all in the order in which they first come."""
+    """Rows as a table; columns are the given names, by default all names in the order of their first appearance."""
     import pyarrow as pa
 
     names = names or dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]
-        # Integers among decimals: Arrow refuses the mixture.
+        # Arrow refuses integers among decimals, as in [1, 2.5].
         if any(isinstance(v, float) for v in values):
             values = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
         columns[name] = values

@@ -1,7 +1,7 @@
-"""Checking a run: files against the manifest, events against the journal, tables against events.
+"""Check a run: files against the manifest, events against the journal, tables against events.
 
-Each of them is made anew from the one before it and compared with what is there, by the code that a run and a replay
-use; nothing is written.
+Events and tables are made again by the code of a run and a replay, and compared with the recorded ones; nothing is
+written.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ EVENTS = "events/"
 
 @dataclass(kw_only=True)
 class Verification:
-    """What checking a run found.
+    """The result of checking a run.
 
     Attributes:
         run: the run.
-        faults: a sentence on everything that is not as it should be.
+        faults: a sentence on each fault.
         notes: sentences on what could not be checked, and why.
-        episodes: how many episodes are there and this run's own.
-        replayed: how many of them were played again, and compared.
-        tables: how many tables were made again, and compared.
+        episodes: the number of finished episodes that are this run's own.
+        replayed: the number of episodes that were played again and compared.
+        tables: the number of tables that were made again and compared.
     """
 
     run: Run
@@ -57,8 +57,8 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
 
     Args:
         folder: the run folder; it is only read.
-        again: play episodes without a language model again, too, as learners and rules would.
-        tell: is told what is being checked.
+        again: whether episodes without a language model are played again, too.
+        tell: called with the name of each thing that is checked.
 
     Raises:
         RunError: there is no run, or its manifest is damaged.
@@ -84,18 +84,18 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
 
 
 def _check_manifest(run: Run) -> Iterator[str]:
-    """Whether the manifest describes the study that its digest stands for."""
+    """Check that the manifest's digest is that of its conditions."""
     if _study_of_digest(run).digest != run.manifest["digest"]:
         yield f"{run.folder}: the conditions in run.json are not those of its digest"
 
 
 def _study_of_digest(run: Run) -> Study:
-    """What its digest is of; what else a study says is left out."""
+    """The study of a run as far as its digest depends on it."""
     return Study(name="", description="", seed=run.manifest["seed"], conditions=run.conditions, measures=(), text="")
 
 
 def _find_strangers(run: Run) -> Iterator[str]:
-    """Files that lie where episodes and tables do, and are none of this run's."""
+    """Find files among episodes and tables that are not this run's."""
     own = {run.events_path(condition.name, seed) for condition, seed in run.episodes}
     for path in sorted((run.folder / EVENTS).rglob("*.gz")):
         if path not in own:
@@ -106,7 +106,7 @@ def _find_strangers(run: Run) -> Iterator[str]:
 
 
 def _check_presence(verification: Verification) -> None:
-    """Whether everything is there that the manifest promises."""
+    """Check that no episode of a complete run is missing or unrecorded."""
     run = verification.run
     unrecorded = [run.folder / name for name in run.unrecorded_files()]
     if run.complete:
@@ -129,7 +129,7 @@ def _check_presence(verification: Verification) -> None:
 def _read_own_episodes(
     verification: Verification, tell: Callable[[str], None]
 ) -> Iterator[tuple[Condition, int, list[Any]]]:
-    """The episodes that are this run's own: condition, seed, and the header and events of the file."""
+    """Read the episodes that are this run's own: condition, seed, and the file's header and events."""
     run = verification.run
     finished = run.finished()
     for condition in run.conditions:
@@ -152,7 +152,7 @@ def _read_own_episodes(
 
 
 def _check_programs(run: Run, own: list[tuple[Condition, int, list[Any]]]) -> Iterator[str]:
-    """Whether one version of the program played everything."""
+    """Check that one version of the program played all episodes."""
     for name in run.manifest["program"]:
         counts = Counter(records[0]["program"].get(name) for _, _, records in own)
         del counts[None]
@@ -164,7 +164,7 @@ def _check_programs(run: Run, own: list[tuple[Condition, int, list[Any]]]) -> It
 async def _play_again(
     verification: Verification, own: list[tuple[Condition, int, list[Any]]], again: bool, tell: Callable[[str], None]
 ) -> None:
-    """Play episodes again, those of models from the journal, and compare."""
+    """Play episodes again, those of models from the journal, and compare them with the recorded ones."""
     run = verification.run
     asking = any(condition.asks_a_model for condition, _, _ in own)
     chat: Chat | None = None
@@ -194,7 +194,7 @@ async def _play_again(
 
 
 def _journal_of(run: Run) -> Path:
-    """Where the answers of a run's models are: in the run, or in the one that it replayed."""
+    """The folder of the journal with the answers of a run's models: the run's own, or that of the run it replayed."""
     replayed = [session.get("asking", {}).get("replay") for session in run.manifest["sessions"]]
     if (run.folder / "journal").is_dir() or not any(replayed):
         return run.folder
@@ -202,7 +202,7 @@ def _journal_of(run: Run) -> Path:
 
 
 async def _replay_difference(run: Run, condition: Condition, seed: int, records: list[Any], chat: Chat | None) -> str:
-    """Play an episode again; how it then differs from what is recorded, empty if it does not."""
+    """Play an episode again; returns how it differs from the recorded one, empty if it does not."""
     source = "the journal" if condition.asks_a_model else "the rules"
     try:
         played = await play_episode(run.manifest["seed"], condition, seed, chat)
@@ -233,12 +233,12 @@ def _first_difference(were: list[Any], events: list[Any]) -> str:
 
 
 def _check_tables(verification: Verification) -> None:
-    """Make all tables again, and compare."""
+    """Make all tables again, and compare them with the recorded ones."""
     import pyarrow.parquet as pq
 
     try:
         tables = make_tables(verification.run)
-    except Exception as error:  # whatever a scenario makes of events that it did not write
+    except Exception as error:  # anything that a scenario raises for events that it did not write
         verification.faults.append(f"{verification.run.folder}: no tables can be made of its events ({error!r})")
         return
     for path, remade in tables.items():
@@ -252,7 +252,7 @@ def _check_tables(verification: Verification) -> None:
 
 
 def _table_difference(recorded: pa.Table, remade: pa.Table) -> str:
-    """Where a table first differs from one that was made anew; empty if it does not."""
+    """How a recorded table first differs from one that was made again; empty if it does not."""
     if recorded.schema.names != remade.schema.names:
         odd = sorted(set(recorded.schema.names) ^ set(remade.schema.names)) or ["their order"]
         return f"its columns are not those that follow from the events ({odd[0]})"

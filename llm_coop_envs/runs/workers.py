@@ -1,4 +1,4 @@
-"""Worker processes for episodes: one event loop each, one episode at a time."""
+"""Play episodes in worker processes: one event loop each, one episode at a time."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Finished:
     """An episode that was played and written.
 
     Attributes:
-        task: which one.
-        seconds: how long it took.
-        files: what the manifest is to record of it.
+        task: the episode.
+        seconds: the time that it took.
+        files: its file and fingerprint, for the manifest.
     """
 
     task: Task
@@ -75,16 +75,15 @@ def play_apart(
 ) -> Generator[Finished, None, None]:
     """Play episodes in worker processes.
 
-    When `stop` says so, running episodes are finished and no more are begun. When the caller leaves early (by an
-    exception or by closing the iterator), the workers are ended at once; what they were writing is not there, what
-    they had written is.
+    When `stop` says so, running episodes are finished and no more are begun. When the caller leaves early, by an
+    exception or by closing the iterator, the workers are ended at once; episodes that they had not written are lost.
 
     Args:
         run: the run.
         tasks: the episodes, in the order in which they are begun; each is taken when it is begun.
-        stop: asked several times a second.
-        workers: how many processes.
-        steering: says as often how many episodes may be played at the same time, and is told who plays.
+        stop: asked several times a second whether to stop.
+        workers: the number of processes.
+        steering: says as often how many episodes may be played at the same time; gets the names of the workers.
 
     Raises:
         RunError: an episode failed or a worker died.
@@ -130,7 +129,7 @@ def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Co
     context = multiprocessing.get_context("spawn")
     try:
         scenarios = pickle.dumps(registered())
-    except Exception as error:  # whatever somebody's own classes raise
+    except Exception as error:  # anything that classes from outside raise
         raise RunError(f"a registered scenario cannot be given to other processes ({error}); use one worker") from error
     processes = []
     connections = []
@@ -157,23 +156,23 @@ def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Co
         for process in processes:
             process.join()
         for name in steering.workers:
-            with contextlib.suppress(OSError, RunError):  # one that was ended left its socket
+            with contextlib.suppress(OSError, RunError):  # a worker that was ended leaves its socket behind
                 socket_path(name).unlink(missing_ok=True)
         steering.workers = ()
 
 
 def _serve_tasks(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
-    """A worker's life: play what is asked for until the parent hangs up."""
+    """Serve as a worker process: play the tasks that the parent sends until it closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for scenario in pickle.loads(scenarios):
         register(scenario)
     for condition in run.conditions:
-        program_of(condition)  # as it is now: what is loaded later may have been edited meanwhile
+        program_of(condition)  # hashes the files now, before somebody edits them
     loop = asyncio.new_event_loop()
     steering = Steering()
     with contextlib.ExitStack() as opened:
-        with contextlib.suppress(OSError, RunError):  # the main process has said why there are no sockets
+        with contextlib.suppress(OSError, RunError):  # the main process has told the user
             opened.enter_context(answer_orders(name, steering))
         while True:
             try:
@@ -192,7 +191,7 @@ def _serve_tasks(run: Run, scenarios: bytes, connection: Connection, name: str) 
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent has: an episode whose players learn first can take hours."""
+    """End this process when its parent ends, even within an episode: learning alone can take hours."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])
@@ -215,7 +214,7 @@ def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: S
 
 
 def record_failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
-    """The sentence for an episode that raised, its traceback kept in a file."""
+    """Write the traceback of an episode that raised to a file, and return the error to raise instead."""
     path = run.folder / "failures" / f"{condition.name}-{seed}.txt"
     sentence = f"condition '{condition.name}', seed {seed} failed: {type(error).__name__}: {error}"
     with contextlib.suppress(RunError):

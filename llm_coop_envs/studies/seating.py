@@ -1,4 +1,4 @@
-"""Players given beside a study, in place of those in its file."""
+"""Players from the command line in place of those in a study's file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))
 
 @dataclass(frozen=True, kw_only=True)
 class GivenPlayer:
-    """A player as it was given.
+    """A player as it was given on the command line.
 
     Attributes:
         name: the policy's name.
@@ -60,11 +60,11 @@ class GivenPlayer:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The player as study files have it."""
+        """The player as an entry of a study file."""
         return {"name": self.name, "options": dict(self.options)}
 
     def __str__(self) -> str:
-        """The player as it can be given again."""
+        """The player in the command line's words."""
         return f"{self.name} {json.dumps(self.options, ensure_ascii=False)}" if self.options else self.name
 
 
@@ -72,7 +72,7 @@ def read_player(text: str) -> GivenPlayer:
     """Read `NAME`, `NAME {option: value, ...}` or `NAME @options.yaml`.
 
     Raises:
-        StudyError: it is none of these, or the options are no mapping.
+        StudyError: the text is none of these, or the options are no mapping.
     """
     match = _PLAYER.fullmatch(text.strip())
     if match is None:
@@ -81,7 +81,7 @@ def read_player(text: str) -> GivenPlayer:
     if match["options"]:
         try:
             options = {key: node.plain() for key, node in read_yaml(match["options"], f"'{text}'").mapping().items()}
-        except StudyError as error:  # there is no file, and no line in it
+        except StudyError as error:  # without the lines that it names: there is no file
             raise StudyError(re.sub(r", line \d+| \(first on line \d+\)", "", str(error))) from error
     elif match["file"]:
         _, options_node = read_yaml_file(Path(match["file"]).expanduser())
@@ -90,10 +90,10 @@ def read_player(text: str) -> GivenPlayer:
 
 
 def read_seat(text: str) -> tuple[str, GivenPlayer]:
-    """Read `SEAT=PLAYER`.
+    """Read `SEAT=PLAYER`; returns the seat's name or pattern, and the player.
 
     Raises:
-        StudyError: it is none.
+        StudyError: the text is something else.
     """
     seat, equals, player = text.partition("=")
     if not equals or not seat.strip() or not player.strip():
@@ -106,9 +106,9 @@ def with_players(study: Study, everyone: GivenPlayer | None, seats: Sequence[tup
 
     Args:
         study: the study.
-        everyone: plays all seats of all conditions, or of those that wait for such a player where the study has some;
-            `None` leaves the file's players.
-        seats: seats or patterns, and who plays there in the conditions that have them.
+        everyone: plays all seats of all conditions, or of those that wait for such a player if there are some; `None`
+            leaves the file's players.
+        seats: names or patterns of seats, each with the player that takes them in conditions that have them.
 
     Raises:
         LlmCoopError: a policy cannot play a scenario, or no condition has such a seat.
@@ -142,10 +142,10 @@ def with_players(study: Study, everyone: GivenPlayer | None, seats: Sequence[tup
 
 
 def with_each(study: Study, players: Sequence[GivenPlayer], seats: Sequence[tuple[str, GivenPlayer]] = ()) -> Study:
-    """The study with each of several players: as `with_players`, with every condition once for each of them.
+    """The study with each of several players: as `with_players`, with every condition once for each player.
 
-    Where two models meet in a condition, it is played once for each two that are given, unless one of its seats is
-    somebody else's; what it is compared with is what the first of the two plays alone.
+    A condition in which two models meet is played once for each two of the given models, unless `seats` takes a seat
+    of it. It is compared with the conditions that the first of the two models plays.
 
     Raises:
         LlmCoopError: a policy cannot play a scenario, no condition has such a seat, or a player is given twice.
@@ -181,7 +181,7 @@ def with_each(study: Study, players: Sequence[GivenPlayer], seats: Sequence[tupl
 
 
 def _conditions_awaiting_one(study: Study) -> list[Condition]:
-    """The conditions that wait for one player; where there are some, no other is given it."""
+    """The conditions that wait for one player. Where a study has some, no other condition gets that player."""
     return [condition for condition in study.optional if condition.awaits not in GIVEN_MODELS]
 
 
@@ -214,7 +214,11 @@ def _seat_two_models(condition: Condition, *models: tuple[GivenPlayer, str, str]
 def _seat_rows(
     condition: Condition, given_player: GivenPlayer, pattern: str, where: str, agents: Sequence[str]
 ) -> list[tuple[str, tuple[Player, ...]]]:
-    """Who plays the seats of a pattern: a model with what the condition says of models there, unless a seat is kept."""
+    """Rows of `Condition.seats` that give a pattern's seats to a player.
+
+    A language model gets the condition's options for models, which may differ by seat, and none of the seats that keep
+    their player.
+    """
     if not given_player.asks_a_model:
         return [(pattern, (_make_given_player(condition, given_player, where),))]
     model_options = {agent: condition.model_options(agent) for agent in agents if seat_matches(pattern, agent)}
@@ -231,7 +235,7 @@ def _seat_rows(
 def _model_players(
     condition: Condition, given_player: GivenPlayer, where: str, model_options: Mapping[str, Any]
 ) -> tuple[Player, ...]:
-    """A model with what the condition says of models; where people sit, one for each kind of them."""
+    """A language model with a condition's options for models; with a population, one player for each of its cells."""
     if condition.crowd is None:
         return (_make_given_player(condition, given_player, where, model_options),)
 
@@ -242,14 +246,14 @@ def _model_players(
 
 
 def _without_followers(condition: Condition, given_player: GivenPlayer) -> Condition:
-    """Rules that follow the file's rules do not follow a model, if the condition says what makes its arm for models."""
+    """The condition without rules that succeed other rules, if a model plays whose options make the arm instead."""
     if not (given_player.asks_a_model and condition.model):
         return condition
     return replace(condition, changes=tuple(change for change in condition.changes if parse(change.policy)[0]))
 
 
 def _check_changes(condition: Condition) -> Condition:
-    """A condition, in which the changes of policies fit the players that were given.
+    """Return a condition once it is clear that its changes of policies fit its players.
 
     Raises:
         StudyError: they do not.
@@ -262,7 +266,7 @@ def _check_changes(condition: Condition) -> Condition:
 
 
 def _fill_waiting_conditions(study: Study, everyone: GivenPlayer) -> list[Condition]:
-    """The conditions that wait for such a player, with it; those that it cannot play are left out.
+    """The conditions that wait for a player, with the given one; without those that it cannot play.
 
     Raises:
         LlmCoopError: it can play none of them.
@@ -298,7 +302,7 @@ def _fill_seat(
 
 
 def _policy_title(policy: str) -> str:
-    """What a given policy is called in reports."""
+    """The name of a given policy in reports."""
     _, colon, argument = policy.partition(":")
     if asks_a_model(policy):
         return argument
@@ -306,10 +310,10 @@ def _policy_title(policy: str) -> str:
 
 
 def check_can_begin(condition: Condition, player: Player) -> None:
-    """Let a policy begin an episode: what was learned may belong to other settings.
+    """Check that a policy can begin an episode: a trained one may belong to other settings.
 
     Raises:
-        LlmCoopError: it cannot play it.
+        LlmCoopError: it cannot.
     """
     env = condition.spec.environment(**condition.settings)
     policy = make_policy(condition.scenario, player.policy, player.options)
@@ -323,7 +327,7 @@ def check_can_begin(condition: Condition, player: Player) -> None:
 def _drop_unused_rows(
     seats: Sequence[tuple[str, tuple[Player, ...]]], agents: Sequence[str]
 ) -> tuple[tuple[str, tuple[Player, ...]], ...]:
-    """Seats without those that nobody is left for."""
+    """The rows of `Condition.seats` that get at least one agent; earlier rows win."""
     unfilled, used_rows = set(agents), []
     for pattern, players in seats:
         mine = {agent for agent in unfilled if seat_matches(pattern, agent)}

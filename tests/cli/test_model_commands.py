@@ -49,7 +49,7 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
     # With a larger budget, and elsewhere: the same run.
     with answering() as elsewhere:
         assert with_model(path, elsewhere, folder, "--max-calls", 100, "--client", "openai").exit_code == 0
-        assert sum(elsewhere.show_questions.values()) == sum(
+        assert sum(elsewhere.asked.values()) == sum(
             manifest(folder)["sessions"][1]["asked"]["counters"]["models"].values()
         )
     found = manifest(folder)

@@ -102,7 +102,7 @@ def test_rules_are_shared_too(run, tmp_path):
     left.close()
     held.claim((0, 2))
     first = run_study(small_study(), run.folder, access=ModelAccess(part="a"))
-    assert (first.complete, first.count_elsewhere) == (False, 1)
+    assert (first.complete, first.elsewhere) == (False, 1)
     held.close()
     last = run_study(small_study(), run.folder, access=ModelAccess(part="c"), workers=2)
     assert last.complete
