@@ -42,7 +42,7 @@ def transcript_command(
     from llm_coop_envs.util.checks import suggestion
 
     folder = run.expanduser()
-    gaps = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
+    gaps = open_run(folder).describe_damage("journal/") if (folder / MANIFEST).is_file() else []
     try:
         if condition is None or seed is None:
             _list(run, condition, list_episodes(folder, gaps))

@@ -123,7 +123,7 @@ class Index:
 
     def _take_large(self, name: str, mark: str, path: Path) -> None:
         """Take in an episode bit by bit, so that what was read can be shown; first of all its first round."""
-        changes = self.run.changed(self.run.file_name(path))
+        changes = self.run.describe_damage(self.run.file_name(path))
         if changes:
             raise RunError(f"{changes[0]}; restore it, or run the study again with -o to replace it")
         try:

@@ -23,8 +23,9 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.episode import PlayedEpisode
 from llm_coop_envs.runs.provenance import merge_programs, program_of, program_title
-from llm_coop_envs.storage.files import fingerprint, pack_lines, read_known_lines, read_lines, write_whole
-from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder, locked
+from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
+from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder
+from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
 from llm_coop_envs.studies.study import Condition, Study
@@ -34,7 +35,7 @@ EPISODE = "episode"
 STUDY = "study.yaml"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Run(RunFolder):
     """A study's run, read from its folder."""
 
@@ -109,7 +110,7 @@ class Run(RunFolder):
     def begin(self, **record: Any) -> int:
         """Begin a session, as `RunFolder.begin`, and record the hashes of the program that plays it."""
         for condition in self.conditions:
-            self.manifest["program"] = merge_programs(self.manifest["program"], program_of(condition))
+            self.change(program=merge_programs(self.manifest["program"], program_of(condition)))
         return super().begin(**record)
 
     def program_changes(self) -> list[str]:
@@ -136,7 +137,7 @@ class Run(RunFolder):
     def unrecorded_files(self) -> dict[str, str]:
         """The finished episodes that the manifest does not record yet, as names of files with their fingerprints."""
         new = [episode for episode in self.finished() if self.events_name(*episode) not in self.manifest["files"]]
-        return self.recorded(*(self.events_path(*episode) for episode in new))
+        return self.fingerprints(*(self.events_path(*episode) for episode in new))
 
     def read_events(self, condition: str, seed: int) -> tuple[dict[str, Any], list[Event]]:
         """An episode's header and its events.
@@ -145,7 +146,7 @@ class Run(RunFolder):
             RunError: the file is missing or damaged, or not the one that this run wrote.
         """
         path = self.events_path(condition, seed)
-        records, fingerprint = read_known_lines(path)
+        records, fingerprint = read_lines_and_fingerprint(path)
         header, *events = records or [None]
         if not is_episode(header, events):
             raise RunError(f"{path}: is no whole episode; delete it and run the study again to replace it")
@@ -188,14 +189,14 @@ class Run(RunFolder):
         """Write an episode's file.
 
         Returns:
-            What the manifest is to record of the file, as `RunFolder.recorded` says.
+            What the manifest is to record of the file, as `RunFolder.fingerprints` says.
 
         Raises:
             RunError: it cannot be written.
         """
         path = self.events_path(condition, seed)
         write_whole(path, pack_lines(self.episode_records(condition, seed, played)))
-        return self.recorded(path)
+        return self.fingerprints(path)
 
 
 def is_episode(header: Any, events: list[Any]) -> bool:
@@ -310,7 +311,7 @@ def _rebuild(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
     path, copy = folder / MANIFEST, folder / STUDY
     program: dict[str, list[str]] = {}
     others: list[Path] = []
-    with locked(folder):
+    with lock_folder(folder):
         for episode in sorted((folder / "events").glob("*/*.jsonl.gz")):
             with contextlib.suppress(RunError):  # damaged episodes are played again
                 header, *events = read_lines(episode) or [None]

@@ -39,7 +39,7 @@ PLANTED_SEED = 2_000_000
 """The first seed of the worlds that test a judge; no rule was chosen or is reported on worlds with these seeds."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Judgement(RunFolder):
     """A judgement, read from its folder."""
 
@@ -164,7 +164,7 @@ def judge_material(
         "settings": settings.to_json(),
     }
     judgement = Judgement.make(folder, identity)
-    with judgement.locked(), judgement.session(command=command, asking=access.describe([endpoint])) as session:
+    with judgement.lock(), judgement.session(command=command, asking=access.describe([endpoint])) as session:
 
         async def ask() -> list[str | None]:
             async with access.open(folder, [endpoint], notify) as chat:
@@ -176,10 +176,12 @@ def judge_material(
         try:
             verdicts = run_coroutine(ask())
         finally:
-            judgement.write(files={**judgement.manifest["files"], **judgement.recorded(*access.journal(folder))})
+            judgement.write(files={**judgement.manifest["files"], **judgement.fingerprints(*access.journal(folder))})
         result = result_of(material, verdicts)
         write_whole(folder / VERDICTS, pack_lines(verdict_rows(material.talk, verdicts)))
-        judgement.write(files={**judgement.manifest["files"], **judgement.recorded(folder / VERDICTS)}, result=result)
+        judgement.write(
+            files={**judgement.manifest["files"], **judgement.fingerprints(folder / VERDICTS)}, result=result
+        )
     assert judgement.manifest["status"] == COMPLETE
     return result
 
@@ -188,9 +190,9 @@ def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, A
     """The result of a judgement, as plain data.
 
     Returns:
-        Counts of `statements` and `episodes`; `rounds` of each episode (`None` for all); `judge`, the counts of each kind
-        of statement; `rules`, the `judging.Agreement` with the rules. Where the truth is known also, for judge and rules
-        each, `truth`, the figures of detection, and `scores` of the episodes by world.
+        `statements` and `episodes`: their numbers; `rounds`: of each episode, `None` for all; `judge`: how often the
+        judge chose each kind; `rules`: the `judging.Agreement` with the rules. Where the truth is known also, for judge
+        and rules each: `truth`, the figures of detection, and `scores`, those of the episodes by world.
     """
     result: dict[str, Any] = {
         "statements": len(material.talk),

@@ -168,7 +168,7 @@ class _Runner:
             run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
         with contextlib.ExitStack() as opened:
-            opened.enter_context(run.locked(shared=part is not None))
+            opened.enter_context(run.lock(shared=part is not None))
             interrupts = opened.enter_context(Interrupts(self._watcher))
             self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.is_stop_requested
             unheard = opened.enter_context(listen_for_orders(folder, part or "main", self._steering))
@@ -227,13 +227,11 @@ class _Runner:
             run.reload()
             if run.manifest.get("rebuilt") and not run.manifest["sessions"]:
                 self._watcher.say(f"{run.folder / MANIFEST}: was damaged or lost, and has been rebuilt")
-            run.manifest["files"] = {
-                name: fingerprint for name, fingerprint in run.manifest["files"].items() if name not in names
-            }
+            files = {name: record for name, record in run.manifest["files"].items() if name not in names}
+            run.change(files=files)
             # A session that was killed did not record its last episodes.
-            added = {name: fingerprint for name, fingerprint in run.unrecorded_files().items() if name not in replaced}
-            run.manifest["files"].update(added)
-            run.manifest["finished"] = run.total - len(missing)
+            unrecorded = {name: record for name, record in run.unrecorded_files().items() if name not in replaced}
+            run.change(files={**files, **unrecorded}, finished=run.total - len(missing))
             self._number = run.begin(**self._record)
         for sentence in run.program_changes():
             self._watcher.say(sentence)
@@ -242,12 +240,12 @@ class _Runner:
         """Write the tables if all episodes are finished; returns whether they are."""
         if self._access.part is not None:
             run.reload()
-            run.manifest["finished"] = len(run.finished())
+            run.change(finished=len(run.finished()))
         complete = bool(run.manifest["finished"] == run.total)
         # Another part may have finished the last episode and written the tables.
         if complete and not (self._access.part is not None and run.complete):
             self._watcher.tables()
-            self._files.update({**run.recorded(*write_tables(run)), **run.unrecorded_files(), **self._files})
+            self._files.update({**run.fingerprints(*write_tables(run)), **run.unrecorded_files(), **self._files})
         return complete
 
     def _play_missing(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Progress) -> None:
@@ -298,7 +296,7 @@ class _Runner:
             finished = run.manifest["finished"]
             run.reload()
             if self._study.models:
-                journal = run.recorded(*self._access.journal(run.folder))
+                journal = run.fingerprints(*self._access.journal(run.folder))
                 # A session that asked no model did not write the journal: the recorded fingerprints stay.
                 self._files.update({**journal, **(run.manifest["files"] if self._side_by_side is None else {})})
             done = COMPLETE if run.complete and self._access.part is not None else status

@@ -70,7 +70,7 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
     tell("files")
     verification.faults += [
         *_check_manifest(run),
-        *(change for change in run.changed() if EVENTS not in change),
+        *(sentence for sentence in run.describe_damage() if EVENTS not in sentence),
         *_find_strangers(run),
     ]
     _check_presence(verification)

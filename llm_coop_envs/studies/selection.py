@@ -106,7 +106,7 @@ def _reduce(condition: Condition) -> Condition:
         (pattern, tuple(_limit_persona_round(player, last) for player in players))
         for pattern, players in condition.seats
     )
-    changes = tuple(replace(change, when=change.when.by(last)) for change in condition.changes)
+    changes = tuple(replace(change, when=change.when.limited_to(last)) for change in condition.changes)
     return replace(reduced, seats=seats, changes=changes)
 
 

@@ -20,7 +20,7 @@ from llm_coop_envs.policies.llm.journal import Journal
 from llm_coop_envs.policies.llm.journal.frames import GZIP, ZSTD
 from llm_coop_envs.policies.llm.journal.writer import MAIN
 from llm_coop_envs.storage.files import cannot_write
-from llm_coop_envs.storage.lease import Lease, alone_with
+from llm_coop_envs.storage.lease import Lease, hold_lease
 from llm_coop_envs.storage.lock import lock, unlock
 
 FILE = ".ledger"
@@ -165,7 +165,7 @@ class SharedLedger(Ledger):
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         if lock(self._descriptor, wait=True) is None:  # a folder without locks: slower
-            with alone_with(self._path):
+            with hold_lease(self._path):
                 yield
             return
         try:

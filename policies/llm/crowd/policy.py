@@ -170,7 +170,7 @@ class TextCrowd(Policy):
             asked = CrowdQuestion(self.episode.name, env.cycles, env.round, question, self._told)
             spots = np.asarray(mine, dtype=np.intp)
             who = chunk.who[spots]
-            together.put(spots, await self._ask(asked, who, together.choices[spots]))
+            together.merge(spots, await self._ask(asked, who, together.choices[spots]))
         return together
 
     async def _ask(self, asked: CrowdQuestion, who: Indices, blank: NDArray[Any]) -> Submissions:
@@ -196,7 +196,7 @@ class TextCrowd(Policy):
                 raise getattr(outcome, "cause", None) or outcome  # Ray wraps it into one that tells a traceback
             given, counted = outcome
             counts.add(counted)
-            together.put(part, given)
+            together.merge(part, given)
         return together
 
 

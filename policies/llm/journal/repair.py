@@ -11,7 +11,7 @@ from pathlib import Path
 from llm_coop_envs.policies.llm.journal.frames import Gap, explained, journal_files
 from llm_coop_envs.policies.llm.journal.lock import PartLock
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_part
-from llm_coop_envs.storage.files import whole, write_whole
+from llm_coop_envs.storage.files import atomic_path, write_whole
 
 
 def describe(report: PartReport) -> list[str]:
@@ -68,7 +68,7 @@ def _rewrite(report: PartReport) -> str:
     """Replace a damaged part by its readable commits."""
     path = report.path
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-    with whole(path) as temporary, path.open("rb") as old, temporary.open("wb") as new:
+    with atomic_path(path) as temporary, path.open("rb") as old, temporary.open("wb") as new:
         for gap in report.gaps:
             new.write(old.read(gap.start - old.tell()))
             old.seek(gap.end)
