@@ -26,7 +26,7 @@ from llm_coop_envs.runs.provenance import hash_of_files
 from llm_coop_envs.statistics import intervals as statistics
 from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
-from llm_coop_envs.studies.study import seat_matches
+from llm_coop_envs.studies.conditions import seat_matches
 
 FORMAT = 1
 SUITE = "bench"

@@ -24,10 +24,10 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 from llm_coop_envs.policies.kinds import parse
 from llm_coop_envs.storage.folder import digest_of
-from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.conditions import Condition, make_player
 from llm_coop_envs.studies.players import asks_a_model, full_name
 from llm_coop_envs.studies.seating import GivenPlayer, check_can_begin
-from llm_coop_envs.studies.study import Study, make_player, parse_study
+from llm_coop_envs.studies.study import Study, parse_study
 from llm_coop_envs.util.checks import suggestion
 
 NAME, VERSION = "scorecard", 2

@@ -172,8 +172,8 @@ class RunOptions:
 
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""
+        from llm_coop_envs.studies.conditions import GIVEN_MODEL, GIVEN_MODELS
         from llm_coop_envs.studies.seating import GivenPlayer, read_player, read_seat, with_each
-        from llm_coop_envs.studies.study import GIVEN_MODEL, GIVEN_MODELS
 
         players = [player for text in self.policy or () for player in self._name_models(read_player(text))]
         waiting = any(seat.awaits in (GIVEN_MODEL, *GIVEN_MODELS) for seat in study.optional)

@@ -14,8 +14,8 @@ from llm_coop_envs.reports.paired import compared
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.families import Primary
-from llm_coop_envs.studies.study import Condition, Player
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
 from llm_coop_envs.version import __version__
 

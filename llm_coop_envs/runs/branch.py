@@ -17,8 +17,9 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run, check_prompts, describe_models, make_run, open_run, study_of
 from llm_coop_envs.studies.arms import read_arms
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.players import may_learn
-from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.waiting import run_coroutine
 from llm_coop_envs.util.yaml_source import read_yaml_file
 

@@ -18,7 +18,8 @@ from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.policies.llm.playing.tokens import counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.episode import play_episode
-from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.checks import check_int, check_number
 from llm_coop_envs.util.waiting import run_coroutine
 

@@ -26,9 +26,10 @@ from llm_coop_envs.runs.provenance import merge_programs, program_of, program_ti
 from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
 from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder
 from llm_coop_envs.storage.lock import lock_folder
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
-from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.studies.study import Study
 
 EPISODE_FORMAT = 2
 EPISODE = "episode"

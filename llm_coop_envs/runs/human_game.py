@@ -15,6 +15,7 @@ import yaml
 
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import LlmCoopError, PlayerLeft, RunError, SettingsError, StudyError
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.runs.episode import PlayedEpisode, episode_randomness
@@ -23,9 +24,11 @@ from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.tables import write_tables
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED
 from llm_coop_envs.storage.parquet import need_arrow
+from llm_coop_envs.studies.conditions import Condition, Player, assign_seats, make_player
 from llm_coop_envs.studies.players import RecordingPolicy, full_name, make_policy
 from llm_coop_envs.studies.seating import read_player
-from llm_coop_envs.studies.study import MAX_SEED, Condition, Study, assign_seats, make_player, parse_study
+from llm_coop_envs.studies.study import Study, parse_study
+from llm_coop_envs.studies.study_file import MAX_SEED
 from llm_coop_envs.util.interrupts import on_interrupt
 
 if TYPE_CHECKING:
@@ -234,14 +237,7 @@ async def _play(
         events.append({"type": "end", **when, "reason": reason, "truncated": True})
     has_rounds = any(event["type"] == "round" for event in events)
     if has_rounds:
-        names = {id(player): player.policy for player in players.values()}
-        answers = [
-            {"policy": names[key], **policy.record()}
-            for key, policy in policy_of.items()
-            if isinstance(policy, RecordingPolicy)
-        ]
-        policies = {agent: player.policy for agent, player in players.items()}
-        run.write_events(condition.name, game.seed, PlayedEpisode(policies=policies, events=events, answers=answers))
+        run.write_events(condition.name, game.seed, _as_episode(players, policy_of, events))
     return GameResult(
         run=run,
         is_recorded=has_rounds,
@@ -250,3 +246,15 @@ async def _play(
         rewards={agent: float(totals[env.possible_agents.index(agent)]) for agent in game.seats},
         failure=failure,
     )
+
+
+def _as_episode(players: Mapping[str, Player], policy_of: Mapping[int, Policy], events: list[Event]) -> PlayedEpisode:
+    """The episode of a game, from the player of each seat and the policy of each player."""
+    names = {id(player): player.policy for player in players.values()}
+    answers = [
+        {"policy": names[key], **policy.record()}
+        for key, policy in policy_of.items()
+        if isinstance(policy, RecordingPolicy)
+    ]
+    policies = {agent: player.policy for agent, player in players.items()}
+    return PlayedEpisode(policies=policies, events=events, answers=answers)

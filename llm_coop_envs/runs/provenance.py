@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from llm_coop_envs.policies import kinds
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.version import PACKAGE_FOLDER
 
 READERS = "readers"

@@ -11,7 +11,7 @@ from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episode
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished, Task
-from llm_coop_envs.studies.study import EVERY_EPISODE
+from llm_coop_envs.studies.study_file import EVERY_EPISODE
 from llm_coop_envs.util.checks import suggestion
 
 SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest

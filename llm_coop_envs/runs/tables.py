@@ -15,7 +15,7 @@ from llm_coop_envs.measures.process import process_measures
 from llm_coop_envs.measures.topics import topic_rounds
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.parquet import need_arrow, write_table
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.treatments.regulation_measures import regulation_measures
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
 from llm_coop_envs.storage.folder import difference, plain_json
 from llm_coop_envs.storage.parquet import need_arrow
-from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.study import Study
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,7 +26,7 @@ from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import program_of
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.storage.files import write_whole
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.interrupts import on_interrupt
 from llm_coop_envs.util.waiting import run_coroutine
 

@@ -16,6 +16,15 @@ import numpy as np
 from llm_coop_envs.core.policy import Seating
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.policies.kinds import parse
+from llm_coop_envs.studies.conditions import (
+    GIVEN,
+    GIVEN_MODEL,
+    GIVEN_MODELS,
+    Condition,
+    Player,
+    make_player,
+    seat_matches,
+)
 from llm_coop_envs.studies.crowd import make_crowd_players
 from llm_coop_envs.studies.players import (
     EpisodeLearner,
@@ -25,17 +34,8 @@ from llm_coop_envs.studies.players import (
     make_policy,
     policy_label,
 )
-from llm_coop_envs.studies.study import (
-    EVERYONE,
-    GIVEN,
-    GIVEN_MODEL,
-    GIVEN_MODELS,
-    Condition,
-    Player,
-    Study,
-    make_player,
-    seat_matches,
-)
+from llm_coop_envs.studies.study import Study
+from llm_coop_envs.treatments.changes import EVERYONE
 from llm_coop_envs.util.yaml_source import read_yaml, read_yaml_file
 
 _PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import SettingsError, StudyError
-from llm_coop_envs.studies.conditions import WAITS_FOR
-from llm_coop_envs.studies.study import MAX_EPISODES, Condition, Player, Study, derive_seeds
+from llm_coop_envs.studies.conditions import WAITS_FOR, Condition, Player
+from llm_coop_envs.studies.study import Study
+from llm_coop_envs.studies.study_file import MAX_EPISODES, derive_seeds
 
 SHORTEST_HORIZON = 2
 """For how many rounds a reduced study follows a forced deviation."""

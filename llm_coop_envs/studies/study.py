@@ -37,54 +37,13 @@ from typing import Any
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import MissingExtra, StudyError
 from llm_coop_envs.storage.folder import digest_of
-from llm_coop_envs.studies.conditions import (
-    GIVEN,
-    GIVEN_MODEL,
-    GIVEN_MODELS,
-    Condition,
-    Player,
-    PolicyChange,
-    assign_seats,
-    make_player,
-    seat_matches,
-)
+from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.families import Primary, comparisons, read_primary
 from llm_coop_envs.studies.players import asks_a_model, check_policy, may_learn
-from llm_coop_envs.studies.study_file import (
-    EVERY_EPISODE,
-    MAX_EPISODES,
-    MAX_SEED,
-    check_measures,
-    derive_seeds,
-    read_conditions,
-)
-from llm_coop_envs.treatments.changes import EVERYONE
+from llm_coop_envs.studies.study_file import MAX_SEED, check_measures, read_conditions
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.yaml_source import YamlNode, read_yaml, read_yaml_file, text_of
 from llm_coop_envs.version import PACKAGE_FOLDER
-
-__all__ = [
-    "EVERYONE",
-    "EVERY_EPISODE",
-    "GIVEN",
-    "GIVEN_MODEL",
-    "GIVEN_MODELS",
-    "MAX_EPISODES",
-    "MAX_SEED",
-    "Condition",
-    "Player",
-    "PolicyChange",
-    "Study",
-    "assign_seats",
-    "check_players",
-    "derive_seeds",
-    "load_study",
-    "make_player",
-    "parse_study",
-    "read_description",
-    "seat_matches",
-    "shipped_studies",
-]
 
 SHIPPED = PACKAGE_FOLDER / "benchmarks" / "studies"
 

@@ -7,8 +7,9 @@ from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.journal import read_questions
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.seating import read_player, read_seat, with_players
-from llm_coop_envs.studies.study import Condition, parse_study
+from llm_coop_envs.studies.study import parse_study
 
 STUDY = """\
 name: treated
