@@ -78,8 +78,8 @@ class Row:
 
     Attributes:
         name: the condition.
-        episodes: how many it has.
-        played: how many of them were played for this estimate.
+        episodes: the number of its episodes.
+        played: the number of episodes that were played for this estimate.
         calls: questions.
         prompt_tokens: tokens of the questions.
         completion_tokens: tokens of the answers, as long as the scripted ones.

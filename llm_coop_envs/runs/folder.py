@@ -81,7 +81,7 @@ class Run(RunFolder):
 
     @property
     def total(self) -> int:
-        """How many episodes the study has."""
+        """The number of episodes of the study."""
         return sum(len(c.seeds) for c in self.conditions)
 
     def events_path(self, condition: str, seed: int) -> Path:

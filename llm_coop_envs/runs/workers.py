@@ -224,7 +224,7 @@ def record_failure(run: Run, condition: Condition, seed: int, error: Exception) 
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

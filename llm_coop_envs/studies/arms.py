@@ -79,7 +79,7 @@ class ArmsFile:
 
     Attributes:
         name: the name of the branched study; empty if the file gives none.
-        description: what it is for; likewise.
+        description: the purpose of the study; likewise.
         arms: the arms; the first one changes nothing.
     """
 

@@ -99,7 +99,7 @@ def full_name(scenario: str, name: str) -> str:
 
 
 def policy_label(policy: str) -> str:
-    """What reports call a policy: `"scripted"`, or its kind's label."""
+    """The name of a policy's kind in reports: `"scripted"`, or the kind's label."""
     kind, _ = kinds.parse(policy)
     return find_kind(kind).LABEL if kind else SCRIPTED
 

@@ -56,7 +56,7 @@ class Study:
 
     Attributes:
         name: the study's name; run folders are named after it.
-        description: what it is for.
+        description: its purpose.
         source: the paper that is replicated, and which part of it; empty for none.
         settles: differences between papers and their programs, with the conditions or settings that choose a side.
         seed: the seed of all randomness of policies, and of the seeds of `episodes: n`.

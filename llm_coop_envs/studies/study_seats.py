@@ -1,4 +1,4 @@
-"""Who plays, as a study file says it: `policies`, the options of `model`, and the `changes` of policies."""
+"""Read the players of a study file: `policies`, the options of `model`, and the `changes` of policies."""
 
 from __future__ import annotations
 
