@@ -290,7 +290,7 @@ def _serve(listener: socket.socket, steering: Steering, over: threading.Event, l
 
 
 def _encode(answer: Mapping[str, Any]) -> bytes:
-    from llm_coop_envs.policies.llm.fastjson import dumps  # several times as fast for many events
+    from llm_coop_envs.util.fastjson import dumps  # several times as fast for many events
 
     return dumps(answer)
 

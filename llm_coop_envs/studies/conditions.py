@@ -357,7 +357,7 @@ def assign_seats(
         mine = [agent for agent in agents if agent not in result and seat_matches(pattern, agent)]
         if people is not None and any(player.cell for player in players):
             # Each of the people is in exactly one cell. A regulator's seat comes last and is not among the people.
-            cells = sum(k * people.sits(player.cell) for k, player in enumerate(players))
+            cells = sum(k * people.in_cell(player.cell) for k, player in enumerate(players))
             player_index = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
             result.update({agent: players[player_index[agent]] for agent in mine})
             continue

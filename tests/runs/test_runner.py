@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from small import ALL, KBC, command, contents, events_in, llm_coop, long_study, small_study
 
+from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.errors import MissingExtra, RunError, StudyError
 from llm_coop_envs.kbc import scripted as kbc
-from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.runs.episode import episode_randomness
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.remaining import estimate_seconds
