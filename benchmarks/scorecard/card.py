@@ -26,7 +26,7 @@ from llm_coop_envs.runs.provenance import hash_of_files
 from llm_coop_envs.statistics import intervals as statistics
 from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
-from llm_coop_envs.studies.study import fits
+from llm_coop_envs.studies.conditions import seat_matches
 
 FORMAT = 1
 SUITE = "bench"
@@ -143,7 +143,7 @@ def _legal_share(part: Part, played: Mapping[str, Sequence[Event]]) -> float:
 
 def _sits(seats: Mapping[str, Any], agent: str) -> bool:
     """Whether who is tested sits in a seat; exact names go before patterns."""
-    found = seats.get(agent, next((one for pattern, one in seats.items() if fits(pattern, agent)), None))
+    found = seats.get(agent, next((one for pattern, one in seats.items() if seat_matches(pattern, agent)), None))
     return bool(found == TESTED)
 
 

@@ -32,10 +32,10 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 from llm_coop_envs.policies.kinds import parse
 from llm_coop_envs.storage.folder import digest_of
-from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.conditions import Condition, make_player
 from llm_coop_envs.studies.players import asks_a_model, full_name
-from llm_coop_envs.studies.seating import Given, begin_with
-from llm_coop_envs.studies.study import Study, make_player, parse_study
+from llm_coop_envs.studies.seating import GivenPlayer, check_can_begin
+from llm_coop_envs.studies.study import Study, parse_study
 from llm_coop_envs.util.checks import suggestion
 
 NAME, VERSION = "scorecard", 2
@@ -228,7 +228,7 @@ class Suite:
     left_out: tuple[str, ...]
 
 
-def make_suite(given: Sequence[Given], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
+def make_suite(given: Sequence[GivenPlayer], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
     """The suite, with somebody who is tested.
 
     Args:
@@ -285,7 +285,7 @@ def make_suite(given: Sequence[Given], held_out: int, size: str, only: Sequence[
     return _suite(played, players, held_out, size, left_out) if unable else found
 
 
-def _nothing(given: Sequence[Given], left_out: Sequence[str]) -> StudyError:
+def _nothing(given: Sequence[GivenPlayer], left_out: Sequence[str]) -> StudyError:
     """That nobody can play anything."""
     rules = {name for scenario in all_scorecard_tasks() for name in find_scenario(scenario).policies}
     why = next((one for one in left_out if ": " in one), suggestion(given[0].name, sorted(rules)))
@@ -310,7 +310,7 @@ def _begin(condition: Condition) -> None:
     """Let the rules and learners of a condition begin an episode: what was learned may belong to other settings."""
     for player in condition.players:
         if not asks_a_model(player.policy):
-            begin_with(condition, player)
+            check_can_begin(condition, player)
 
 
 def preregistered(suite: Suite, analysis: str) -> dict[str, Any]:

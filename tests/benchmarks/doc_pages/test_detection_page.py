@@ -13,8 +13,8 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds
 from llm_coop_envs.policies.llm.playing.player import endpoint_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.runs.judgements import judged as judged_in
-from llm_coop_envs.runs.judgements import of_worlds
+from llm_coop_envs.runs.judgements import collect_world_talk
+from llm_coop_envs.runs.judgements import judge_material as judged_in
 
 DOCS = Path(__file__).parents[3] / "docs" / "detection.md"
 FOUND = json.loads(RECORD.read_text(encoding="utf-8"))
@@ -59,9 +59,9 @@ def test_a_part_comes_out_again():
     ],
 )
 def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkeypatch):
-    material = of_worlds("kbc", 2, 1)
+    material = collect_world_talk("kbc", 2, 1)
     # What is judged says where it is from, so that a server can answer by the truth.
-    material = replace(material, said=[replace(one, text=f"{one.text} <{one.episode}>") for one in material.said])
+    material = replace(material, talk=[replace(one, text=f"{one.text} <{one.episode}>") for one in material.talk])
 
     def by_truth(prompt, metadata):
         episode = next(name for name in material.truth if f"<{name}>" in prompt)
@@ -73,7 +73,7 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
         judged_in(material, tmp_path / "judge", LLMSettings(model="judge", answers="json"), endpoint, access)
     scenario, found = record_judge(tmp_path / "judge")
     row = found["detectors"]["judge"]
-    assert (scenario, found["model"], found["rounds"], found["messages"]) == ("kbc", "judge", 1, len(material.said))
+    assert (scenario, found["model"], found["rounds"], found["messages"]) == ("kbc", "judge", 1, len(material.talk))
     assert (row["area"], row["kappa"], row["honest"], row["each"]) == (area, kappa, 8, 2)
     assert row["alarms"] == (8 if answer(False) != "none" else 0)
     # The rules sorted the same messages, and have the same columns.
