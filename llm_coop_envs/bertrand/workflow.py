@@ -17,7 +17,7 @@ from llm_coop_envs.core.question import Number, Option, Options
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Action
-from llm_coop_envs.policies.llm.parsing.cleaning import uncovered
+from llm_coop_envs.policies.llm.parsing.cleaning import clean_words
 from llm_coop_envs.policies.llm.parsing.objects import find_value
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
@@ -198,7 +198,7 @@ def written(answer: str, labels: Mapping[str, str]) -> dict[str, str]:
         answer: an object with these keys, or parts that begin with their labels.
         labels: what the parts are called in the answer's language; their own names are understood too.
     """
-    text = uncovered(answer)[0]
+    text = clean_words(answer)[0]
     names = {spelled.casefold(): name for name, label in labels.items() for spelled in (name, label)}
     spelled = "|".join(re.escape(one) for one in sorted(names, key=len, reverse=True))
     pieces = re.split(rf"^[\s#>*_-]*({spelled})[*_ ]*:[*_ ]*", text, flags=re.MULTILINE | re.IGNORECASE)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import Chat, ChatMessage, ChatReply, ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.player import settings_of
 from llm_coop_envs.policies.llm.playing.prompter import SCRIPTED
@@ -73,7 +73,7 @@ class Writer:
             why = {}
             # In the order of the seats, whatever the order of the answers.
             for seat, reply in replies.items():
-                text = " ".join(without_tokens(reply.text)[0].split())
+                text = " ".join(remove_template_tokens(reply.text)[0].split())
                 wrong = self._wrong(seats[seat], text, reply, taken)
                 counts.truncated += reply.finish_reason == "length"
                 counts.empty += not text

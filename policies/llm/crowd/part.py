@@ -17,8 +17,8 @@ from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
-from llm_coop_envs.policies.llm.parsing.numbers import bare_numbers
-from llm_coop_envs.policies.llm.parsing.reading import EMPTY
+from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY
+from llm_coop_envs.policies.llm.parsing.numbers import read_bare_numbers
 from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
 from llm_coop_envs.policies.llm.playing.prompter import choice_of, read_text_of
 from llm_coop_envs.policies.llm.playing.readers import NumberReader, WordReader, reader_of
@@ -147,7 +147,7 @@ def submit(texts: Sequence[str], question: Question, blank: NDArray[Any], counts
     reader = reader_of(question, str)
     left: Sequence[int] = range(len(texts))
     if isinstance(reader, NumberReader) and isinstance(question, Number):
-        numbers = bare_numbers(texts, reader.question)
+        numbers = read_bare_numbers(texts, reader.question)
         plain = ~np.isnan(numbers)
         if question.integer:
             counts.rounded += int((plain & (numbers != np.floor(numbers))).sum())

@@ -16,7 +16,7 @@ from llm_coop_envs.core.wording import Templates
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
-from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, remove_template_tokens
 from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.llm.playing.calls import Call, names
@@ -397,7 +397,7 @@ class _Question(Generic[T]):
         values = {
             **reader.legal,
             "kind": reader.kind,
-            "answer": Note(self._turn.round, shorten_answer(without_tokens(reply.text)[0])),
+            "answer": Note(self._turn.round, shorten_answer(remove_template_tokens(reply.text)[0])),
             "answer_as": "json" if prompter.settings.answers == "json" else "plain",
             "key": reader.key,
         }

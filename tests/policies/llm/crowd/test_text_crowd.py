@@ -24,7 +24,7 @@ from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.crowd import TextCrowd, part
 from llm_coop_envs.policies.llm.journal import JournalError, TextJournal
 from llm_coop_envs.policies.llm.journal.frames import Commit, read_commits
-from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, bare_numbers, read_number
+from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, read_bare_numbers, read_number
 
 
 def contest(players=103, **given):
@@ -143,7 +143,7 @@ def test_integers_are_rounded_halves_up_counted_from_low_and_huge_ones_are_illeg
     ),
 )
 def test_bare_numbers_are_those_that_are_read_one_by_one(texts, question):
-    for text, found in zip(texts, bare_numbers(texts, question).tolist(), strict=True):
+    for text, found in zip(texts, read_bare_numbers(texts, question).tolist(), strict=True):
         if found == found:
             reading = read_number(text, question)
             assert (reading.status, reading.value, reading.flags) == ("ok", found, ())
