@@ -73,7 +73,7 @@ class ModelAccess:
         """
         if not study.models:
             return []
-        from llm_coop_envs.policies.llm.playing.player import endpoint_of
+        from llm_coop_envs.policies.llm.playing.player import build_endpoint
 
         fields: dict[str, dict[str, Any]] = {}
         for player in study.models:
@@ -82,7 +82,7 @@ class ModelAccess:
             if fields.setdefault(model, given) != given:
                 raise SettingsError("model", model, "is to be reached in two ways; give both players the same address")
         # In a replay they are made all the same, so that mistakes are found.
-        made = [endpoint_of(model, given) for model, given in fields.items()]
+        made = [build_endpoint(model, given) for model, given in fields.items()]
         return [] if self.replay is not None else made
 
     def check(self, endpoints: list[Endpoint]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from llm_coop_envs.policies.llm.chat import Chat, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
-from llm_coop_envs.policies.llm.playing.player import settings_of
+from llm_coop_envs.policies.llm.playing.player import build_settings
 from llm_coop_envs.policies.llm.playing.prompter import SCRIPTED
 from llm_coop_envs.policies.llm.totals import TotalsByCall
 from llm_coop_envs.policies.population.audit import diversity
@@ -48,7 +48,7 @@ class Writer:
         self._background = people.population.background
         self._policy = policy
         self._chat = TotalsByCall(chat)
-        self._settings = settings_of(policy.partition(":")[2], options)
+        self._settings = build_settings(policy.partition(":")[2], options)
         self._scripted = bool(getattr(chat, "scripted", False)) or self._settings.model.startswith(SCRIPTED)
         self._counts = AnswerCounts()
         self._texts: dict[str, str] = {}
@@ -63,7 +63,7 @@ class Writer:
         Raises:
             ChatError: an answer cannot be had; raised when all others are in.
         """
-        counts = self._counts.of(CALL)
+        counts = self._counts.for_call(CALL)
         counts.asked = len(seats)
         texts: dict[str, str] = {}
         taken: set[str] = set()
@@ -105,7 +105,7 @@ class Writer:
         self, episode: str, seats: Mapping[str, int], attempt: int, why: Mapping[str, str]
     ) -> dict[str, ChatReply]:
         """Ask for some backgrounds at once."""
-        self._counts.of(CALL).requests += len(seats)
+        self._counts.for_call(CALL).requests += len(seats)
         asked = (
             self._chat.ask(RequestKey(episode, seat, 0, CALL, attempt), self._request(person, attempt, why[seat]))
             for seat, person in seats.items()

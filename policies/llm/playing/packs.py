@@ -88,13 +88,13 @@ class Prompts:
     def __init__(self, pack: Pack, scenario: str, *, generic: bool = False) -> None:
         self.pack = pack
         self.scenario = scenario
-        folder = pack.folder / GENERIC_FOLDER if generic else pack.folder_of(scenario)
+        folder = pack.folder / GENERIC_FOLDER if generic else pack.folder_for(scenario)
         if not folder.is_dir():
             raise SettingsError("pack", pack.name, f"has no templates for {scenario}")
         calls = (load(GENERIC) if generic else workflow_class(find_scenario(scenario))).calls
         base = None if pack.base is None else pack.base.prompts(scenario, generic=generic)
-        wanted = {call.template: call.names for call in calls}
-        self.templates: Templates = Templates(folder, wanted, base=None if base is None else base.templates)
+        names_by_template = {call.template: call.names for call in calls}
+        self.templates: Templates = Templates(folder, names_by_template, base=None if base is None else base.templates)
         own = folder / PERSONAS
         self.personas: dict[str, Persona] = {**({} if base is None else base.personas), **pack.personas}
         if own.is_file():
@@ -121,10 +121,10 @@ class Prompts:
             return self.personas[name]
         others = {persona for prompts in self.pack.all_prompts() for persona in prompts.personas}
         if name in others:
-            why = f"has no words for {self.scenario} in pack {self.pack.name}; choose another one"
+            reason = f"has no words for {self.scenario} in pack {self.pack.name}; choose another one"
         else:
-            why = f"is no persona of pack {self.pack.name}; {suggestion(name, ['none', *self.personas])}"
-        raise SettingsError("personas", name, why)
+            reason = f"is no persona of pack {self.pack.name}; {suggestion(name, ['none', *self.personas])}"
+        raise SettingsError("personas", name, reason)
 
 
 class Pack:
@@ -162,12 +162,12 @@ class Pack:
         """Its name, as it says itself."""
         return self.manifest.name
 
-    def folder_of(self, scenario: str) -> Path:
+    def folder_for(self, scenario: str) -> Path:
         """Where its templates for a scenario are, or would be."""
-        found = find_scenario(scenario)
-        if found.workflow is None:
+        descriptor = find_scenario(scenario)
+        if descriptor.workflow is None:
             return self.folder / GENERIC_FOLDER
-        return found.env_class.home / PROMPTS / self.folder.name if self.shipped else self.folder / scenario
+        return descriptor.env_class.home / PROMPTS / self.folder.name if self.shipped else self.folder / scenario
 
     def prompts(self, scenario: str, *, generic: bool = False) -> Prompts:
         """Its words for a scenario, or those that stand for the words of any.
@@ -178,7 +178,7 @@ class Pack:
         """
         key = scenario, generic
         if key not in self._prompts:
-            own = self.folder / GENERIC_FOLDER if generic else self.folder_of(scenario)
+            own = self.folder / GENERIC_FOLDER if generic else self.folder_for(scenario)
             if self.base is not None and not own.is_dir():
                 return self.base.prompts(scenario, generic=generic)
             self._prompts[key] = Prompts(self, scenario, generic=generic)
@@ -186,14 +186,14 @@ class Pack:
 
     def all_prompts(self) -> list[Prompts]:
         """Its words for all scenarios that it has any for."""
-        return [self.prompts(name) for name in scenarios() if self.base or self.folder_of(name).is_dir()]
+        return [self.prompts(name) for name in scenarios() if self.base or self.folder_for(name).is_dir()]
 
     def digest(self, played: Iterable[str] | None = None) -> str:
         """SHA-256 over its files, and its base's, for these scenarios (by default for all), 16 hexadecimal digits."""
         played = tuple(scenarios() if played is None else played)
         digest = hashlib.sha256()
         folders = {"": self.folder}
-        folders |= {name: self.folder_of(name) for name in sorted(played)}
+        folders |= {name: self.folder_for(name) for name in sorted(played)}
         for name, folder in folders.items():
             files = folder.rglob("*") if name else folder.glob("*")
             for path in sorted(p for p in files if p.suffix in (".jinja", ".yaml", ".json")):
@@ -206,8 +206,8 @@ class Pack:
 
     def describe(self, played: Iterable[str] | None = None) -> dict[str, Any]:
         """What is recorded with a run that plays these scenarios."""
-        told = {name: value for name, value in vars(self.manifest).items() if value or name in _FIELDS}
-        return {**told, "digest": self.digest(played)}
+        fields = {name: value for name, value in vars(self.manifest).items() if value or name in _FIELDS}
+        return {**fields, "digest": self.digest(played)}
 
 
 def shipped_packs() -> tuple[str, ...]:
@@ -251,16 +251,16 @@ def _read_manifest(path: Path) -> Manifest:
     data = _read_yaml(path)
     if not isinstance(data, dict):
         raise WordingError(f"{path}: must hold {', '.join(_FIELDS)}")
-    known = {**_FIELDS, **_OPTIONAL}
+    kinds = {**_FIELDS, **_OPTIONAL}
     for field in data:
-        if field not in known:
-            raise WordingError(f"{path}: there is no field '{field}'; {suggestion(str(field), known)}")
-    for field, kind in known.items():
+        if field not in kinds:
+            raise WordingError(f"{path}: there is no field '{field}'; {suggestion(str(field), kinds)}")
+    for field, kind in kinds.items():
         if field in _OPTIONAL and field not in data:
             continue
         if not isinstance(data.get(field), kind) or isinstance(data[field], bool):
             raise WordingError(f"{path}: the field '{field}' is missing or no {kind.__name__}")
     if "base" in data and data["base"] not in shipped_packs():
-        meant = suggestion(data["base"], shipped_packs())
-        raise WordingError(f"{path}: base '{data['base']}' is no shipped pack; {meant}")
+        hint = suggestion(data["base"], shipped_packs())
+        raise WordingError(f"{path}: base '{data['base']}' is no shipped pack; {hint}")
     return Manifest(**data)

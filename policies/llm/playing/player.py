@@ -29,7 +29,7 @@ LABEL = "language model"
 KIND = "llm"
 PRESET = "team_up"
 NO_PRESET = "none"
-ENDPOINT_FIELDS = tuple(one.name for one in dataclasses.fields(Endpoint) if one.name != "model")
+ENDPOINT_FIELDS = tuple(field.name for field in dataclasses.fields(Endpoint) if field.name != "model")
 
 # Names under which providers take keys; what stands under them is never accepted from a study or a command line.
 _SECRET = re.compile(r"api[-_]?key$|^authorization$|secret$|password$|(access|auth|bearer)[-_]?token$", re.IGNORECASE)
@@ -89,7 +89,7 @@ def settle(argument: str, options: Mapping[str, Any]) -> tuple[str, dict[str, An
     return model, own, {name: options[name] for name in ENDPOINT_FIELDS if name in options}
 
 
-def settings_of(argument: str, options: Mapping[str, Any]) -> LLMSettings:
+def build_settings(argument: str, options: Mapping[str, Any]) -> LLMSettings:
     """The settings that options mean.
 
     Raises:
@@ -105,7 +105,7 @@ def settings_of(argument: str, options: Mapping[str, Any]) -> LLMSettings:
     return settings
 
 
-def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
+def build_endpoint(model: str, fields: Mapping[str, Any]) -> Endpoint:
     """The endpoint of a model.
 
     Args:
@@ -115,25 +115,25 @@ def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
     Raises:
         SettingsError: a field is unknown or impossible.
     """
-    given = dict(fields)
-    variable = given.get("key_env")
+    arguments = dict(fields)
+    variable = arguments.get("key_env")
     if isinstance(variable, str) and not _VARIABLE.fullmatch(variable) and variable not in os.environ:
         # Whoever puts a key where its variable's name belongs must not find it in a log or in the run's folder.
         raise SettingsError("key_env", HIDDEN, "must name an environment variable that is set; never the key itself")
     for name, kind in _NESTED.items():
-        value = given.get(name)
+        value = arguments.get(name)
         if isinstance(value, Mapping):
-            known = [one.name for one in dataclasses.fields(kind)]
-            unknown = [key for key in value if key not in known]
+            names = [field.name for field in dataclasses.fields(kind)]
+            unknown = [key for key in value if key not in names]
             if unknown:
-                raise SettingsError(name, unknown[0], f"is not known here; there are {', '.join(known)}")
+                raise SettingsError(name, unknown[0], f"is not known here; there are {', '.join(names)}")
             value = dict(value)
             if "most" in value and isinstance(value["most"], int):
                 value.setdefault("start", max(1, min(Limits().start, value["most"])))
-            given[name] = kind(**value)
+            arguments[name] = kind(**value)
         elif value is not None and not isinstance(value, kind):
             raise SettingsError(name, value, "must be a mapping of names to values")
-    return Endpoint(model=model, **given)
+    return Endpoint(model=model, **arguments)
 
 
 def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
@@ -143,13 +143,13 @@ def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
         LlmCoopError: it cannot; a `SettingsError` names the option.
     """
     model, _, endpoint = settle(argument, options)
-    endpoint_of(model, endpoint)
-    settings = settings_of(argument, options)
+    build_endpoint(model, endpoint)
+    settings = build_settings(argument, options)
     try:
         prompts = load_pack(settings.pack).prompts(scenario)
     except WordingError as error:
-        why = str(error).removeprefix(f"pack={settings.pack!r}: ")
-        raise SettingsError("pack", settings.pack, why) from error
+        reason = str(error).removeprefix(f"pack={settings.pack!r}: ")
+        raise SettingsError("pack", settings.pack, reason) from error
     for name in settings.personas:
         prompts.persona(name)
 
@@ -168,8 +168,8 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | 
         options = dict(options)
         folder = options.pop("folder", None)
         model, _, endpoint = settle(argument, options)
-        chat = OwnChat(endpoint_of(model, endpoint), None if folder is None else Path(folder))
-    return ModelPlayer(chat, settings_of(argument, options))
+        chat = OwnChat(build_endpoint(model, endpoint), None if folder is None else Path(folder))
+    return ModelPlayer(chat, build_settings(argument, options))
 
 
 def describe(argument: str, options: Mapping[str, Any], played: Iterable[str] | None = None) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def describe(argument: str, options: Mapping[str, Any], played: Iterable[str] | 
         options: what the study gives.
         played: the names of the scenarios that it plays; by default all that there are.
     """
-    return LLMPolicy(_Nobody(), settings_of(argument, options)).describe(played)
+    return LLMPolicy(_Nobody(), build_settings(argument, options)).describe(played)
 
 
 class _Nobody:
@@ -196,8 +196,8 @@ def _texts(name: str, inner: str, value: Any) -> Iterator[tuple[str, str, str]]:
     if isinstance(value, str):
         yield name, inner, value
     elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _texts(name or str(key), str(key), one)
+        for key, inner_value in value.items():
+            yield from _texts(name or str(key), str(key), inner_value)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(name, inner, one)
+        for inner_value in value:
+            yield from _texts(name, inner, inner_value)

@@ -29,7 +29,7 @@ from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
 from llm_coop_envs.policies.llm.playing.workflow import GenericWorkflow, NoSettings, Workflow
 
 #: How many players of a crowd have their prompts made and wait for an answer at a time, where the chat names no number.
-HANDS = 4096
+DEFAULT_CONCURRENCY = 4096
 
 
 class LLMPolicy(Policy):
@@ -119,15 +119,15 @@ class LLMPolicy(Policy):
         reading, waiting = chunk.reading(), chunk.stream()
 
         async def work() -> None:
-            for place, request in waiting:
-                reading.take(place, request.agent, await self._decide(request))
+            for position, request in waiting:
+                reading.take(position, request.agent, await self._decide(request))
 
-        await by_hands(work, min(len(chunk), max(HANDS, getattr(self.chat, "most", 0))))
+        await by_hands(work, min(len(chunk), max(DEFAULT_CONCURRENCY, getattr(self.chat, "most", 0))))
         return reading.submissions
 
     def personas(self) -> dict[str, str]:
         """The persona's name of each seat; `"none"` without one."""
-        return {seat: "none" if one is None else one.name for seat, one in self._personas.items()}
+        return {seat: "none" if persona is None else persona.name for seat, persona in self._personas.items()}
 
     def describe(self, played: Iterable[str] | None = None) -> dict[str, Any]:
         """What is recorded with a run that plays these scenarios: settings, the pack with its hash, what counts tokens.
@@ -153,8 +153,8 @@ class LLMPolicy(Policy):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Remember what `get_state` gave; call it after `begin`."""
-        kept = {seat: Memory.from_json(state[seat]) for seat in self.episode.seats}
-        self._memories = defaultdict(Memory, kept)
+        memories = {seat: Memory.from_json(state[seat]) for seat in self.episode.seats}
+        self._memories = defaultdict(Memory, memories)
 
     def continue_from(self, earlier: Policy) -> None:
         """Share the private memories of another language model's seats; settings, personas and counters stay apart."""
@@ -200,13 +200,13 @@ class LLMPolicy(Policy):
         names, seats = self.settings.personas, episode.seats
         dealt: dict[str, Persona | None] = dict.fromkeys(seats)
         if names:
-            found = [prompts.persona(name) for name in names]
+            personas = [prompts.persona(name) for name in names]
             order = list(range(len(seats)))
             if self.settings.deal == "shuffled":
                 order = episode.rng.permutation(len(seats)).tolist()
-            block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
-            dealt = {name: found[block[seat]] for seat, name in enumerate(seats)}
-        told = self.backgrounds
-        if not told:
+            block = {seat: k * len(personas) // len(seats) for k, seat in enumerate(order)}
+            dealt = {name: personas[block[seat]] for seat, name in enumerate(seats)}
+        backgrounds = self.backgrounds
+        if not backgrounds:
             return dealt
-        return OnDemand(dealt, lambda seat: with_background(told.get(seat, ""), dealt[seat]))
+        return OnDemand(dealt, lambda seat: with_background(backgrounds.get(seat, ""), dealt[seat]))

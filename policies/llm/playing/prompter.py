@@ -19,12 +19,12 @@ from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSE
 from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, remove_template_tokens
 from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
+from llm_coop_envs.policies.llm.playing.answer_readers import Reader, WordReader, reader_for
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.context_window import shorten
 from llm_coop_envs.policies.llm.playing.memory import Memory, Note
 from llm_coop_envs.policies.llm.playing.packs import Prompts
 from llm_coop_envs.policies.llm.playing.personas import Persona
-from llm_coop_envs.policies.llm.playing.readers import Reader, WordReader, reader_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter
 
@@ -144,7 +144,7 @@ class Prompter:
             quiet: whether nothing is an answer too.
             extract: whether a second question reads every answer.
         """
-        counts = self.counters.of(call.name)
+        counts = self.counters.for_call(call.name)
         counts.asked += 1
         prompt, limit = await self.prompt(turn, call, facts, counts)
         question = _Question(self, turn, call, facts, reader, counts, before, prompt, limit)
@@ -178,7 +178,7 @@ class Prompter:
     async def in_other_words(self, turn: Turn, text: str) -> str:
         """Ask for a message in other words; empty if there are none."""
         facts = self.facts(turn, PARAPHRASE, {"message": Note(turn.round, text)})
-        counts = self.counters.of(PARAPHRASE.name)
+        counts = self.counters.for_call(PARAPHRASE.name)
         counts.asked += 1
         prompt = _paraphrasing().render(_paraphrase_file(self.prompts.pack.manifest.language), PARAPHRASE.values(facts))
         reader = WordReader(PARAPHRASE.key, turn.agent)
@@ -204,10 +204,10 @@ class Prompter:
         Returns:
             The action, empty if no choice could be read; and the answer it was read from.
         """
-        reader = reader_of(question, self.prompts.word)
+        reader = reader_for(question, self.prompts.word)
         facts = {"kind": reader.kind, "key": reader.key, **reader.legal, **facts}
         decision = await self.ask(turn, call, facts, reader, before=before, extract=extract)
-        choice = choice_of(question, decision.reading, self.counters.of(call.name))
+        choice = to_choice(question, decision.reading, self.counters.for_call(call.name))
         return {} if choice is None else {"choice": choice}, decision.text
 
     def facts(self, turn: Turn, call: Call, slots: Mapping[str, Any], persona: str = "", **more: Any) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class Prompter:
             counts: where it is counted what was left out.
             limit: the most tokens; the settings' by default.
         """
-        most = self.settings.prompt_tokens(self.prompts.scenario, call.name) if limit is None else limit
+        max_tokens = self.settings.prompt_tokens(self.prompts.scenario, call.name) if limit is None else limit
         values = call.values(facts)
         memory = turn.memory
         summarised = self.settings.summarise and "summary" in call.slots
@@ -253,7 +253,7 @@ class Prompter:
                 render,
                 values,
                 call.shrinks,
-                most,
+                max_tokens,
                 self._count,
                 self._count_item,
             )
@@ -264,34 +264,34 @@ class Prompter:
             values["summary"] = memory.summary
         counts.left_out += sum(prompt.left_out.values())
         counts.overlong += not prompt.fits
-        return prompt.text, most
+        return prompt.text, max_tokens
 
     async def _summarise(self, turn: Turn, call: Call, heard: tuple[Any, ...], excess: int) -> bool:
         """Replace the oldest messages by notes; whether that was done."""
-        counts = self.counters.of(SUMMARY)
+        counts = self.counters.for_call(SUMMARY)
         counts.asked += 1
         memory = turn.memory
         waiting = heard[memory.summarised :]
         # A quarter more than must go, so that not every new message asks for new notes.
-        wanted = min(len(waiting), excess + max(1, len(waiting) // 4))
+        replaced = min(len(waiting), excess + max(1, len(waiting) // 4))
         values = {
             "me": turn.agent,
-            "heard": waiting[:wanted],
+            "heard": waiting[:replaced],
             "summary": memory.summary,
             "words": self.settings.summary_words,
         }
-        most = self.settings.prompt_tokens(self.prompts.scenario, call.name)
+        max_tokens = self.settings.prompt_tokens(self.prompts.scenario, call.name)
         # What does not fit into one summary waits for the next: the newest of these messages give way first.
         prompt = shorten(
             functools.partial(self.prompts.pack.templates.render, "summary.jinja"),
             values,
             (("heard", "first"),),
-            most,
+            max_tokens,
             self._count,
             self._count_item,
         )
-        taken = wanted - prompt.left_out.get("heard", 0)
-        if not taken:
+        summarised = replaced - prompt.left_out.get("heard", 0)
+        if not summarised:
             counts.fallbacks += 1
             return False
         reader = WordReader("notes", turn.agent)
@@ -302,7 +302,7 @@ class Prompter:
             return False
         counts.answered += 1
         memory.summary = Note(turn.round, text.value)
-        memory.summarised += taken
+        memory.summarised += summarised
         return True
 
     async def _send(
@@ -368,14 +368,14 @@ class _Question(Generic[T]):
 
     async def put(self, last: Reading[T] | None = None) -> tuple[ChatReply, Reading[T]]:
         """Ask; after a first answer, with what was wrong with it."""
-        reader, after = self._reader, ""
+        reader, addition = self._reader, ""
         if last is not None:
-            values = {**reader.legal, "why": last.status, "kind": reader.kind, "value": reader.said(last)}
-            after = "\n\n" + self._prompter.prompts.pack.templates.render("again.jinja", values)
+            values = {**reader.legal, "why": last.status, "kind": reader.kind, "value": reader.value_text(last)}
+            addition = "\n\n" + self._prompter.prompts.pack.templates.render("again.jinja", values)
         shortenings = 0
         while True:
             try:
-                reply = await self._send(self._before + self._prompt + after)
+                reply = await self._send(self._before + self._prompt + addition)
                 return reply, _read(reader, reply, self._counts)
             except ChatError as error:
                 if error.kind != "context_too_long":
@@ -404,9 +404,9 @@ class _Question(Generic[T]):
         prompt = prompter.prompts.pack.templates.render("repair.jinja", values)
         repaired = _read(reader, await self._send(prompt, repair=True), self._counts)
         named = {*reading.named, reading.value} if reading.ok else reading.named
-        said = re.escape(reader.said(repaired)) if reading.ok else ""
-        told = bool(said) and re.search(rf"(?<![\d.]){said}(?!\.?\d)", reply.text) is not None
-        if repaired.ok and repaired.value not in named and not told:
+        value_pattern = re.escape(reader.value_text(repaired)) if reading.ok else ""
+        is_quoted = bool(value_pattern) and re.search(rf"(?<![\d.]){value_pattern}(?!\.?\d)", reply.text) is not None
+        if repaired.ok and repaired.value not in named and not is_quoted:
             self._counts.unreadable += 1
             return Reading(UNREADABLE)
         return repaired
@@ -417,10 +417,10 @@ class _Question(Generic[T]):
 
     async def _shorten(self) -> bool:
         """Make the prompt shorter; whether it could be."""
-        prompter, before = self._prompter, self._prompt
-        self._limit = int(min(self._limit, prompter._count(before)) * SHORTER)
+        prompter, prompt = self._prompter, self._prompt
+        self._limit = int(min(self._limit, prompter._count(prompt)) * SHORTER)
         self._prompt, _ = await prompter.prompt(self._turn, self._call, self._facts, self._counts, limit=self._limit)
-        if self._prompt == before:
+        if self._prompt == prompt:
             return False
         self._counts.shortened += 1
         return True
@@ -441,10 +441,10 @@ def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]
     cut = reply.finish_reason == "length"
     refused = reply.finish_reason == "content_filter" or (bool(reply.refusal) and not reply.text.strip())
     counts.truncated += cut
-    return read_text_of(reader, reply.text, counts, truncated=cut, refused=refused)
+    return read_and_count(reader, reply.text, counts, truncated=cut, refused=refused)
 
 
-def read_text_of(
+def read_and_count(
     reader: Reader[T], text: str, counts: CallCounts, *, truncated: bool = False, refused: bool = False
 ) -> Reading[T]:
     """Read an answer's text, and count what it was like."""
@@ -459,7 +459,7 @@ def read_text_of(
     return reading
 
 
-def choice_of(question: Number | Options, reading: Reading[Any], counts: CallCounts) -> float | int | None:
+def to_choice(question: Number | Options, reading: Reading[Any], counts: CallCounts) -> float | int | None:
     """What is submitted for a reading; `None` if no choice could be read.
 
     A number with decimals where integers are asked for is rounded, halves up, and counted. A number that stays outside

@@ -1,4 +1,4 @@
-"""Counting tokens without ever reaching for the network."""
+"""Counting tokens without the network."""
 
 from __future__ import annotations
 
@@ -27,32 +27,31 @@ _DIGITS = re.compile(r"\d{1,3}")
 
 
 def estimate_tokens(text: str) -> int:
-    """The stated estimate for models whose tokenizer is not at hand.
+    """Estimate the number of tokens, for models whose tokenizer is not at hand.
 
-    A word counts one token per begun 4 letters, digits one per begun three, line breaks in a row one, every other sign
-    one, as does a space before a digit, and every character beyond ASCII one per two bytes of UTF-8, at least one. On
-    prompts in English and German this lies above the count of OpenAI's tokenizers (a test measures it where their
-    tables are at hand).
+    Counted as one token are: each 4 letters of a word or part of them, each 3 digits or part of them, line breaks in a
+    row, a space before a digit, each other sign, and each 2 bytes of a character beyond ASCII. On prompts in English and
+    German the estimate exceeds the count of OpenAI's tokenizers (a test measures it where their tables are at hand).
     """
     return sum(map(_line_tokens, text.split("\n"))) + len(_BREAKS.findall(text))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _line_tokens(line: str) -> int:
-    """The estimate for a line; the prompts of an episode repeat most of theirs."""
+    """The estimate for a line; cached, as the prompts of an episode repeat most lines."""
     pieces: list[str] = _PIECES.findall(line)
     if line.isascii():
         return len(pieces)
-    return sum(1 if one.isascii() else max(1, len(one.encode("utf-8", "replace")) // 2) for one in pieces)
+    return sum(1 if piece.isascii() else max(1, len(piece.encode("utf-8", "replace")) // 2) for piece in pieces)
 
 
 def estimate_by_digit(text: str) -> int:
-    """The estimate for models that this machine serves: small models' tokenizers make a token of every digit."""
+    """Estimate for models that this machine serves: the tokenizers of small models make a token of every digit."""
     return estimate_tokens(text) + len(_DIGIT.findall(text)) - len(_DIGITS.findall(text))
 
 
 def counter_for(model: str) -> tuple[TokenCounter, str]:
-    """The counter for a model, and what it is: the tokenizer's name, `"estimate"` or `"estimate by digits"`.
+    """Choose a token counter for a model; also returns its name: the tokenizer's, `"estimate"` or `"estimate by digits"`.
 
     OpenAI's tokenizers are used if tiktoken is installed and their tables are on this machine: in tiktoken's own
     cache folder, or inside an installed litellm. Nothing is ever downloaded.
@@ -90,13 +89,13 @@ def _encoding_name(model: str) -> str | None:
 
 @functools.lru_cache(maxsize=8)
 def _encoder(name: str) -> Callable[[str], list[int]] | None:
-    """An encoding's own function, from tables on this machine; `None` if they are not there."""
+    """An encoding's own function, from tables on this machine; `None` if they are missing."""
     tiktoken: Any = importlib.import_module("tiktoken")
     public: Any = importlib.import_module("tiktoken_ext.openai_public")
     make = public.ENCODING_CONSTRUCTORS.get(name)
     if make is None:
         return None
-    # The constructor with another way to get its table: from the disk or not at all.
+    # The constructor, but its table is read from the disk and never downloaded.
     offline = types.FunctionType(make.__code__, {**make.__globals__, "load_tiktoken_bpe": _load_table})
     try:
         encoding = tiktoken.Encoding(**offline())
@@ -107,10 +106,10 @@ def _encoder(name: str) -> Callable[[str], list[int]] | None:
 
 
 def _load_table(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
-    """The merge table that tiktoken keeps for a URL.
+    """Load the merge table that tiktoken keeps for a URL.
 
     Raises:
-        LookupError: it is not on this machine.
+        LookupError: the table is not on this machine.
     """
     import base64
 

@@ -9,13 +9,13 @@ from llm_coop_envs.policies.llm.chat import ChatRequest, RequestKey
 Message = dict[str, str]
 
 
-def news(before: str, now: str) -> str:
+def news(previous: str, now: str) -> str:
     """What is new in a prompt: lines that the one before did not have in this place, and the question at its end.
 
     The last paragraph is kept whole: it asks. Of the others their new lines are, under the paragraph's heading (a first
     line that ends with a colon).
     """
-    old, new = before.split("\n"), now.split("\n")
+    old, new = previous.split("\n"), now.split("\n")
     fresh = [True] * len(new)
     for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
         fresh[block.b : block.b + block.size] = [False] * block.size
@@ -25,15 +25,15 @@ def news(before: str, now: str) -> str:
             paragraphs[-1].append(number)
         elif paragraphs[-1]:
             paragraphs.append([])
-    paragraphs = [one for one in paragraphs if one]
-    kept = []
+    paragraphs = [paragraph for paragraph in paragraphs if paragraph]
+    shortened = []
     for numbers in paragraphs[:-1]:
         heading = numbers[0] if new[numbers[0]].rstrip().endswith(":") else None
         lines = [new[number] for number in numbers if fresh[number] or number == heading]
         if any(fresh[number] for number in numbers):
-            kept.append("\n".join(lines))
-    kept += ["\n".join(new[number] for number in numbers) for numbers in paragraphs[-1:]]
-    return "\n\n".join(kept)
+            shortened.append("\n".join(lines))
+    shortened += ["\n".join(new[number] for number in numbers) for numbers in paragraphs[-1:]]
+    return "\n\n".join(shortened)
 
 
 class QuestionLog:
@@ -54,12 +54,12 @@ class QuestionLog:
     def ask(self, key: RequestKey, request: ChatRequest) -> list[Message]:
         """Add a question; the messages that it adds."""
         system, prompt = request.messages[:-1], request.messages[-1].content
-        shown = news(self._last[key.call], prompt) if self._delta and key.call in self._last else prompt
+        content = news(self._last[key.call], prompt) if self._delta and key.call in self._last else prompt
         if not key.attempt:
             # What a repair or a second try asks is no turn's prompt: the next turn has news against this one.
             self._last[key.call] = prompt
-        added = [] if self.messages else [{"role": one.role, "content": one.content} for one in system]
-        added.append({"role": "user", "content": shown})
+        added = [] if self.messages else [{"role": message.role, "content": message.content} for message in system]
+        added.append({"role": "user", "content": content})
         self.messages += added
         return added
 

@@ -113,11 +113,11 @@ class ChatSeats:
         self._scenario = find_scenario(scenario)
         self.env = self._scenario.environment(record=True, **settings)
         seats = self.env.possible_agents
-        asked = range(len(seats)) if learners is None else learners
-        for one in asked:
-            if one not in seats and one not in range(len(seats)):
-                raise SettingsError("seat", one, f"is no seat; seats are {seats[0]} to {seats[-1]}")
-        self.learners = tuple(seats[one] if isinstance(one, int) else one for one in asked)
+        seat_names = range(len(seats)) if learners is None else learners
+        for seat in seat_names:
+            if seat not in seats and seat not in range(len(seats)):
+                raise SettingsError("seat", seat, f"is no seat; seats are {seats[0]} to {seats[-1]}")
+        self.learners = tuple(seats[seat] if isinstance(seat, int) else seat for seat in seat_names)
         offered: Mapping[str, Callable[[Any, Event], float]] = load(self._scenario.rewards)
         if reward not in (OWN, JOINT, *offered):
             raise SettingsError("reward", reward, f"is none of {', '.join((OWN, JOINT, *offered))}")
@@ -126,16 +126,18 @@ class ChatSeats:
         self._reward, self._of_round = reward, offered.get(reward)
         self._most, self._delta = most_fallbacks, delta
         self._policy = LLMPolicy(_HandedOut(), LLMSettings.build(**{"model": "learner", **(asking or {})}))
-        rest = [name for name in seats if name not in self.learners]
-        given = self._scenario.opponent if others is None else others
-        named = given if isinstance(given, Mapping) else dict.fromkeys(rest, given)
-        made: dict[str, PolicyLike] = {one: self._named(one) for one in named.values() if isinstance(one, str)}
-        filled = {seat: made[one] if isinstance(one, str) else one for seat, one in named.items()}
-        taken = sorted(filled.keys() & set(self.learners))
-        if taken:
-            raise SettingsError("others", taken[0], "is a learner's seat")
+        other_seats = [name for name in seats if name not in self.learners]
+        opponents = self._scenario.opponent if others is None else others
+        named = opponents if isinstance(opponents, Mapping) else dict.fromkeys(other_seats, opponents)
+        policies: dict[str, PolicyLike] = {
+            policy: self._named(policy) for policy in named.values() if isinstance(policy, str)
+        }
+        filled = {seat: policies[policy] if isinstance(policy, str) else policy for seat, policy in named.items()}
+        occupied = sorted(filled.keys() & set(self.learners))
+        if occupied:
+            raise SettingsError("others", occupied[0], "is a learner's seat")
         self._table = Seating({**filled, **dict.fromkeys(self.learners, self._policy)}, seats)
-        self._rest = Seating(filled, rest)
+        self._rest = Seating(filled, other_seats)
         self._seats: dict[str, _Seat] = {}
 
     def _named(self, name: str) -> PolicyLike:
@@ -221,7 +223,7 @@ class ChatSeats:
         """Let a seat decide on until it asks, or has decided."""
         assert seat.deciding is not None, "a seat that is asked decides"
         assert self._actions is not None, "a step has begun"
-        before = self._policy.counters.total()
+        counts_before = self._policy.counters.total()
         try:
             question: _Question = seat.deciding.send(reply)
         except StopIteration as decided:
@@ -230,12 +232,12 @@ class ChatSeats:
         else:
             seat.question = question
             seat.shown = seat.conversation.ask(question.key, question.request)
-        after = self._policy.counters.total()
-        failed = after.fallbacks - before.fallbacks
-        if after.ended > before.ended:
+        counts_after = self._policy.counters.total()
+        failed = counts_after.fallbacks - counts_before.fallbacks
+        if counts_after.ended > counts_before.ended:
             # Where players talk, silence may be meant and is an answer; no reply at all never is.
             failed, seat.forfeited = max(failed, int(seat.forfeited)), False
-        seat.decisions += after.asked - before.asked
+        seat.decisions += counts_after.asked - counts_before.asked
         seat.failed += failed
         seat.fell |= failed > 0
 
@@ -289,18 +291,18 @@ class ChatSeats:
         return earned
 
     def _info(self, seat: _Seat) -> Info:
-        why = ""
+        reason = ""
         if seat.share > self._most:
-            why = (
+            reason = (
                 f"no reward: {seat.failed} of {seat.decisions} decisions had no reply that could be read, and "
                 f"{self._most:g} of them is the most (most_fallbacks)"
             )
-        found: Info = {"decisions": seat.decisions, "fallbacks": seat.failed, "forfeits": seat.forfeits, "why": why}
+        info: Info = {"decisions": seat.decisions, "fallbacks": seat.failed, "forfeits": seat.forfeits, "why": reason}
         if seat.question is not None:
             key, request = seat.question.key, seat.question.request
-            found.update(call=key.call, attempt=key.attempt, step=key.step, round=self.env.round)
-            found["request"] = request.settings()
-        return found
+            info.update(call=key.call, attempt=key.attempt, step=key.step, round=self.env.round)
+            info["request"] = request.settings()
+        return info
 
 
 class ChatSeat:
@@ -325,5 +327,5 @@ class ChatSeat:
 
     def step(self, reply: Reply) -> tuple[list[Message], float, bool, Info]:
         """Take the reply to the open question, and play on to the next one; see `ChatSeats.step`."""
-        asked, rewards, done, infos = self.seats.step({self.agent: reply})
-        return asked.get(self.agent, []), rewards[self.agent], done, infos[self.agent]
+        messages, rewards, done, infos = self.seats.step({self.agent: reply})
+        return messages.get(self.agent, []), rewards[self.agent], done, infos[self.agent]

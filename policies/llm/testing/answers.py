@@ -39,29 +39,29 @@ def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> s
         prompt: the text of a request's messages.
         metadata: the request's; `question` holds the question as JSON.
     """
-    given = (metadata or {}).get(QUESTION)
-    if given is None:
+    question_json = (metadata or {}).get(QUESTION)
+    if question_json is None:
         return NO_QUESTION
-    question = json.loads(given)
+    question = json.loads(question_json)
     drawn = int.from_bytes(hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
     value: Any
     if "says" in question:  # who is to write something that is checked
         return str(question["says"])
     if question["kind"] == "text":
-        value = said = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
+        value = text = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
     elif question["kind"] == "number":
         value = _number(question, prompt, drawn // 3)
-        said = f"{value:.12g}"
+        text = f"{value:.12g}"
     else:
-        value = said = _option(question["options"], prompt, drawn // 3)
+        value = text = _option(question["options"], prompt, drawn // 3)
     if question["form"] == "json":
         reasoned = {} if question["repair"] or question["kind"] == "text" else {"reason": _REASON}
         return json.dumps({**reasoned, question["key"]: value}, ensure_ascii=False)
     if question["kind"] == "text" or question["repair"]:
-        return said
+        return text
     if question["form"] == "reason":
-        return f"{_REASON}\nAnswer: {said}"
-    return (said, f"My choice is {said}.", f"{_REASON}\n{said}")[drawn % 3]
+        return f"{_REASON}\nAnswer: {text}"
+    return (text, f"My choice is {text}.", f"{_REASON}\n{text}")[drawn % 3]
 
 
 def _number(question: Mapping[str, Any], prompt: str, drawn: int) -> float:
@@ -72,7 +72,7 @@ def _number(question: Mapping[str, Any], prompt: str, drawn: int) -> float:
     low, high = float(question["low"]), float(question["high"])
     if question["repair"]:  # which number a quoted answer names: its last
         quoted = re.findall(r'"(?:[^"\\]|\\.)*"', prompt)
-        named = [float(one) for one in re.findall(r"\d+(?:\.\d+)?", quoted[-1])] if quoted else []
+        named = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", quoted[-1])] if quoted else []
         if named and low <= named[-1] <= high:
             return named[-1]
     number = low + (high - low) * (0.2 + 0.4 * (drawn % 997) / 997)

@@ -123,10 +123,12 @@ class ScriptedServer:
 
     async def _completion(self, request: web.BaseRequest) -> web.StreamResponse:
         raw = await request.read()
-        given = request.headers.get("Authorization", "")
-        if self._key is not None and given != f"Bearer {self._key}":
+        authorization = request.headers.get("Authorization", "")
+        if self._key is not None and authorization != f"Bearer {self._key}":
             # As real servers do, the refusal quotes the key.
-            return _error(401, f"Incorrect API key provided: {given.removeprefix('Bearer ')}.", "invalid_api_key")
+            return _error(
+                401, f"Incorrect API key provided: {authorization.removeprefix('Bearer ')}.", "invalid_api_key"
+            )
         question = request.headers.get("Idempotency-Key") or hashlib.blake2b(raw, digest_size=16).hexdigest()
         time = self.asked[question]
         self.asked[question] += 1
@@ -137,19 +139,19 @@ class ScriptedServer:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             fault = self.faults.of(question, time)
-            kept = self._kept.get(raw) if fault is None else None
-            body = loads(raw) if kept is None else {}
+            remembered = self._kept.get(raw) if fault is None else None
+            body = loads(raw) if remembered is None else {}
             self.fates[fault or "answer"] += 1
             if self.latency:
                 await asyncio.sleep(self.latency)
-            if kept is not None:
+            if remembered is not None:
                 self.answered[question] += 1
-                return web.Response(body=kept, content_type="application/json")
+                return web.Response(body=remembered, content_type="application/json")
             response = await self._fated(request, body, fault, question)
             if fault is None and len(self._kept) < self._remember:
-                found = getattr(response, "body", None)
-                if isinstance(found, bytes):  # not streamed
-                    self._kept[raw] = found
+                response_body = getattr(response, "body", None)
+                if isinstance(response_body, bytes):  # not streamed
+                    self._kept[raw] = response_body
         except (ValueError, KeyError, TypeError) as error:
             return _error(400, f"This is no chat request: {error!r}.", "invalid_request_error")
         finally:
@@ -176,11 +178,11 @@ class ScriptedServer:
             return web.Response(text="<html><body><h1>502 Bad Gateway</h1></body></html>", content_type="text/html")
         if fault == "wrong_json":
             return web.json_response({"ok": True})
-        found = self._completed(body, fault)
+        completion = self._completed(body, fault)
         if body.get("stream"):
-            sent = await self._streamed(request, body, found, fault)
+            sent = await self._streamed(request, body, completion, fault)
         else:
-            sent = await self._whole(request, dumps(found), fault)
+            sent = await self._whole(request, dumps(completion), fault)
         if fault not in ("half_body", "empty_choice"):
             self.answered[question] += 1
         return sent
@@ -199,14 +201,17 @@ class ScriptedServer:
             text = "".join(chr(33 + ord(sign) * 7 % 90) for sign in text) + " \u0000\ufffd\u202e"
         elif fault == "huge":
             text = ("lorem ipsum " * (self.faults.huge // 12 + 1))[: self.faults.huge]
-        most = body.get("max_completion_tokens") or body.get("max_tokens")
+        max_tokens = body.get("max_completion_tokens") or body.get("max_tokens")
         count = self._count
-        if most is not None and count is not None and fault != "huge":
-            while text and count(text) > most:
-                text, finish = text[: max(0, min(len(text) - 1, len(text) * most // max(count(text), 1)))], "length"
+        if max_tokens is not None and count is not None and fault != "huge":
+            while text and count(text) > max_tokens:
+                text, finish = (
+                    text[: max(0, min(len(text) - 1, len(text) * max_tokens // max(count(text), 1)))],
+                    "length",
+                )
         message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        found: dict[str, Any] = {
+        completion: dict[str, Any] = {
             "id": "chatcmpl-scripted",
             "object": "chat.completion",
             "created": 0,
@@ -214,9 +219,13 @@ class ScriptedServer:
             "choices": [] if fault == "empty_choice" else [choice],
         }
         if count is not None:
-            asked, said = count(prompt), count(text)
-            found["usage"] = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
-        return found
+            prompt_tokens, answer_tokens = count(prompt), count(text)
+            completion["usage"] = {
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": answer_tokens,
+                "total_tokens": prompt_tokens + answer_tokens,
+            }
+        return completion
 
     async def _whole(self, request: web.BaseRequest, raw: bytes, fault: str | None) -> web.StreamResponse:
         if fault not in ("half_body", "slow_bytes"):
@@ -234,15 +243,15 @@ class ScriptedServer:
         return response
 
     async def _streamed(
-        self, request: web.BaseRequest, body: dict[str, Any], found: dict[str, Any], fault: str | None
+        self, request: web.BaseRequest, body: dict[str, Any], completion: dict[str, Any], fault: str | None
     ) -> web.StreamResponse:
         """The same completion as server-sent events."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
         await response.prepare(request)
-        pieces = list(_pieces(found))
-        if (body.get("stream_options") or {}).get("include_usage") and "usage" in found:
-            head = {name: found[name] for name in ("id", "created", "model")}
-            pieces.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": found["usage"]})
+        pieces = list(_pieces(completion))
+        if (body.get("stream_options") or {}).get("include_usage") and "usage" in completion:
+            head = {name: completion[name] for name in ("id", "created", "model")}
+            pieces.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": completion["usage"]})
         for number, piece in enumerate(pieces):
             if fault == "half_body" and number >= len(pieces) // 2:
                 _cut(request)
@@ -279,13 +288,13 @@ def in_thread(server: ScriptedServer) -> Iterator[ScriptedServer]:
         thread.join()
 
 
-def _pieces(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    head = {name: found[name] for name in ("id", "created", "model")}
+def _pieces(completion: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    head = {name: completion[name] for name in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk"
-    if not found["choices"]:
+    if not completion["choices"]:
         yield {**head, "choices": []}
         return
-    choice = found["choices"][0]
+    choice = completion["choices"][0]
     deltas: list[dict[str, Any]] = [{"role": "assistant"}]
     text = choice["message"]["content"] or ""
     deltas += [{"content": text[start : start + _PIECE]} for start in range(0, len(text), _PIECE)]

@@ -13,7 +13,7 @@ from llm_coop_envs.benchmarks.measures.planted import planted_of
 from llm_coop_envs.benchmarks.pages import detection
 from llm_coop_envs.benchmarks.pages.detection import HONEST, MOST_FALSE, RECORD, page, record, record_judge
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.policies.llm.playing.player import endpoint_of
+from llm_coop_envs.policies.llm.playing.player import build_endpoint
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 
 DOCS = Path(__file__).parents[3] / "docs" / "detection.md"
@@ -69,7 +69,7 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
 
     with answering(by_truth) as server:
         access = asking(server)
-        endpoint = endpoint_of("judge", access.endpoint)
+        endpoint = build_endpoint("judge", access.endpoint)
         judged_in(material, tmp_path / "judge", LLMSettings(model="judge", answers="json"), endpoint, access)
     scenario, found = record_judge(tmp_path / "judge")
     row = found["detectors"]["judge"]

@@ -71,7 +71,7 @@ def test_where_the_model_gives_none_the_table_does(answer):
     env = env_of("kbc")
     policy, _ = play_with(env, Canned(talk=["I think of 17."] * 9, paraphrase=[answer] * 9))
     assert {event["delivered"]["text"] for event in said(env.events)} == {paraphrase("I think of 17.")}
-    assert policy.counters.of("paraphrase").fallbacks == len(said(env.events))
+    assert policy.counters.for_call("paraphrase").fallbacks == len(said(env.events))
 
 
 def test_nobody_is_asked_unless_the_settings_say_so():

@@ -59,7 +59,7 @@ class Reader(ABC, Generic[T]):
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the answer's value."""
 
-    def said(self, reading: Reading[T]) -> str:
+    def value_text(self, reading: Reading[T]) -> str:
         """What was answered, in words; empty if it cannot be said."""
         return ""
 
@@ -74,8 +74,8 @@ class Reader(ABC, Generic[T]):
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
             texts = 1 if self.kind == "text" else max(1, len(beside))
-            left = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
-            text["maxLength"] = max(_SHORTEST // texts, _SIGNS_PER_TOKEN[self.kind] * left // texts)
+            text_tokens = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
+            text["maxLength"] = max(_SHORTEST // texts, _SIGNS_PER_TOKEN[self.kind] * text_tokens // texts)
         if self.kind == "text":
             value = {**text, **value}
         if repair:
@@ -92,14 +92,14 @@ class Reader(ABC, Generic[T]):
         }
 
 
-class _Remembering(Reader[T]):
+class _CachingReader(Reader[T]):
     """Reads a short answer once; two readers are the same only if they are one object (`reader_of` gives the same)."""
 
     def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[T]:
         """Read an answer."""
         if refused:
             return Reading("refused")
-        return _known_reading(self, text, truncated) if len(text) <= _SHORT else self._read(text, truncated)
+        return _cached_read(self, text, truncated) if len(text) <= _SHORT else self._read(text, truncated)
 
     @abstractmethod
     def _read(self, text: str, truncated: bool) -> Reading[T]:
@@ -107,12 +107,12 @@ class _Remembering(Reader[T]):
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _known_reading(reader: _Remembering[T], text: str, truncated: bool) -> Reading[T]:
+def _cached_read(reader: _CachingReader[T], text: str, truncated: bool) -> Reading[T]:
     return reader._read(text, truncated)
 
 
 @dataclass(frozen=True, eq=False)
-class NumberReader(_Remembering[float]):
+class NumberReader(_CachingReader[float]):
     """A number is asked for."""
 
     key: str
@@ -137,13 +137,13 @@ class NumberReader(_Remembering[float]):
         finite = {name: kind(bound) for name, bound in bounds.items() if math.isfinite(bound)}
         return {"type": "integer" if question.whole else "number", **finite}
 
-    def said(self, reading: Reading[float]) -> str:
+    def value_text(self, reading: Reading[float]) -> str:
         """The number as it would be written."""
         return "" if reading.value is None else f"{reading.value:.12g}"
 
 
 @dataclass(frozen=True, eq=False)
-class OptionReader(_Remembering[int]):
+class OptionReader(_CachingReader[int]):
     """One of a few options is asked for; what is read is the option's choice."""
 
     key: str
@@ -182,7 +182,7 @@ class WordReader(Reader[str]):
         return {"type": "string"}
 
 
-def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[Any]:
+def reader_for(question: Number | Options, word: Callable[[str], str]) -> Reader[Any]:
     """What reads the answers to a question.
 
     Args:
@@ -190,7 +190,7 @@ def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[
         word: an option's name in the prompt's language.
     """
     if isinstance(question, Options):
-        options = tuple((one.choice, one.letter, one.name, one.spellings) for one in question.options)
+        options = tuple((option.choice, option.letter, option.name, option.spellings) for option in question.options)
         return _option_reader(question.name, options, question.known, word)
     return _number_reader(question)
 
@@ -208,7 +208,7 @@ def _number_reader(question: Number) -> NumberReader:
 def _option_reader(
     key: str,
     options: tuple[tuple[int, str, str, tuple[str, ...]], ...],
-    known: tuple[str, ...],
+    all_names: tuple[str, ...],
     word: Callable[[str], str],
 ) -> OptionReader:
     def spellings(name: str, aliases: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -218,5 +218,5 @@ def _option_reader(
 
     choices = tuple(Choice(choice, spellings(name, aliases), letter) for choice, letter, name, aliases in options)
     labels = tuple(f"{letter}) {word(name)}" if letter else word(name) for _, letter, name, _ in options)
-    every = tuple(spelling for name in known for spelling in spellings(name))
+    every = tuple(spelling for name in all_names for spelling in spellings(name))
     return OptionReader(key, OptionQuestion(choices, every, key=key), labels)
