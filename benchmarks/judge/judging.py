@@ -36,9 +36,10 @@ from llm_coop_envs.core.statistics import LEVEL
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.memory import Memory
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import counter_for
+from llm_coop_envs.policies.llm.playing.turn import Turn
 
 SHOWN = 20
 """So many of the round's earlier messages are shown at most."""

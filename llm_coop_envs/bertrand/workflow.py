@@ -21,7 +21,8 @@ from llm_coop_envs.policies.llm.parsing.cleaning import clean_words
 from llm_coop_envs.policies.llm.parsing.objects import find_value
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 _FIRM = names("me rivals seen cost whole_profits round history bins bin_size in_turn")
@@ -142,7 +143,7 @@ class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
         shown = await self._looked_up(prompter, turn, slots) if settings.tools else self._private(turn)
         facts = prompter.facts(turn, price, {**vars(slots), **shown})
         before = planned + "\n\n" if planned and settings.repeat_planning_prompt else ""
-        action, _ = await prompter.choose(turn, price, facts, slots.question, before=before)
+        action, _ = await prompter.choose(turn, price, facts, slots.question, preamble=before)
         return action
 
     async def _looked_up(self, prompter: Prompter, turn: Turn, slots: BertrandSlots) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY
 from llm_coop_envs.policies.llm.parsing.numbers import read_bare_numbers
 from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
-from llm_coop_envs.policies.llm.playing.answer_readers import NumberReader, Reader, WordReader, reader_for
-from llm_coop_envs.policies.llm.playing.prompter import read_and_count, to_choice
+from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, NumberReader, Reader, reader_for
+from llm_coop_envs.policies.llm.playing.counted_reading import read_and_count, to_choice
 
 #: One answer: the question, the player's index, a seed that is this player's own in this step.
 AskOne = Callable[[CrowdQuestion, int, int], Awaitable[str]]
@@ -156,7 +156,7 @@ def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], 
     counts.asked += len(texts)
     counts.requests += len(texts)
     if isinstance(question, Words):
-        _read_messages(texts, WordReader(question.name, ""), submissions, counts)
+        _read_messages(texts, MessageReader(question.name, ""), submissions, counts)
         return submissions
     reader = reader_for(question, str)
     unread: Sequence[int] = range(len(texts))

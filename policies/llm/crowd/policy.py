@@ -195,9 +195,7 @@ class TextCrowd(Policy):
                     "run again to continue"
                 ) from outcome
             if isinstance(outcome, BaseException):
-                raise (
-                    getattr(outcome, "cause", None) or outcome
-                )  # Ray wraps errors
+                raise (getattr(outcome, "cause", None) or outcome)  # Ray wraps errors
             part_submissions, part_counts = outcome
             counts.add(part_counts)
             submissions.put(part, part_submissions)

@@ -1,4 +1,4 @@
-"""A model player's private memory: plans, feelings, reasons, summaries of a conversation. Other players never see it."""
+"""A model player's private memory: plans, feelings, reasons and summaries. Other players never see it."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def with_temperature(parameters: Any, temperature: float) -> Any:
     """Replace the temperature of all parameters.
 
     Args:
-        parameters: as in `LLMSettings.parameters`, as plain data; anything else is returned as it is, and refused later.
+        parameters: as in `LLMSettings.parameters`, as plain data; anything else is returned as it is, to be refused.
         temperature: the temperature.
     """
     if not isinstance(parameters, Mapping) or not all(isinstance(values, Mapping) for values in parameters.values()):

@@ -30,8 +30,9 @@ def estimate_tokens(text: str) -> int:
     """Estimate the number of tokens, for models whose tokenizer is not at hand.
 
     Counted as one token are: each 4 letters of a word or part of them, each 3 digits or part of them, line breaks in a
-    row, a space before a digit, each other sign, and each 2 bytes of a character beyond ASCII. On prompts in English and
-    German the estimate exceeds the count of OpenAI's tokenizers (a test measures it where their tables are at hand).
+    row, a space before a digit, each other sign, and each 2 bytes of a character beyond ASCII. On prompts in English
+    and German the estimate exceeds the count of OpenAI's tokenizers (a test measures it where their tables are at
+    hand).
     """
     return sum(map(_line_tokens, text.split("\n"))) + len(_BREAKS.findall(text))
 
@@ -51,7 +52,7 @@ def estimate_by_digit(text: str) -> int:
 
 
 def counter_for(model: str) -> tuple[TokenCounter, str]:
-    """Choose a token counter for a model; also returns its name: the tokenizer's, `"estimate"` or `"estimate by digits"`.
+    """Choose a token counter for a model; also returns its name: a tokenizer's, `"estimate"`, `"estimate by digits"`.
 
     OpenAI's tokenizers are used if tiktoken is installed and their tables are on this machine: in tiktoken's own
     cache folder, or inside an installed litellm. Nothing is ever downloaded.
