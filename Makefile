@@ -6,7 +6,7 @@ RUN := runs/team_up-demo
 RUN_LLM := runs/local_model-demo
 PROJECT := pyproject.toml
 
-SHIPPED := $(basename $(notdir $(wildcard benchmarks/study/shipped/*.yaml)))
+SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
@@ -59,7 +59,7 @@ test-lowest: | $(BIN)/python
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
-	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/benchmarks/test_train_commands.py
+	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py
 
 # What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
 test-ray: $(VENV)/.ray
@@ -77,13 +77,15 @@ lint: $(VENV)/.dev
 
 # The page of `llm-coop view`, built anew from its sources; needs Node. A test tells when that was forgotten.
 front:
-	cd benchmarks/view/front && npm ci && npm run build
+	cd llm_coop_envs/page/front && npm ci && npm run build
 
-# How much Python there is outside of tests: all lines, docstrings and blank ones included.
+# How much Python there is outside of tests, and how much of it is in the wheel: all lines, docstrings and blank ones too.
 lines:
 	@for room in llm_coop_envs policies baselines render benchmarks examples; do \
 		printf '%-14s' $$room; git ls-files -z $$room | grep -z '\.py$$' | xargs -0 cat | wc -l; done
 	@printf '%-14s' all; git ls-files -z llm_coop_envs policies baselines render benchmarks examples | grep -z '\.py$$' | xargs -0 cat | wc -l
+	@printf '%-14s' wheel; git ls-files -z llm_coop_envs policies baselines render benchmarks | grep -z '\.py$$' \
+		| grep -zvE '^benchmarks/(speed|doc_pages)/' | xargs -0 cat | wc -l
 
 # The archived sessions of Calvano et al. (2020), all of them, period by period.
 docked: $(VENV)/.dev
@@ -95,7 +97,7 @@ published: $(VENV)/.dev
 
 # The README's pictures, from scripted runs.
 pictures: $(VENV)/.dev
-	$(BIN)/python -m llm_coop_envs.benchmarks.pages.readme_pictures
+	$(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.readme_pictures
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

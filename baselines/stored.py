@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.folder import MANIFEST
+from llm_coop_envs.util.checks import suggestion
 
 SUFFIX = ".npz"
 

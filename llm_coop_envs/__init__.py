@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from llm_coop_envs.core.registry import register
 from llm_coop_envs.registration import register_all
+from llm_coop_envs.renamed_modules import install
+from llm_coop_envs.version import __version__
 
 if TYPE_CHECKING:
     import llm_coop_envs.bertrand_v0 as bertrand_v0
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     import llm_coop_envs.policies as policies
     import llm_coop_envs.wrappers as wrappers
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "bertrand_v0", "evacuation_v0", "kbc_v0", "policies", "register", "register_all", "wrappers"]
 
 _LAZY = ("bertrand_v0", "evacuation_v0", "kbc_v0", "policies", "wrappers")
@@ -41,3 +42,4 @@ def __dir__() -> list[str]:
 
 
 register_all()
+install()

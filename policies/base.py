@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.regulator import REPORT, SEAT
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.treatments.regulator import REPORT, SEAT
 
 Action = dict[str, Any]
 

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.delivery import InOtherWords
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.treatments.delivery import InOtherWords
 
 
 class Branching:

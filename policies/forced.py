@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.question import ILLEGAL, Number, Options
 from llm_coop_envs.core.registry import find_scenario, scenario_of
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import ILLEGAL, Number, Options
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.scripted import make as make_scripted
+from llm_coop_envs.util.checks import suggestion
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.core.policy import Request
-from llm_coop_envs.core.question import Number, Question, Words
+from llm_coop_envs.interface.question import Number, Question, Words
 from llm_coop_envs.policies.base import Action, Policy
 
 

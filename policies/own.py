@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.util.checks import suggestion
 
 LABEL = "own policy"
 

@@ -10,7 +10,7 @@ from llm_coop_envs.core.chunks import ask_table
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.memory import check_memory
 from llm_coop_envs.core.policy import PolicyLike, Seating, waits
-from llm_coop_envs.core.waiting import run_coroutine, run_through
+from llm_coop_envs.util.waiting import run_coroutine, run_through
 
 
 async def play_async(

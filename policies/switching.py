@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.changes import Change
 from llm_coop_envs.core.policy import Episode, Request, waits
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.branching import put_back, saved
+from llm_coop_envs.treatments.changes import Change
 
 _LATER = 0xC4A  # keeps the generators of those who follow apart from all that the first one may spawn
 

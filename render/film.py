@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.checks import check_choice, check_int, check_number
-from llm_coop_envs.core.extras import need
 from llm_coop_envs.errors import SceneError, SettingsError
+from llm_coop_envs.util.checks import check_choice, check_int, check_number
+from llm_coop_envs.util.extras import need
 
 Pixels = NDArray[np.uint8]
 

@@ -15,8 +15,8 @@ from gymnasium import logger
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.array_env import ArrayEnv
-from llm_coop_envs.core.hooks import Event
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.interface.hooks import Event
 from llm_coop_envs.render.scenes.base import Said, Scene
 from llm_coop_envs.render.scenes.from_events import tracker
 from llm_coop_envs.render.scenes.tracking import Tracker

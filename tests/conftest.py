@@ -44,3 +44,27 @@ def typed_in_window(monkeypatch):
 
     yield begin
     pygame.display.quit()
+
+
+@pytest.fixture
+def study_file(tmp_path):
+    """Write a study and return its path."""
+
+    def write(text, name="small.yaml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory):
+    """A finished run of all scenarios; not to be changed."""
+    from small import ALL, small_study
+
+    from llm_coop_envs.runs.runner import run_study
+
+    folder = tmp_path_factory.mktemp("everything") / "run"
+    run_study(small_study(ALL), folder, command="llm-coop run everything.yaml")
+    return folder

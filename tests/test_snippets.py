@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from llm_coop_envs.benchmarks.cli.main import app
+from llm_coop_envs.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.checks import require_int
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import ResetNeeded, SettingsError
+from llm_coop_envs.util.checks import require_int
 from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
 
 

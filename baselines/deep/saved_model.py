@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.deep.network import LOGITS, NUMBERS, VALUES, Network
-from llm_coop_envs.core.extras import need
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.util.extras import need
 
 _VALUES, _POLICY, _LAST = "q_net.q_net.", "mlp_extractor.policy_net.", "action_net."
 

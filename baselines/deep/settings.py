@@ -21,11 +21,11 @@ from llm_coop_envs.baselines.learning import (
     learning_of,
     scenario_name,
 )
-from llm_coop_envs.core.checks import check_choice, check_int, check_number, require_int, suggestion
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_choice, check_int, check_number, require_int, suggestion
 
 ALGORITHMS = (PPO, DQN, MASKABLE_PPO)
 SAMPLE, BEST = "sample", "best"

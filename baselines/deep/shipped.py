@@ -9,8 +9,8 @@ from llm_coop_envs.baselines.deep.folder import MODEL, POLICY
 from llm_coop_envs.baselines.deep.network import Network, read_network
 from llm_coop_envs.baselines.deep.saved_model import read_saved
 from llm_coop_envs.baselines.stored import find_stored, shipped_in
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import suggestion
 
 FOLDER = Path(__file__).parent / "shipped"
 

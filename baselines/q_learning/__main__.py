@@ -44,9 +44,9 @@ from llm_coop_envs.baselines.q_learning.reproduce.report import (
 )
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal, run
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.files import write_json, write_whole
+from llm_coop_envs.util.checks import suggestion
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 

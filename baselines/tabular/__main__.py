@@ -12,8 +12,8 @@ from llm_coop_envs.baselines.command_line import console, read_fields, run_app, 
 from llm_coop_envs.baselines.tabular.curve import CURVE
 from llm_coop_envs.baselines.tabular.learner import learner_of
 from llm_coop_envs.baselines.tabular.training import TabularFolder, train
-from llm_coop_envs.core.values import read_pairs
 from llm_coop_envs.storage.parquet import read_rows
+from llm_coop_envs.util.values import read_pairs
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.storage.arrays import Arrays
+from llm_coop_envs.util.references import load
 
 #: Seeds of learning episodes start here; those of the learning curve at half of it. Evaluations use smaller ones.
 FIRST_LEARNING_SEED = 2**32

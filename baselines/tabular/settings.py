@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.checks import check_number
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_number
 
 MAX_EPISODES = 10_000_000
 

@@ -22,13 +22,13 @@ from llm_coop_envs.baselines.tabular.curve import Row, write_curve
 from llm_coop_envs.baselines.tabular.learner import TabularLearner, learner_of
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.baselines.tabular.store import TABLE, StoredTable, load, save
-from llm_coop_envs.core.checks import require_int
-from llm_coop_envs.core.interrupts import on_interrupt
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib
 from llm_coop_envs.storage.arrays import Arrays
 from llm_coop_envs.storage.folder import RunFolder
 from llm_coop_envs.storage.parquet import need_arrow
+from llm_coop_envs.util.checks import require_int
+from llm_coop_envs.util.interrupts import on_interrupt
 
 CHECKPOINT = "checkpoint.npz"
 _CURVE = "curve"

@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.benchmarks.speed.cases import evacuation
 from llm_coop_envs.benchmarks.speed.crowd import MEGABYTE
 from llm_coop_envs.benchmarks.speed.harness import machine, write
@@ -34,6 +33,7 @@ from llm_coop_envs.policies.llm.asking.live import open_chat
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.runs.side_by_side import rare_garbage_collection
 
 PEOPLE = (100, 316, 1000, 3162, 10_000)
 CURVES: Mapping[str, tuple[int, ...]] = {

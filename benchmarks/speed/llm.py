@@ -23,13 +23,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, spread, write
 from llm_coop_envs.benchmarks.speed.llm_studies import own_code, server, through_clients
 from llm_coop_envs.policies.llm.asking.live import OpenChat, open_chat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
 from llm_coop_envs.policies.llm.clients import connect as connect_client
+from llm_coop_envs.runs.side_by_side import rare_garbage_collection
 
 # A prompt as long as those of the beauty contest with talk, about 3,200 characters.
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs import evacuation_v0, kbc_v0
-from llm_coop_envs.benchmarks.run.side_by_side import rare_garbage_collection
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.policies import play_async
 from llm_coop_envs.policies.llm.asking.live import open_chat
@@ -28,6 +27,7 @@ from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.runs.side_by_side import rare_garbage_collection
 
 MODEL = "scripted"
 EPISODES, IN_FLIGHT = 64, 256

@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import llm_coop_envs
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, row, spread, write
 from llm_coop_envs.benchmarks.speed.llm import PACKAGES, PARTS
+from llm_coop_envs.version import PACKAGE_FOLDER
 
-HERE = Path(llm_coop_envs.__file__).parents[1]
+HERE = PACKAGE_FOLDER.parent
 _PROGRAM = (
     "import runpy, sys; import llm_coop_envs.benchmarks.speed as room; room.__path__[:] = [sys.argv.pop(1)]; "
     "runpy.run_module('llm_coop_envs.benchmarks.speed.llm', run_name='__main__', alter_sys=True)"

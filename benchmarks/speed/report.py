@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, spread, write
-from llm_coop_envs.benchmarks.study.study import parse_study
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.study import parse_study
 
 STUDY = """\
 name: many
@@ -29,7 +29,7 @@ def measure(run: Path) -> dict[str, float]:
     """Seconds, processor seconds and megabytes of one report on a run."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "report", str(run), "-o", out]
+        command = [sys.executable, "-m", "llm_coop_envs", "report", str(run), "-o", out]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.run.episode import Played
-from llm_coop_envs.benchmarks.run.folder import Run, make_run
 from llm_coop_envs.benchmarks.speed.watching import serving
-from llm_coop_envs.benchmarks.study.study import parse_study
 from llm_coop_envs.policies.llm.journal.frames import FOLDER, ZSTD, packer
+from llm_coop_envs.runs.episode import Played
+from llm_coop_envs.runs.folder import Run, make_run
 from llm_coop_envs.storage.folder import COMPLETE
+from llm_coop_envs.studies.study import parse_study
 
 ROUNDS = 5
 _STUDY = """\

@@ -26,15 +26,15 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.report.comparison import t_interval
-from llm_coop_envs.benchmarks.run import control
-from llm_coop_envs.benchmarks.run.model_access import ModelAccess
-from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, write
 from llm_coop_envs.benchmarks.speed.llm_studies import server as scripted_server
-from llm_coop_envs.benchmarks.study.seating import read_player, with_players
-from llm_coop_envs.benchmarks.study.study import parse_study
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.runs import control
+from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.comparison import t_interval
+from llm_coop_envs.studies.seating import read_player, with_players
+from llm_coop_envs.studies.study import parse_study
 
 # Rules that answer at once, in rounds that cost little: nothing hides what the page adds.
 _RULES = """\
@@ -77,7 +77,7 @@ def play(kind: str, folder: Path, url: str) -> None:
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[str], http.client.HTTPResponse]]]:
     """`llm-coop view` in a process of its own, and a function that asks it."""
-    command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "view", str(folder), "--no-browser"]
+    command = [sys.executable, "-m", "llm_coop_envs", "view", str(folder), "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout is not None
     try:
@@ -162,7 +162,7 @@ def measure(kind: str, pairs: int, url: str) -> dict[str, Any]:
 
 def _size(folder: Path) -> float:
     """Events of an episode; all have about as many."""
-    from llm_coop_envs.benchmarks.run.folder import open_run
+    from llm_coop_envs.runs.folder import open_run
 
     run = open_run(folder)
     return float(np.mean([len(run.read_events(*one)[1]) for one in sorted(run.finished())[:5]]))

@@ -24,11 +24,11 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
 
-from llm_coop_envs.benchmarks.run.episode import play_episode
-from llm_coop_envs.benchmarks.study.seating import read_player, with_players
-from llm_coop_envs.benchmarks.study.selection import select
-from llm_coop_envs.benchmarks.study.study import Study, load_study
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, RequestKey, Usage
+from llm_coop_envs.runs.episode import play_episode
+from llm_coop_envs.studies.seating import read_player, with_players
+from llm_coop_envs.studies.selection import select
+from llm_coop_envs.studies.study import Study, load_study
 
 _ROLES: dict[str, Any] = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 

@@ -15,9 +15,9 @@ from fishery.rules import catches, regrown
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.hooks import Over, Stage
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.core.slots import Heard, Slots
+from llm_coop_envs.interface.hooks import Over, Stage
+from llm_coop_envs.interface.slots import Heard, Slots
 
 
 @dataclass(frozen=True, kw_only=True)

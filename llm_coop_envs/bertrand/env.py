@@ -18,13 +18,13 @@ from llm_coop_envs.bertrand.rivalries import AnyRow, movers, of_those, plain, ri
 from llm_coop_envs.bertrand.rules import Band, Rivalry, RoundOutcome, nearest, outcome, places
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots, Bin
-from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.hooks import Event, Over, Stage
-from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import OWN
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.interface.hooks import Event, Over, Stage
+from llm_coop_envs.interface.question import Number
 
 ACT = "act"
 ROUND_LIMIT = "round limit reached"

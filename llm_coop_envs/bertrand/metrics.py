@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Floats, positions, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
+from llm_coop_envs.interface.question import Number
 
 INDEX_FIRST = 250
 """First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""

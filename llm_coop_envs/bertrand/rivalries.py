@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from llm_coop_envs.bertrand.rules import Floats, Rivalry, normalised_profits, positions
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import Bin, PastRow
-from llm_coop_envs.core.presence import STAYS
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.treatments.presence import STAYS
 
 AnyRow = TypeVar("AnyRow", PastRow, Bin)
 Rivalries = dict[tuple[int, ...], Rivalry]

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.rules import Band, Benchmarks, Rivalry, benchmarks, nearest, price_grid
-from llm_coop_envs.core.checks import check_choice, check_int, check_number
-from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import Number
+from llm_coop_envs.util.checks import check_choice, check_int, check_number
 
 MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.util.references import load
 
 #: The render modes that need pygame.
 GRAPHICAL = ("human", "rgb_array")

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.core.question import Number, Options
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.core.wording import wording_names
+from llm_coop_envs.interface.question import Number, Options
+from llm_coop_envs.interface.wording import wording_names
+from llm_coop_envs.util.references import load
 
 if TYPE_CHECKING:
     from llm_coop_envs.core.env import ScenarioEnv
@@ -81,7 +81,7 @@ class Scenario:
         scene: how events become scenes, a `render.scenes.tracking.Tracker` class; by default a table of players.
         picture: how its scenes are drawn, a `render.screen.draw.Picture`; by default as a table.
         page: how its scenes go to a page, a `render.scenes.on_page.PageFace`; by default as a table.
-        report: its section of reports with its own figures, a `benchmarks.report.section.ScenarioSection` class; by
+        report: its section of reports with its own figures, a `reports.section.ScenarioSection` class; by
             default a section of its measures.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
             the choice space.
@@ -89,8 +89,8 @@ class Scenario:
             `policies.branching.Afterwards`; its fields are the options that the study gives.
         rewards: what a learner may be rewarded with besides what the environment pays: a mapping from names to
             functions of the settings and a `round` event, such as the consumer surplus of a market.
-        planted: worlds of known intent and what tells them apart, a `benchmarks.measures.planted.Planted`.
-        bench: what the scorecard asks and plays of it, a `benchmarks.bench.tasks.Bench`; without it is left out there.
+        planted: worlds of known intent and what tells them apart, a `measures.synthetic_worlds.Planted`.
+        bench: what the scorecard asks and plays of it, a `benchmarks.scorecard.tasks.Bench`; by default nothing.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -117,8 +117,8 @@ class Scenario:
     @property
     def env_class(self) -> type[ScenarioEnv]:
         """The environment's class."""
-        found: type[ScenarioEnv] = load(self.env)
-        return found
+        env_class: type[ScenarioEnv] = load(self.env)
+        return env_class
 
     @property
     def env_name(self) -> str:
@@ -133,14 +133,14 @@ class Scenario:
     @property
     def policies(self) -> Mapping[str, Callable[..., Any]]:
         """Its scripted policies by name."""
-        found: Mapping[str, Callable[..., Any]] = load(self.scripted)
-        return found
+        factories: Mapping[str, Callable[..., Any]] = load(self.scripted)
+        return factories
 
     @property
     def measured(self) -> Measures:
         """What is measured."""
-        found: Measures = load(self.measures)
-        return found
+        measures: Measures = load(self.measures)
+        return measures
 
     @property
     def wordings(self) -> list[str]:
@@ -178,5 +178,5 @@ class Scenario:
 def _read_published(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
-    found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    published: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return published

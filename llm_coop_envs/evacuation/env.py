@@ -11,12 +11,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.channels import within
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.hooks import Event, Over, Stage
-from llm_coop_envs.core.question import Options
-from llm_coop_envs.core.slots import Heard
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.crowd import Crowd
 from llm_coop_envs.evacuation.features import FeatureMaker, feature_names
@@ -25,6 +21,10 @@ from llm_coop_envs.evacuation.picture import draw
 from llm_coop_envs.evacuation.room import MOVES, STAY, IntArray
 from llm_coop_envs.evacuation.settings import CLOSE, EvacuationSettings
 from llm_coop_envs.evacuation.slots import EvacuationSlots, SlotMaker
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.interface.hooks import Event, Over, Stage
+from llm_coop_envs.interface.question import Options
+from llm_coop_envs.interface.slots import Heard
 
 EXIT, MOVE = "exit", "move"
 _CROWD = 256

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_coop_envs.core.shares import divide
 from llm_coop_envs.evacuation.room import BoolArray, FloatArray, IntArray, Room
+from llm_coop_envs.util.shares import divide
 
 #: Means of N0, Y0, Z0 for the better and the worse physical trait; standard deviation 1 (authors' code).
 PUBLISHED_MEANS = ((3.0, 2.0), (18.0, 16.0), (26.0, 23.0))

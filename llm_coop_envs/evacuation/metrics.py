@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llm_coop_envs.core.question import Option, Options
 from llm_coop_envs.core.records import of_type, start_of
 from llm_coop_envs.core.scenario import Measures
+from llm_coop_envs.interface.question import Option, Options
 
 Event = Mapping[str, Any]
 

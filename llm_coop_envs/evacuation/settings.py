@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from llm_coop_envs.core.checks import check_choice, check_number, suggestion
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
+from llm_coop_envs.util.checks import check_choice, check_number, suggestion
 
 #: The largest room, in cells along a wall.
 MAX_SIDE = 2000

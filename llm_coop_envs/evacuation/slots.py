@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from llm_coop_envs.core.question import Option, Options
-from llm_coop_envs.core.slots import Heard, Slots
 from llm_coop_envs.evacuation.crowd import Crowd
 from llm_coop_envs.evacuation.movement import free_moves, open_moves
 from llm_coop_envs.evacuation.room import MOVES, STAY, IntArray
 from llm_coop_envs.evacuation.settings import EvacuationSettings
+from llm_coop_envs.interface.question import Option, Options
+from llm_coop_envs.interface.slots import Heard, Slots
 
 LETTERS = "abcdefghi"
 _MOVE_NAMES = {(down, right): name for name, down, right in MOVES}
@@ -230,7 +230,7 @@ class SlotMaker:
         return index in self._place
 
     def make(self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...]) -> EvacuationSlots:
-        """The slots of one person; `common` holds the fields of `core.slots.Slots`."""
+        """The slots of one person; `common` holds the fields of `interface.slots.Slots`."""
         names = self._room.exit_names
         asked = common["phase"] if common["on_turn"] else ""
         question = common["question"]

@@ -14,19 +14,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.changes import fits_any
 from llm_coop_envs.core.channels import Audience, everyone, grouped, neighbours
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.hooks import Event, Over, Stage
-from llm_coop_envs.core.presence import STAYS
-from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import OWN
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.interface.hooks import Event, Over, Stage
+from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, OwnRound, PastRound
+from llm_coop_envs.treatments.changes import fits_any
+from llm_coop_envs.treatments.presence import STAYS
 
 # Winning numbers are announced with 2 decimals in the program of Pan et al. 2024.
 DECIMALS = 2

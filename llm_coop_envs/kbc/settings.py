@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.changes import check_patterns
-from llm_coop_envs.core.checks import check_int, check_number
-from llm_coop_envs.core.question import Number
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import Number
+from llm_coop_envs.treatments.changes import check_patterns
+from llm_coop_envs.util.checks import check_int, check_number
 
 MAX_PLAYERS = 1_000_000
 MAX_NUMBER = 10**9

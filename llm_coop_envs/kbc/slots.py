@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from llm_coop_envs.core.slots import Heard, Slots
+from llm_coop_envs.interface.slots import Heard, Slots
 
 
 class PastRound(NamedTuple):

@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-import llm_coop_envs
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import (
     cannot_write,
@@ -37,6 +36,7 @@ from llm_coop_envs.storage.files import (
 )
 from llm_coop_envs.storage.lease import alone_with
 from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.version import __version__
 
 FORMAT = 3
 MANIFEST, CHECK = "run.json", "check"
@@ -334,7 +334,7 @@ def chosen_folder(given: Path | None, name: str) -> Iterator[Path]:
 
 def versions() -> dict[str, str]:
     """The versions that results may depend on."""
-    found = {"llm-coop-envs": llm_coop_envs.__version__, "python": platform.python_version()}
+    found = {"llm-coop-envs": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)

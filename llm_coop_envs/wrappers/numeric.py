@@ -14,8 +14,8 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.regulator import SEAT
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.treatments.regulator import SEAT
 
 Numeric = Any
 
@@ -97,7 +97,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             low, high = self._low, self._high
             if agent == SEAT and self._game.regulator is not None:
                 extra = np.zeros(1 + len(self._game.phases), dtype=np.float32)
-                low, high = (np.append(end, extra + k) for k, end in enumerate(self._game.regulator.bounds()))
+                low, high = (np.append(end, extra + k) for k, end in enumerate(self._game.regulator_bounds()))
             space = spaces.Box(low, high, dtype=np.float32)
             choices = self.action_space(agent)
             if self.mask_in_obs and isinstance(choices, spaces.Discrete):
@@ -213,8 +213,8 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         for name in names:
             i = game.possible_agents.index(name)
             mine = i == game.regulator.index
-            row = np.append(game.regulator.features(), own) if mine else rows[i]
-            mask = game.regulator.mask() if mine else None if masks is None else masks[i].copy()
+            row = np.append(game.regulator_features(), own) if mine else rows[i]
+            mask = game.regulator_mask() if mine else None if masks is None else masks[i].copy()
             told = {} if mask is None else {"action_mask": mask}
             in_obs = self.mask_in_obs and mask is not None
             observations[name] = {"observation": row, **told} if in_obs else row

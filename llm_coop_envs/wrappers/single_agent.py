@@ -11,13 +11,13 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.regulator import SEAT
-from llm_coop_envs.core.waiting import run_coroutine, run_through
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.treatments.regulator import SEAT
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.waiting import run_coroutine, run_through
 from llm_coop_envs.wrappers.numeric import NumericView
 
 
@@ -119,7 +119,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             ActionError: choices are continuous and have no mask.
         """
         if self.env.regulator is not None and self.agent == SEAT:
-            return self.env.regulator.mask().astype(np.bool_)
+            return self.env.regulator_mask().astype(np.bool_)
         masks = self.env.masks()
         if masks is None:
             raise ActionError("these choices are continuous and have no mask; use an algorithm without masks")

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 from pettingzoo.utils import BaseParallelWrapper
 
-from llm_coop_envs.core.array_env import ILLEGAL_CHOICE, MISSING_ACTION
-from llm_coop_envs.core.channels import MESSAGE_CLEANED, MESSAGE_CUT
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.question import Options, Question, Words
-from llm_coop_envs.core.spaces import UnicodeText
 from llm_coop_envs.errors import ActionError, SettingsError
+from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION
+from llm_coop_envs.interface.messages import MESSAGE_CLEANED, MESSAGE_CUT
+from llm_coop_envs.interface.question import Options, Question, Words
+from llm_coop_envs.interface.spaces import UnicodeText
 
 FLAGS = (MISSING_ACTION, ILLEGAL_CHOICE, MESSAGE_CUT, MESSAGE_CLEANED)
 _LONGEST_NUMBER = 32

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from llm_coop_envs.core.question import ILLEGAL, Number, Options, Question, Words
-from llm_coop_envs.core.wording import six_digits
+from llm_coop_envs.interface.question import ILLEGAL, Number, Options, Question, Words
+from llm_coop_envs.interface.wording import six_digits
 from llm_coop_envs.policies.base import Action
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.question import Options, Words
-from llm_coop_envs.core.slots import Slots
 from llm_coop_envs.errors import PlayerLeft
+from llm_coop_envs.interface.question import Options, Words
+from llm_coop_envs.interface.slots import Slots
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.human.answers import Unusable, hint, list_options, read_answer
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.policies.llm.chat import ChatReply, RequestKey
 from llm_coop_envs.policies.llm.journal import JournalError, journal_files, read_questions
+from llm_coop_envs.util.checks import suggestion
 
 _NUMBER = re.compile(r"(\d+)")
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.shares import divide
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.shares import divide
 
 Codes: TypeAlias = NDArray[np.int32]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.on_demand import OnDemand
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.population.columns import Codes, Column, marginal
 from llm_coop_envs.policies.population.grammar import Grammar
+from llm_coop_envs.util.on_demand import OnDemand
 
 #: The column that says which policy plays.
 POLICY = "policy"

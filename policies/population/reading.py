@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.yaml_source import Spot, read_yaml_file
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.population.columns import Column
 from llm_coop_envs.policies.population.grammar import Grammar, places
 from llm_coop_envs.policies.population.population import Background, Population
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.yaml_source import Spot, read_yaml_file
 
 HOME = Path(__file__).parent / "shipped"
 MAX_PEOPLE = 10_000_000

@@ -10,11 +10,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS
+from llm_coop_envs.util.checks import suggestion
 
 #: What stands before the names of rules for a regulator's seat.
 REGULATOR = "regulator"

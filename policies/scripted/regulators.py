@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.question import Options
-from llm_coop_envs.core.regulator import SEAT, RegulatorSlots
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import Options
 from llm_coop_envs.policies.base import Action, ScriptedPolicy
+from llm_coop_envs.treatments.regulator import SEAT, RegulatorSlots
 
 #: Words by which people who fix prices are known; a regulator looks for them by default.
 WORDS = ("agree", "together", "raise", "higher", "maintain", "cooperat", "collu", "same price", "undercut")

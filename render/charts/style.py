@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from llm_coop_envs.core.extras import need
+from llm_coop_envs.util.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.errors import SceneError, StudyError
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.table import TableTracker
 from llm_coop_envs.render.scenes.tracking import Event, Tracker
+from llm_coop_envs.util.references import load
 
 
 def tracker(start: Event, *, table: bool = False) -> Tracker[Any]:

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.table import TableScene
+from llm_coop_envs.util.references import load
 
 MOST_POINTS = 5_000
 """From how many players on only a histogram of their numbers is sent."""

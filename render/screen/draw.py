@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.errors import SceneError, StudyError
 from llm_coop_envs.render.scenes.base import Scene
@@ -18,6 +17,7 @@ from llm_coop_envs.render.screen.canvas import INK, PAPER, Canvas, View
 from llm_coop_envs.render.screen.page import Picture as Picture
 from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.table import TABLE
+from llm_coop_envs.util.references import load
 
 #: The masks of a surface whose bytes are red, green, blue.
 _RGB_BYTES = (0xFF, 0xFF00, 0xFF0000, 0) if sys.byteorder == "little" else (0xFF0000, 0xFF00, 0xFF, 0)

@@ -12,9 +12,9 @@ from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolde
 from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearning
 from llm_coop_envs.baselines.tabular.kbc import KBCLearning
 from llm_coop_envs.baselines.tabular.training import TabularFolder, train
-from llm_coop_envs.benchmarks.run.folder import make_run
-from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.runs.folder import make_run
+from llm_coop_envs.runs.runner import run_study
 
 CONTEST, ROOM = KBCLearning(episodes=2, curve_every=1), EvacuationLearning(episodes=2, curve_every=1)
 ONE, OTHER = Plan(settings=QLearningSettings()), Plan(settings=QLearningSettings(exploration="boltzmann"))

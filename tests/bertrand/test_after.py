@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0
-from llm_coop_envs.bertrand.after import Deviations, PricePath, deviation_choice, deviations
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.equilibrium import best_reply
+from llm_coop_envs.bertrand.faces.after import Deviations, PricePath, deviation_choice, deviations
 from llm_coop_envs.bertrand.scripted import PricingPolicy
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import Policy, scripted

@@ -5,14 +5,14 @@ import asyncio
 import numpy as np
 import pytest
 
-from llm_coop_envs.benchmarks.measures.planted import play_world
-from llm_coop_envs.bertrand.after import Deviations
-from llm_coop_envs.bertrand.after_panel import CONTROLS, panel, parallel
-from llm_coop_envs.bertrand.planted import PLANTED, default_rule
+from llm_coop_envs.bertrand.faces.after import Deviations
+from llm_coop_envs.bertrand.faces.after_panel import CONTROLS, panel, parallel
+from llm_coop_envs.bertrand.faces.synthetic_worlds import PLANTED, default_rule
 from llm_coop_envs.bertrand.scripted import BestReply, GrimTrigger
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.waiting import run_through
+from llm_coop_envs.measures.synthetic_worlds import play_world
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.util.waiting import run_through
 
 
 def found_of(policy, rounds=30, **settings):

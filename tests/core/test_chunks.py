@@ -13,8 +13,8 @@ from llm_coop_envs import kbc_v0
 from llm_coop_envs.core import chunks
 from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.submissions import Submissions
-from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.policies import Policy, ScriptedPolicy, play
+from llm_coop_envs.util.waiting import by_hands
 
 
 def drawn(env, agent):

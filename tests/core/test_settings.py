@@ -4,9 +4,9 @@ import pickle
 import pytest
 from toy import ToySettings
 
-from llm_coop_envs.core.checks import check_int, check_number, suggestion
 from llm_coop_envs.core.settings import ScenarioSettings, plain
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
+from llm_coop_envs.util.checks import check_int, check_number, suggestion
 
 
 def test_presets_then_given_fields():

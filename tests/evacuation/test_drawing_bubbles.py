@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_coop_envs.evacuation.drawing_bubbles import place
+from llm_coop_envs.evacuation.faces.drawing_bubbles import place
 
 AREA = (10, 20, 600, 500)
 points = st.tuples(st.integers(10, 609), st.integers(20, 519))

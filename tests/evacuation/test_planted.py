@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from llm_coop_envs.benchmarks.measures.planted import planted_of, play_world
+from llm_coop_envs.measures.synthetic_worlds import planted_of, play_world
 
 PLANTED = planted_of("evacuation")
 TALK = [world.name for world in PLANTED.worlds if world.talk]

@@ -1,6 +1,6 @@
 import pytest
 
-from llm_coop_envs.evacuation.report_room import UNDECIDED, Snapshot, draw_snapshots, exit_color
+from llm_coop_envs.evacuation.faces.report_room import UNDECIDED, Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.style import picture
 
 ROOM = {

@@ -6,9 +6,9 @@ import pickle
 
 from episodes import rounds
 
-from llm_coop_envs.core.question import Options, Words
 from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation_v0 import parallel_env
+from llm_coop_envs.interface.question import Options, Words
 from llm_coop_envs.policies import play
 
 

@@ -23,12 +23,12 @@ from model_studies import answering
 from fishery.env import FisheryEnv, FisherySettings
 from fishery.rules import catches, regrown, sustainable_yield
 from fishery.scenario import SCENARIO
-from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.human_game import plan_game
-from llm_coop_envs.benchmarks.run.human_window import play_in_window
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.policies import play, scripted
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.human_game import plan_game
+from llm_coop_envs.runs.human_window import play_in_window
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -163,7 +163,7 @@ def installed(tmp_path_factory):
 def call(installed):
     def one(*arguments, given="", code=0):
         done = subprocess.run(
-            [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", *map(str, arguments)],
+            [sys.executable, "-m", "llm_coop_envs", *map(str, arguments)],
             env=installed, input=given, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == code, done.stderr

@@ -6,8 +6,8 @@ import pytest
 from llm_chats import Recorder
 from model_studies import TINY, study_with_model
 
-from llm_coop_envs.benchmarks.run.episode import play_episode
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.runs.episode import play_episode
 
 pytest.importorskip("inspect_ai")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the library and what it brings

@@ -7,9 +7,9 @@ from learners.exp3 import Exp3
 from learners.sarsa import Sarsa
 from learners.ucb import Ucb
 
-from llm_coop_envs.benchmarks.report.build import write_report
-from llm_coop_envs.benchmarks.run.folder import open_run
 from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.runs.folder import open_run
 
 LEARNERS = {
     "sarsa": lambda: Sarsa(beta=8e-4, periods=8_000),

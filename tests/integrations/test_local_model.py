@@ -110,7 +110,7 @@ def kill_server(place):
 
 def play(study, run, answers=0):
     """Play until this many answers are there, or to the end; the process, and what it said so far."""
-    command = [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", "run", str(study), "-o", str(run)]
+    command = [sys.executable, "-m", "llm_coop_envs", "run", str(study), "-o", str(run)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         if " answers" in line and int(line.split(" answers")[0].split()[-1]) >= answers:

@@ -7,9 +7,9 @@ import pytest
 
 from llm_coop_envs import kbc_v0
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.kbc.faces.page_scene import PAGE
 from llm_coop_envs.kbc.metrics import episode_metrics, named, round_rows
 from llm_coop_envs.kbc.rules import settle
-from llm_coop_envs.kbc.scene_page import PAGE
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.kinds import make

@@ -3,11 +3,11 @@
 from small import small_study
 
 from llm_coop_envs import kbc_v0
-from llm_coop_envs.benchmarks.report.reading import read_run
-from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.runner import run_study
 from llm_coop_envs.kbc.reference import nyt_density
 from llm_coop_envs.kbc.scenario import SCENARIO
+from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
 
 RSD = "rsd_last"
 

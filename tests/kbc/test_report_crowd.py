@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from small import small_study
 
-from llm_coop_envs.benchmarks.report.section import NotDrawn, PlayedCondition, comparable
-from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.benchmarks.run.tables import read_episodes
-from llm_coop_envs.benchmarks.study.study import load_study
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.kbc.report import KbcSection
-from llm_coop_envs.kbc.report_crowd import below_last, kinds_figure, read_crowd
+from llm_coop_envs.kbc.faces.report import KbcSection
+from llm_coop_envs.kbc.faces.report_crowd import below_last, kinds_figure, read_crowd
+from llm_coop_envs.reports.section import NotDrawn, PlayedCondition, comparable
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.runs.tables import read_episodes
+from llm_coop_envs.studies.study import load_study
 
 STUDY = """\
 name: large

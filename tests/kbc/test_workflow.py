@@ -3,7 +3,7 @@ from llm_chats import Canned, Recorder, run
 
 from llm_coop_envs import kbc_v0
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.kbc.workflow import reason_of
+from llm_coop_envs.kbc.faces.workflow import reason_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 
 

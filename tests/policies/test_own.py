@@ -5,11 +5,11 @@ import re
 import pytest
 
 from llm_coop_envs import bertrand_v0, policies
-from llm_coop_envs.benchmarks.run.program import program_of
-from llm_coop_envs.benchmarks.study import players
-from llm_coop_envs.benchmarks.study.study import parse_study
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import own
+from llm_coop_envs.runs.provenance import program_of
+from llm_coop_envs.studies import players
+from llm_coop_envs.studies.study import parse_study
 
 SOURCE = """
 from abc import abstractmethod

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.core.changes import Change
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play
@@ -16,6 +15,7 @@ from llm_coop_envs.policies.llm.playing.memory import Note
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.switching import Successor, Switching
+from llm_coop_envs.treatments.changes import Change
 
 CASES = {
     "kbc": (kbc_v0, {"players": 4, "exchanges": 3}, "kbc/uniform", {"choice": 77}, 77),

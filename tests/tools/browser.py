@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-FRONT = Path(__file__).parents[2] / "benchmarks" / "view" / "front"
+FRONT = Path(__file__).parents[2] / "llm_coop_envs" / "page" / "front"
 CHROMIUM = shutil.which("chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]

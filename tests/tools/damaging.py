@@ -15,13 +15,13 @@ import invoking
 import model_studies
 import small
 
-from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.model_access import ModelAccess
-from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.benchmarks.run.tables import make_tables
-from llm_coop_envs.benchmarks.run.verify import verify_run
-from llm_coop_envs.benchmarks.view.one_file import write_page
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.page.one_file import write_page
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.runs.tables import make_tables
+from llm_coop_envs.runs.verify import verify_run
 
 NOBODY = {"base_url": "http://127.0.0.1:9/v1", "retry": {"attempts": 1, "first_pause": 0.0}}
 STUDIES = {"rules": small.small_study, "models": lambda: model_studies.study_with_model(model_studies.TINY)}

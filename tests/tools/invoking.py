@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from llm_coop_envs.benchmarks.cli import main as cli
+from llm_coop_envs.cli import main as cli
 
 
 def invoke(*arguments):

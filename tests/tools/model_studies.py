@@ -4,11 +4,11 @@ import contextlib
 
 from small import ALL, small_study
 
-from llm_coop_envs.benchmarks.run.model_access import ModelAccess
-from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.benchmarks.study.seating import read_player, with_players
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, in_thread
+from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.seating import read_player, with_players
 
 # Of one round or little more each, all calls included.
 SHORT = """\

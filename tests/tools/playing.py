@@ -12,14 +12,14 @@ from pathlib import Path
 import pyarrow.parquet  # noqa: F401  # imported before the fork, as all of the following
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.benchmarks.run.folder import described_models
-from llm_coop_envs.benchmarks.run.model_access import ModelAccess
-from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.benchmarks.study.seating import read_player, with_players
-from llm_coop_envs.benchmarks.study.study import parse_study
 from llm_coop_envs.policies.llm.asking.live import open_chat as open_chat
 from llm_coop_envs.policies.llm.clients import lean as lean
+from llm_coop_envs.runs.folder import described_models
+from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.storage.folder import versions
+from llm_coop_envs.studies.seating import read_player, with_players
+from llm_coop_envs.studies.study import parse_study
 
 AT_ONCE = 64
 KBC = "{name: warm, conditions: [{name: kbc, scenario: kbc, policies: poisson, episodes: 1}]}"

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from small import small_study
 
-from llm_coop_envs.benchmarks.report.reading import read_run
-from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.runner import run_study
+from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
 
 DASH = "\N{EN DASH}"
 

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.study.study import parse_study
+from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.folder import CHECK, digest_of
+from llm_coop_envs.studies.study import parse_study
 
 KBC = """\
 name: small
@@ -103,7 +103,7 @@ def llm_coop(*arguments, **options):
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "llm_coop_envs.benchmarks.cli.main", *map(str, arguments)]
+    return [sys.executable, "-m", "llm_coop_envs", *map(str, arguments)]
 
 
 def events_in(folder):

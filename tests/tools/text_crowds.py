@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from llm_coop_envs.core.question import Options
+from llm_coop_envs.interface.question import Options
 from llm_coop_envs.policies.population.population import Person
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from gymnasium import spaces
 
 from llm_coop_envs.core.channels import everyone, within
-from llm_coop_envs.core.checks import check_bool, check_int
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.hooks import Over, Stage
 from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.core.slots import Heard, Slots
+from llm_coop_envs.interface.hooks import Over, Stage
+from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.policies import ScriptedPolicy
+from llm_coop_envs.util.checks import check_bool, check_int
 
 
 @dataclass(frozen=True, kw_only=True)

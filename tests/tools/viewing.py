@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 
-from llm_coop_envs.benchmarks.view.server import PageServer
+from llm_coop_envs.page.server import PageServer
 
 
 @contextlib.contextmanager

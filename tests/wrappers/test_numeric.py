@@ -11,8 +11,8 @@ with warnings.catch_warnings():
     from pettingzoo.test import parallel_api_test
     from pettingzoo.test.seed_test import parallel_seed_test
 
-from llm_coop_envs.core.wording import Wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.interface.wording import Wording
 from llm_coop_envs.wrappers import NumericView
 
 

@@ -8,8 +8,8 @@ from toy import ToyEnv
 
 import llm_coop_envs
 from llm_coop_envs.bertrand.scripted import BestReply
-from llm_coop_envs.core.wording import Wording
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.interface.wording import Wording
 from llm_coop_envs.policies import ScriptedPolicy
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings

@@ -22,8 +22,8 @@ from llm_coop_envs.baselines.q_learning.learn.sessions import Session, explorati
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.bertrand.rules import Benchmarks, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.checks import check_number
 from llm_coop_envs.core.settings import Settings
+from llm_coop_envs.util.checks import check_number
 
 FIRMS = 3
 FAR = 100.0

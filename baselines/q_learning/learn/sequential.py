@@ -21,9 +21,9 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.checks import check_number
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_number
 
 LAST = 1_000
 """Periods at the end that profits are averaged over (their equation 7)."""

@@ -14,9 +14,9 @@ from typing_extensions import Self
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
 from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
-from llm_coop_envs.core.checks import check_number
 from llm_coop_envs.core.settings import Settings, added
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_number
 
 MAX_FIRMS = 4
 MAX_MEMORY = 2

@@ -23,11 +23,11 @@ from llm_coop_envs.baselines.q_learning.analyse.measures import Row, session_row
 from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session, run_docked_session, run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import GIB, QLearningSettings, machine_memory
-from llm_coop_envs.core.checks import check_int, require_int
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.files import appending, read_appended
 from llm_coop_envs.storage.folder import RunFolder
 from llm_coop_envs.storage.parquet import need_arrow, write_rows
+from llm_coop_envs.util.checks import check_int, require_int
 
 JOURNAL, RESULT = "sessions.jsonl", "sessions.parquet"
 

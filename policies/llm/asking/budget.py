@@ -11,9 +11,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.policies.llm.chat import BudgetReached
+from llm_coop_envs.util.checks import check_int, check_number
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,11 @@ import json
 import sqlite3
 from pathlib import Path
 
-from llm_coop_envs.core.checks import check_int
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.fastjson import dumps, loads
+from llm_coop_envs.util.checks import check_int
 
 FILE = "answers.sqlite3"
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, request BLOB, reply BLOB) WITHOUT ROWID"

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
 from llm_coop_envs.policies.llm.asking.budget import Budget
@@ -39,6 +38,7 @@ from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.clients.address import is_there
 from llm_coop_envs.policies.llm.clients.client import Client
 from llm_coop_envs.policies.llm.journal import Journal
+from llm_coop_envs.util.quoting import harmless
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
 

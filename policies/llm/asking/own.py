@@ -8,10 +8,10 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from llm_coop_envs.core.waiting import run_coroutine
 from llm_coop_envs.policies.llm.asking.live import OpenChat, check_chat, open_chat
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients import Endpoint
+from llm_coop_envs.util.waiting import run_coroutine
 
 
 class OwnChat:

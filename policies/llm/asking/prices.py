@@ -14,9 +14,9 @@ from typing import Any, TypeGuard
 
 import yaml
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import LOCAL, ChatRequest, Usage
+from llm_coop_envs.util.checks import suggestion
 
 MILLION = 1_000_000
 _EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"

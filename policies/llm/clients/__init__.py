@@ -3,9 +3,9 @@
 No client repeats an attempt; the dispatcher does. `Endpoint` says where a model is, `connect` makes the fitting client.
 """
 
-from llm_coop_envs.core.extras import need
 from llm_coop_envs.policies.llm.chat import ChatClient
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
+from llm_coop_envs.util.extras import need
 
 __all__ = ["Endpoint", "Limits", "Retry", "connect"]
 

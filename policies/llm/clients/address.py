@@ -6,8 +6,8 @@ import asyncio
 import urllib.request
 from urllib.parse import urlsplit
 
-from llm_coop_envs.core.extras import need
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
+from llm_coop_envs.util.extras import need
 
 LOOK_SECONDS = 5.0
 

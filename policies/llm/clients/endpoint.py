@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from llm_coop_envs.core.checks import check_bool, check_choice, check_int, check_number
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL
+from llm_coop_envs.util.checks import check_bool, check_choice, check_int, check_number
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"

@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from llm_coop_envs.core.keys import Key, scrub
-from llm_coop_envs.core.quoting import harmless
 from llm_coop_envs.policies.llm.chat import ChatError, ErrorKind
 from llm_coop_envs.policies.llm.fastjson import loads
+from llm_coop_envs.util.keys import Key, scrub
+from llm_coop_envs.util.quoting import harmless
 
 LONGEST_MESSAGE = 300
 LONGEST_WAIT = 24 * 3600.0

@@ -7,7 +7,6 @@ from typing import Any
 
 import aiohttp
 
-from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.address import proxy_for
@@ -15,6 +14,7 @@ from llm_coop_envs.policies.llm.clients.client import CONNECT_SECONDS, Client
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
 from llm_coop_envs.policies.llm.fastjson import dumps
+from llm_coop_envs.util.keys import read_key
 
 KEEP_ALIVE_SECONDS = 15.0  # shorter than most servers', so that no request goes into a connection being closed
 

@@ -8,14 +8,14 @@ import os
 import warnings
 from typing import Any
 
-from llm_coop_envs.core.extras import need
-from llm_coop_envs.core.keys import read_key, scrub
 from llm_coop_envs.policies.llm.chat import ChatError, ChatRequest, ErrorKind
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.client import NO_KEY, Client, root
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
 from llm_coop_envs.policies.llm.clients.openai_sdk import OpenAIClient
+from llm_coop_envs.util.extras import need
+from llm_coop_envs.util.keys import read_key, scrub
 
 # Tables litellm would otherwise fetch from the network when imported or first used; its bundled copies do.
 _LOCAL = (

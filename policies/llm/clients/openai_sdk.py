@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from llm_coop_envs.core.extras import need
-from llm_coop_envs.core.keys import read_key
 from llm_coop_envs.policies.llm.chat import ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
 from llm_coop_envs.policies.llm.clients.client import CONNECT_SECONDS, NO_KEY, Client
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, is_loopback
 from llm_coop_envs.policies.llm.clients.failures import status_error
+from llm_coop_envs.util.extras import need
+from llm_coop_envs.util.keys import read_key
 
 _WHAT = "asking a model through OpenAI's SDK"
 

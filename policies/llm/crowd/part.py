@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.actions import Indices
-from llm_coop_envs.core.question import ILLEGAL, Number, Question, Words
 from llm_coop_envs.core.submissions import Submissions
-from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.interface.question import ILLEGAL, Number, Question, Words
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY
 from llm_coop_envs.policies.llm.parsing.numbers import read_bare_numbers
 from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
 from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, NumberReader, Reader, reader_for
 from llm_coop_envs.policies.llm.playing.counted_reading import read_and_count, to_choice
+from llm_coop_envs.util.waiting import by_hands
 
 #: One answer: the question, the player's index, a seed that is this player's own in this step.
 AskOne = Callable[[CrowdQuestion, int, int], Awaitable[str]]

@@ -18,21 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import llm_coop_envs
-from llm_coop_envs.core.actions import Indices
 from llm_coop_envs.core.chunks import Chunk
-from llm_coop_envs.core.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.core.policy import Episode, Request
-from llm_coop_envs.core.question import Question
-from llm_coop_envs.core.ray_cluster import connected, same_version
 from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.interface.actions import Indices
+from llm_coop_envs.interface.question import Question
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.crowd.part import AnswerCollection, AskMany, AskOne, read_answers
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.population.population import People, Person
+from llm_coop_envs.util.draws import CROWD, Key, key_of, seeds_of
+from llm_coop_envs.util.ray_cluster import connected, same_version
+from llm_coop_envs.version import __version__
 
 # With a hundred thousand pending calls in memory, Python's collector would look through all of them again and again.
 _GARBAGE_THRESHOLDS = (50_000, 50, 100)
@@ -55,7 +55,7 @@ class TextCrowd(Policy):
         folder: the run's folder, where answers are kept; by default they are not.
         hands: how many calls are awaited at the same time, in all processes together.
         processes: in how many processes calls are awaited; each keeps its own part of the journal. 1 is this one.
-        ray: a Ray cluster whose actors are these processes (see `core.ray_cluster`); by default they run here. Ray
+        ray: a Ray cluster whose actors are these processes (see `util.ray_cluster`); by default they run here. Ray
             restarts an actor that dies. It is then asked the same again, except for what its journal holds.
 
     Attributes:
@@ -171,7 +171,7 @@ class TextCrowd(Policy):
             chunk_positions = np.asarray(positions, dtype=np.intp)
             players = chunk.who[chunk_positions]
             answers = await self._ask(crowd_question, players, submissions.choices[chunk_positions])
-            submissions.put(chunk_positions, answers)
+            submissions.merge(chunk_positions, answers)
         return submissions
 
     async def _ask(self, question: CrowdQuestion, players: Indices, blank: NDArray[Any]) -> Submissions:
@@ -195,10 +195,11 @@ class TextCrowd(Policy):
                     "run again to continue"
                 ) from outcome
             if isinstance(outcome, BaseException):
-                raise (getattr(outcome, "cause", None) or outcome)  # Ray wraps errors
+                # Ray wraps an error into one whose text is a traceback.
+                raise getattr(outcome, "cause", None) or outcome
             part_submissions, part_counts = outcome
             counts.add(part_counts)
-            submissions.put(part, part_submissions)
+            submissions.merge(part, part_submissions)
         return submissions
 
 
@@ -248,9 +249,8 @@ class _RayActor(Executor):
 
     def __init__(self, ray: Any, arguments: tuple[Any, ...]) -> None:
         self._ray = ray
-        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_ActorBody).remote(
-            llm_coop_envs.__version__, arguments
-        )
+        actor_class = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_ActorBody)
+        self._actor = actor_class.remote(__version__, arguments)
 
     def submit(self, do: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
         future: Future[Any] = self._actor.do.remote(do, arguments, keywords).future()

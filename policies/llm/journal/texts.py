@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from llm_coop_envs.core.question import Question
+from llm_coop_envs.interface.question import Question
 from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.fastjson import dumps
 from llm_coop_envs.policies.llm.journal.frames import Commit, JournalError, default_suffix, packer, read_commits

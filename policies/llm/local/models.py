@@ -6,10 +6,10 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.memory import free_memory
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL
+from llm_coop_envs.util.checks import suggestion
 
 _MAGIC = b"GGUF"
 # What a server needs beside the weights, at most as much again: the keys and values of the prompts, and buffers.

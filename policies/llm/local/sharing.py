@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from llm_coop_envs.core.extras import need
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL, EndpointStopped, RunStopped
 from llm_coop_envs.policies.llm.clients import Endpoint
 from llm_coop_envs.policies.llm.local.models import find_weights
 from llm_coop_envs.policies.llm.local.server import ALIVE, MODULE, SLOTS, Served
 from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.util.extras import need
 
 _START_SECONDS = 120.0
 _POLL = 0.1

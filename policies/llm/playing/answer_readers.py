@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from llm_coop_envs.core.question import Number, Options
+from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.policies.llm.parsing import (
     Choice,
     NumberQuestion,

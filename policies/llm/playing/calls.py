@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import Settings
+from llm_coop_envs.util.references import load
 
 #: Names that every call's template gets besides its slots: the form of the answer, about how many words it may have
 #: (`None`: no limit is known), and the persona's text.

@@ -21,13 +21,13 @@ from typing import Any
 
 import yaml
 
-from llm_coop_envs.core.checks import suggestion
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.core.wording import PROMPTS, Templates
 from llm_coop_envs.errors import SettingsError, WordingError
+from llm_coop_envs.interface.wording import PROMPTS, Templates
 from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class
 from llm_coop_envs.policies.llm.playing.personas import ANY, Persona, read_personas
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.references import load
 
 HOME = Path(__file__).parents[1] / "packs"
 MANIFEST = "manifest.yaml"

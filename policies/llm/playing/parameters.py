@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from llm_coop_envs.core.checks import check_choice, check_int, check_number, suggestion
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_choice, check_int, check_number, suggestion
 
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.wording import Templates
+from llm_coop_envs.interface.wording import Templates
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 
 PARAPHRASE = Call("paraphrase", "message", names("message"))

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.errors import WordingError
+from llm_coop_envs.util.checks import suggestion
 
 ANY = "any"
 INSTRUCTION = "instruction"

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.keys import HIDDEN, scrub
 from llm_coop_envs.errors import SettingsError, WordingError
 from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.llm.chat import LOCAL, Chat
@@ -24,6 +23,7 @@ from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.totals import TotalsByCall
+from llm_coop_envs.util.keys import HIDDEN, scrub
 
 LABEL = "language model"
 KIND = "llm"

@@ -9,13 +9,9 @@ from typing import Any
 
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.chunks import Chunk
-from llm_coop_envs.core.delivery import PARAPHRASE, SPEAKER, InOtherWords
-from llm_coop_envs.core.on_demand import OnDemand
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
-from llm_coop_envs.core.regulator import PHASES, SEAT
 from llm_coop_envs.core.submissions import Submissions
-from llm_coop_envs.core.waiting import by_hands
 from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
@@ -28,6 +24,10 @@ from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
 from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import GenericWorkflow, NoSettings, Workflow
+from llm_coop_envs.treatments.delivery import PARAPHRASE, SPEAKER, InOtherWords
+from llm_coop_envs.treatments.regulator import PHASES, SEAT
+from llm_coop_envs.util.on_demand import OnDemand
+from llm_coop_envs.util.waiting import by_hands
 
 #: How many players of a crowd are asked at the same time, where the chat names no number.
 DEFAULT_CONCURRENCY = 4096

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from llm_coop_envs.core.question import Number, Options
+from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, REFUSED, UNREADABLE, Reading

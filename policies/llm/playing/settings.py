@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from llm_coop_envs.core.checks import suggestion
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.playing.calls import WorkflowClass, workflow_classes
 from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
 from llm_coop_envs.policies.llm.playing.presets import presets
+from llm_coop_envs.util.checks import suggestion
 
 #: The smallest number of tokens that settings must leave for a prompt.
 MIN_PROMPT = 256

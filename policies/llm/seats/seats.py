@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.core.policy import PolicyLike, Request, Seating
-from llm_coop_envs.core.references import load
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.waiting import run_coroutine, run_through
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.policies import scripted
 from llm_coop_envs.policies.base import Action
@@ -25,6 +23,8 @@ from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, 
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.seats.question_log import Message, QuestionLog
+from llm_coop_envs.util.references import load
+from llm_coop_envs.util.waiting import run_coroutine, run_through
 
 OWN, JOINT = "own", "joint"
 #: A seat's reply: a text, a reply with its finish reason, or `None` if no reply came (a forfeit).

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llm_coop_envs.core.checks import check_int, check_number
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.util.checks import check_int, check_number
 
 # Faults of the request: a client asks again, and gets every answer in the end.
 TRANSPORT = (

@@ -11,10 +11,10 @@ from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.evaluate import means, play_episode
 from llm_coop_envs.baselines.deep.network import LOGITS, Network, read_network
 from llm_coop_envs.baselines.deep.shipped import find_network, shipped, trained_lines
-from llm_coop_envs.benchmarks.study.players import check_policy, label, make_policy
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import scripted
 from llm_coop_envs.policies.play import play
+from llm_coop_envs.studies.players import check_policy, label, make_policy
 from llm_coop_envs.wrappers.numeric import numeric_names
 
 WALK = {**SMALL_ROOM, "talk": False}
@@ -168,7 +168,7 @@ def test_no_torch_is_needed():
 
     code = (
         "import sys; sys.modules['torch'] = sys.modules['stable_baselines3'] = None\n"
-        "from llm_coop_envs.benchmarks.study.players import make_policy\n"
+        "from llm_coop_envs.studies.players import make_policy\n"
         "from llm_coop_envs import kbc_v0\n"
         "from llm_coop_envs.policies.play import play\n"
         "print(sorted(play(kbc_v0.parallel_env(players=2), make_policy('kbc', 'sb3:kbc', {}), seed=0)))"

@@ -9,9 +9,9 @@ from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.settings import TrainSettings
 from llm_coop_envs.baselines.learning import Learning, learning_of
 from llm_coop_envs.baselines.tabular.learner import learner_of
-from llm_coop_envs.benchmarks.run.evaluation import Contest
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.reports.evaluation import Contest
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.bertrand import paths
-from llm_coop_envs.bertrand.after import PricePath, deviations
+from llm_coop_envs.bertrand.faces.after import PricePath, deviations
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.policies.branching import Branching
 

@@ -9,11 +9,11 @@ pytest.importorskip("numba")
 from llm_coop_envs import bertrand_v0
 from llm_coop_envs.baselines.q_learning.learn.sequential import SequentialSettings, run_sequential
 from llm_coop_envs.baselines.q_learning.player import make
-from llm_coop_envs.benchmarks.run.episode import play_episode
-from llm_coop_envs.benchmarks.study.study import parse_study
 from llm_coop_envs.bertrand.metrics import read
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play
+from llm_coop_envs.runs.episode import play_episode
+from llm_coop_envs.studies.study import parse_study
 
 QUICK = {"periods": 4000}
 STUDY = """\

@@ -7,9 +7,9 @@ from llm_coop_envs.baselines.tabular.kbc import KBCLearning
 from llm_coop_envs.baselines.tabular.player import LABEL, check, make
 from llm_coop_envs.baselines.tabular.store import load
 from llm_coop_envs.baselines.tabular.training import train
-from llm_coop_envs.benchmarks.study.players import check_policy, full_name, label, make_policy
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import play, scripted
+from llm_coop_envs.studies.players import check_policy, full_name, label, make_policy
 
 
 def played(env, seats, seed=0):

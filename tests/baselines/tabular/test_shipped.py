@@ -6,7 +6,7 @@ import pytest
 
 from llm_coop_envs.baselines.tabular.kbc import KBCLearner
 from llm_coop_envs.baselines.tabular.store import SHIPPED, load
-from llm_coop_envs.benchmarks.run.evaluation import Contest
+from llm_coop_envs.reports.evaluation import Contest
 
 
 @pytest.mark.parametrize("name", SHIPPED)

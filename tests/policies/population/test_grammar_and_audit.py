@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from llm_coop_envs.core.yaml_source import read_yaml
 from llm_coop_envs.policies.population import read_population
 from llm_coop_envs.policies.population.audit import audit, binomial_p, diversity
 from llm_coop_envs.policies.population.grammar import fill
 from llm_coop_envs.policies.population.reading import shipped_attributes
 from llm_coop_envs.policies.population.writing import missing_attributes
+from llm_coop_envs.util.yaml_source import read_yaml
 
 SHIPPED = "attributes: {" + ", ".join(f"{name}: shipped" for name in shipped_attributes()) + "}\nbackgrounds: {}"
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from llm_coop_envs.core.yaml_source import read_yaml, spot_of
 from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.policies.population import read_population
 from llm_coop_envs.policies.population.reading import shipped_attributes
+from llm_coop_envs.util.yaml_source import read_yaml, spot_of
 
 WORK = """\
 attributes:

@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 
-from llm_coop_envs.core.yaml_source import read_yaml
 from llm_coop_envs.policies.llm.chat import ChatReply, Usage
 from llm_coop_envs.policies.population import read_population
 from llm_coop_envs.policies.population.writing import Writer
+from llm_coop_envs.util.yaml_source import read_yaml
 
 PEOPLE = """\
 attributes:

@@ -9,7 +9,7 @@ from configurations import CONFIGURATIONS, SMALL_ROOM
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import ResetNeeded, SceneError
-from llm_coop_envs.evacuation.scene import ESCAPED, INSIDE
+from llm_coop_envs.evacuation.faces.scene import ESCAPED, INSIDE
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
 from llm_coop_envs.render.scenes.from_events import frames, tracker

@@ -9,10 +9,10 @@ import pytest
 
 from llm_coop_envs import bertrand_v0, kbc_v0
 from llm_coop_envs.errors import SceneError
-from llm_coop_envs.evacuation.drawing import person_at
-from llm_coop_envs.evacuation.drawing_room import layout_of
-from llm_coop_envs.evacuation.scene import INSIDE
-from llm_coop_envs.evacuation.scene_sight import cells_seen, exits_seen
+from llm_coop_envs.evacuation.faces.drawing import person_at
+from llm_coop_envs.evacuation.faces.drawing_room import layout_of
+from llm_coop_envs.evacuation.faces.scene import INSIDE
+from llm_coop_envs.evacuation.faces.scene_sight import cells_seen, exits_seen
 from llm_coop_envs.render.screen.canvas import Canvas, View
 from llm_coop_envs.render.screen.chart import thinned, tick_text, ticks
 from llm_coop_envs.render.screen.draw import array_of, draw, error_frame, frame

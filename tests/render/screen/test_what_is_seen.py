@@ -10,7 +10,7 @@ pytest.importorskip("pygame")
 import pygame
 
 from llm_coop_envs import evacuation_v0
-from llm_coop_envs.evacuation import drawing_room
+from llm_coop_envs.evacuation.faces import drawing_room
 from llm_coop_envs.policies.human.window import Prompt, WindowHuman
 from llm_coop_envs.render import live
 from llm_coop_envs.render.screen import window as windows

@@ -10,7 +10,7 @@ import pytest
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import MissingExtra, WindowError
-from llm_coop_envs.evacuation.drawing_room import layout_of
+from llm_coop_envs.evacuation.faces.drawing_room import layout_of
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
 from llm_coop_envs.render.screen.canvas import Canvas
@@ -175,7 +175,7 @@ def test_a_failing_array_picture_says_so(monkeypatch):
     env = kbc_v0.parallel_env(players=3, talk=False, render_mode="rgb_array")
     env.reset(seed=0)
     good = env.render()
-    monkeypatch.setattr("llm_coop_envs.kbc.drawing.PICTURE", Picture(draw=fail))
+    monkeypatch.setattr("llm_coop_envs.kbc.faces.drawing.PICTURE", Picture(draw=fail))
     with pytest.warns(UserWarning, match="drawing failed"):
         picture = env.render()
     assert picture.dtype == np.uint8

@@ -4,8 +4,8 @@ from email.utils import formatdate
 
 import pytest
 
-from llm_coop_envs.core.keys import Key
 from llm_coop_envs.policies.llm.clients.failures import kind_of, retry_after, status_error
+from llm_coop_envs.util.keys import Key
 
 # What providers and servers really say.
 SAID = [

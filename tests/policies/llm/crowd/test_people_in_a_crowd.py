@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from text_crowds import as_some, as_somebody, reply
 
-from llm_coop_envs.benchmarks.study.conditions import assign_seats
-from llm_coop_envs.benchmarks.study.study import parse_study
-from llm_coop_envs.core.draws import CROWD, key_of, seeds_of
 from llm_coop_envs.core.policy import Seating
-from llm_coop_envs.core.question import Options
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import Options
 from llm_coop_envs.policies import Policy, make, play
 from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.crowd import TextCrowd
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.population.population import People
+from llm_coop_envs.studies.conditions import assign_seats
+from llm_coop_envs.studies.study import parse_study
+from llm_coop_envs.util.draws import CROWD, key_of, seeds_of
 
 STUDY = """\
 name: crowd

@@ -8,11 +8,10 @@ from collections import Counter
 import pytest
 from text_crowds import crowd_rounds, dying_once, number
 
-import llm_coop_envs
 from llm_coop_envs import kbc_v0
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies import play
-from llm_coop_envs.policies.llm.crowd import TextCrowd
+from llm_coop_envs.policies.llm.crowd import TextCrowd, policy
 
 ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
 pytestmark = pytest.mark.ray
@@ -49,6 +48,6 @@ def test_an_actor_that_dies_is_replaced_and_nothing_kept_is_asked_again(tmp_path
 
 
 def test_actors_of_another_version_answer_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(llm_coop_envs, "__version__", "9.9")
+    monkeypatch.setattr(policy, "__version__", "9.9")
     with pytest.raises(RunError, match=r"^a Ray worker has llm-coop-envs \S+, the driver 9.9; install the same$"):
         played(number, tmp_path, processes=2, ray="auto")

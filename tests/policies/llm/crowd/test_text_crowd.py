@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from text_crowds import crowd_rounds, dying, number, numbers, own_index
 
 from llm_coop_envs import evacuation_v0, kbc_v0
-from llm_coop_envs.core.draws import seeds_of
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
 from llm_coop_envs.policies import ScriptedPolicy, make, play
 from llm_coop_envs.policies.llm.chat import NotInJournal
@@ -25,6 +24,7 @@ from llm_coop_envs.policies.llm.crowd import TextCrowd, part
 from llm_coop_envs.policies.llm.journal import JournalError, TextJournal
 from llm_coop_envs.policies.llm.journal.frames import Commit, read_commits
 from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, read_bare_numbers, read_number
+from llm_coop_envs.util.draws import seeds_of
 
 
 def contest(players=103, **given):

@@ -3,8 +3,8 @@
 from llm_chats import Canned, run
 
 from llm_coop_envs import kbc_v0
-from llm_coop_envs.core.question import Number, Option, Options
 from llm_coop_envs.evacuation.slots import MoveOption
+from llm_coop_envs.interface.question import Number, Option, Options
 from llm_coop_envs.policies.llm.parsing import numbers
 from llm_coop_envs.policies.llm.playing import answer_readers
 from llm_coop_envs.policies.llm.playing.answer_readers import reader_for

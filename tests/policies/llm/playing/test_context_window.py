@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_coop_envs.core.slots import Heard
+from llm_coop_envs.interface.slots import Heard
 from llm_coop_envs.policies.llm.playing.context_window import MESSAGE_OVERHEAD, shorten
 
 

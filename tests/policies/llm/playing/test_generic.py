@@ -8,9 +8,9 @@ from own_pack import COMPLETE
 from toy import ToyEnv
 
 from llm_coop_envs.core import registry
-from llm_coop_envs.core.question import Option, Options
 from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import Option, Options
 from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.player import check
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings

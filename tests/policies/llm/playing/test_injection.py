@@ -10,7 +10,7 @@ from llm_chats import Canned, Recorder, reply, run
 from own_pack import COMPLETE
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.core.slots import Heard
+from llm_coop_envs.interface.slots import Heard
 from llm_coop_envs.policies.llm.parsing import read_text
 from llm_coop_envs.policies.llm.playing.memory import Note
 from llm_coop_envs.policies.llm.playing.packs import load_pack

@@ -7,8 +7,8 @@ import pytest
 from own_pack import COMPLETE, SCENARIOS, copy_pack
 
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.core.wording import read_templates, template_environment
 from llm_coop_envs.errors import SettingsError, WordingError
+from llm_coop_envs.interface.wording import read_templates, template_environment
 from llm_coop_envs.policies.llm.playing.calls import workflow_class
 from llm_coop_envs.policies.llm.playing.packs import COMMON_TEMPLATES, HOME, Pack, load_pack, shipped_packs
 
@@ -137,7 +137,7 @@ def test_a_pack_of_ones_own_may_name_a_base(tmp_path):
 def words(name):
     """A hash of all that a pack and the texts of the environments say in it: every file but the manifest."""
     rooms = [find_scenario(scenario).env_class.home for scenario in SCENARIOS]
-    folders = [HOME / name, *(room / "prompts" / name for room in (files("llm_coop_envs.core"), *rooms))]
+    folders = [HOME / name, *(room / "prompts" / name for room in (files("llm_coop_envs.treatments"), *rooms))]
     found = hashlib.sha256()
     for folder in folders:
         for path in sorted(one for one in folder.rglob("*.*") if one.is_file() and one.name != "manifest.yaml"):

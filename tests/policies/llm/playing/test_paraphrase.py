@@ -6,12 +6,12 @@ from llm_chats import run as play_with
 from model_studies import answering, asking, study_with_model
 from small import contents
 
-from llm_coop_envs.benchmarks.run.folder import open_run
-from llm_coop_envs.benchmarks.run.model_access import ModelAccess
-from llm_coop_envs.benchmarks.run.runner import run_study
-from llm_coop_envs.core.paraphrase import paraphrase
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.treatments.paraphrase import paraphrase
 
 SETTINGS = {
     "bertrand": {"firms": 2, "rounds": 2, "exchanges": 1, "collusion_window": 0},

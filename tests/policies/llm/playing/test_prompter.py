@@ -8,7 +8,7 @@ import pytest
 from llm_chats import Canned, reply, run
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.core.question import Number
+from llm_coop_envs.interface.question import Number
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.chat import ChatError
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts

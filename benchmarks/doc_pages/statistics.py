@@ -1,0 +1,284 @@
+"""The documentation's page on statistics, with a simulation of the intervals and tests that reports print.
+
+    python -m llm_coop_envs.benchmarks.doc_pages.statistics record  # simulates and writes statistics.json, some minutes
+    python -m llm_coop_envs.benchmarks.doc_pages.statistics > docs/statistics.md
+
+A test compares the page with what this prints, and simulates a part of it again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
+from llm_coop_envs.benchmarks.speed.harness import machine
+from llm_coop_envs.statistics.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
+from llm_coop_envs.statistics.intervals import LEVEL, exact_interval, hall_reach, mean_intervals, student_quantile
+
+RECORD = Path(__file__).with_name("statistics.json")
+PROSE = Path(__file__).with_name("statistics.md")
+SIZES = (5, 8, 15)
+ROUNDS = (5, 40)
+RATES = (0.5, 0.3, 0.1)
+MEANS = 40_000
+_AT_ONCE = 200
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return rng.normal(size=shape)
+
+
+def _exponential(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return rng.exponential(size=shape) - 1.0
+
+
+def _lognormal(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return np.exp(rng.normal(size=shape)) - math.exp(0.5)
+
+
+def _clustered(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Means of episodes of 5 to 40 rounds, of which half of the variance belongs to the episode."""
+    rounds = rng.integers(*ROUNDS, endpoint=True, size=shape)
+    return rng.normal(size=shape) + rng.normal(size=shape) / np.sqrt(rounds)
+
+
+def _two_modes(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Episodes that end in one of two ways, three in ten in the second, with a little noise."""
+    return (rng.random(shape) < 0.3) - 0.3 + 0.05 * rng.normal(size=shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """How episodes are drawn; every arm's values have mean 0.
+
+    Attributes:
+        about: what it is.
+        draw: an arm's values, (repeats, episodes).
+        shared: how much of the seed both arms share, as a factor.
+        factor: what the second arm's values are multiplied by; other than 1 the two are not alike.
+        promised: whether the limits hold in it.
+    """
+
+    about: str
+    draw: Draw
+    shared: float = 1.0
+    factor: float = 1.0
+    promised: bool = True
+
+    def arms(self, rng: np.random.Generator, repeats: int, n: int) -> tuple[Floats, Floats]:
+        """Both arms' values, each (repeats, n); column k of one and of the other are of one seed."""
+        seed = self.shared * self.draw(rng, (repeats, n))
+        first, second = (self.draw(rng, (repeats, n)) for _ in range(2))
+        return first + seed, self.factor * (second + seed)
+
+
+WORLDS: Mapping[str, World] = {
+    "normal": World(about="normal", draw=_normal),
+    "skewed": World(about="skewed (exponential)", draw=_exponential),
+    "clustered": World(
+        about="clustered (5 to 40 rounds in an episode, half of the variance the episode's)", draw=_clustered
+    ),
+    "lognormal": World(about="very skewed (lognormal, sigma 1)", draw=_lognormal, promised=False),
+    "modes": World(about="two modes, three episodes in ten in the second", draw=_two_modes, promised=False),
+    "stretched": World(
+        about="skewed (exponential), the second arm three times as far out",
+        draw=_exponential,
+        factor=3.0,
+        promised=False,
+    ),
+}
+
+
+def simulate(name: str, n: int, paired: bool, repeats: int, seed: int = 0) -> dict[str, float]:
+    """How often intervals hold the truth, and how often the test finds a difference that is not there.
+
+    Args:
+        name: one of `WORLDS`.
+        n: episodes in each arm.
+        paired: whether arms share their seeds and are compared by them.
+        repeats: experiments.
+        seed: of the draws.
+
+    Returns:
+        Shares: `coverage` of the difference's interval, `false` findings at the 5 % level, and in worlds of normal
+        values with pairs `effect`, the coverage of the effect size's interval around 0.
+    """
+    rng = np.random.default_rng([seed, n, *name.encode()])
+    first, second = WORLDS[name].arms(rng, repeats, n)
+    if not paired:
+        second = WORLDS[name].arms(rng, repeats, n)[1]
+    tests = [
+        Comparison(measure=name, first=tuple(a), second=tuple(b), paired=paired)
+        for a, b in zip(first.tolist(), second.tolist(), strict=True)
+    ]
+    data = (second - first,) if paired else (first, second)
+    parts = np.array_split(np.arange(repeats), max(1, repeats // _AT_ONCE))
+    p = np.concatenate([fast_p(*(one[part] for one in data)) for part in parts])
+    found = {
+        "coverage": float(np.mean([_holds_zero(one.interval) for one in tests])),
+        "false": float(np.mean(p <= ALPHA)),
+    }
+    if paired and name == "normal":
+        found["effect"] = float(np.mean([_holds_zero(one.effect) for one in tests]))
+    return found
+
+
+def fast_p(first: Floats, second: Floats | None = None) -> Floats:
+    """What `permutation_p` finds, for many experiments at once; a test compares the two.
+
+    Args:
+        first: (experiments, pairs) differences, or (experiments, episodes) of one arm.
+        second: the other arm's if they are not paired, as many.
+    """
+    n = first.shape[1]
+    if second is None:
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
+        sums = np.abs(signs[: len(signs) // 2] @ first.T)  # the other half has the same sums with another sign
+        return np.asarray((sums >= sums[0] - 1e-12).mean(axis=0))
+    if math.comb(2 * n, n) <= MOST_LISTED:
+        chosen = np.array(list(itertools.combinations(range(2 * n), n)))
+    else:
+        drawn = np.random.default_rng(0).permuted(np.tile(np.arange(2 * n), (DRAWN, 1)), axis=1)[:, :n]
+        chosen = np.vstack([np.arange(n), drawn])
+    there = np.zeros((len(chosen), 2 * n))
+    np.put_along_axis(there, chosen, 1.0, axis=1)
+    both = np.hstack([first, second]).T
+    both = both - both.mean(axis=0)
+    sums = there @ both
+    # Arms are of one size and their sums add up to 0: all of Welch's t follows from one arm's sum.
+    found = -2 * sums / np.sqrt(np.maximum((both**2).sum(axis=0) - 2 * sums**2 / n, 1e-300))
+    tails = [(side >= side[0] - 1e-9 * np.abs(side[0])).mean(axis=0) for side in (found, -found)]
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(*tails)))
+
+
+def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> dict[str, float]:
+    """How often the interval of one arm's mean holds the truth.
+
+    Args:
+        name: one of `WORLDS`.
+        n: episodes.
+        repeats: experiments.
+        seed: of the draws.
+
+    Returns:
+        Shares for `student`, the interval by Student's t, `hall`, that by Hall's transformation alone, and `shown`, the
+        one that is printed; and `width`, the median of the printed one's width over that of Student's.
+    """
+    values = WORLDS[name].draw(np.random.default_rng([seed, n, *name.encode()]), (repeats, n)).T
+    mean, low, high = mean_intervals(values)
+    error, reach = np.sqrt(values.var(axis=0, ddof=1) / n), student_quantile((1 + LEVEL) / 2, n - 1)
+    below, above = hall_reach(values - mean, error, reach)
+    ends = {
+        "student": (mean - reach * error, mean + reach * error),
+        "hall": (mean - below * error, mean + above * error),
+        "shown": (low, high),
+    }
+    held = {what: float(np.mean((below <= 0.0) & (above >= 0.0))) for what, (below, above) in ends.items()}
+    return {**held, "width": float(np.median((high - low) / (2 * reach * error)))}
+
+
+def coverage_of_rate(rate: float, n: int) -> float:
+    """How often the exact interval of a rate holds it, among so many episodes: computed, not simulated."""
+    ends = [exact_interval(found, n) for found in range(n + 1)]
+    chances = [math.comb(n, found) * rate**found * (1 - rate) ** (n - found) for found in range(n + 1)]
+    return sum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
+
+
+def simulate_rounds(n: int, repeats: int, seed: int = 0) -> float:
+    """How often Welch's interval holds the truth if the rounds of clustered episodes are taken for units."""
+    rng = np.random.default_rng([seed, n])
+    held = 0
+    for _ in range(repeats):
+        arms = []
+        for _ in range(2):
+            rounds = rng.integers(*ROUNDS, endpoint=True, size=n)
+            arms.append(tuple((np.repeat(rng.normal(size=n), rounds) + rng.normal(size=rounds.sum())).tolist()))
+        held += _holds_zero(Comparison(measure="rounds", first=arms[0], second=arms[1], paired=False).interval)
+    return held / repeats
+
+
+def record(repeats: int = 4_000) -> dict[str, Any]:
+    """Simulate everything that the page tells."""
+    return {
+        "repeats": repeats,
+        "versions": machine("numpy", "scipy")["versions"],
+        "paired": {name: {str(n): simulate(name, n, True, repeats) for n in SIZES} for name in WORLDS},
+        "unpaired": {name: {str(n): simulate(name, n, False, repeats) for n in SIZES} for name in WORLDS},
+        "means": {
+            name: {str(n): simulate_means(name, n, MEANS) for n in SIZES} for name in WORLDS if name != "stretched"
+        },
+        "rates": {str(rate): {str(n): coverage_of_rate(rate, n) for n in SIZES} for rate in RATES},
+        "rounds": {str(n): simulate_rounds(n, repeats // 4) for n in SIZES},
+    }
+
+
+def page() -> str:
+    """The whole page as Markdown: the prose, with tables where it names them."""
+    found = json.loads(RECORD.read_text(encoding="utf-8"))
+    parts = {
+        "PAIRED": _table(found["paired"]),
+        "UNPAIRED": _table(found["unpaired"]),
+        "MEANS": table(
+            ["one arm's values", "interval", *(f"n = {n}" for n in SIZES), "width, against Student's"],
+            [
+                [
+                    WORLDS[name].about,
+                    called,
+                    *(_percent(row[str(n)][what]) for n in SIZES),
+                    ", ".join(f"{row[str(n)]['width']:.2f}" for n in SIZES) if what == "shown" else "",
+                ]
+                for name, row in found["means"].items()
+                for what, called in (("student", "Student's"), ("hall", "Hall's"), ("shown", "**as printed**"))
+            ],
+        ),
+        "RATES": table(
+            ["yes or no", *(f"n = {n}" for n in SIZES)],
+            [[f"{rate} yes", *(_percent(row[str(n)]) for n in SIZES)] for rate, row in found["rates"].items()],
+        ),
+        "SIMULATED": f"{MEANS:,}",
+        "ROUNDS": ", ".join(f"{_percent(found['rounds'][str(n)])} with {n} episodes" for n in SIZES),
+        "EFFECT": ", ".join(f"{_percent(found['paired']['normal'][str(n)]['effect'])} with {n} pairs" for n in SIZES),
+        "REPEATS": f"{found['repeats']:,}",
+        "FEWER": f"{found['repeats'] // 4:,}",
+        "VERSIONS": versions_of(found),
+    }
+    return filled(PROSE, parts)
+
+
+def _table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    rows = [
+        [
+            WORLDS[name].about,
+            *(_percent(row[str(n)]["coverage"]) for n in SIZES),
+            *(_percent(row[str(n)]["false"]) for n in SIZES),
+        ]
+        for name, row in found.items()
+    ]
+    return table(["values", *(f"coverage, n = {n}" for n in SIZES), *(f"false, n = {n}" for n in SIZES)], rows)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _holds_zero(interval: Any) -> bool:
+    return interval is not None and bool(interval.low <= 0.0 <= interval.high)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["record"]:
+        RECORD.write_text(json.dumps(record(), indent=1) + "\n", encoding="utf-8")
+    else:
+        print(page(), end="")

@@ -1,0 +1,87 @@
+"""A scorecard as a table: in the terminal, and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llm_coop_envs.benchmarks.scorecard.card import CARD, CHECK, TABLE, make_card
+from llm_coop_envs.benchmarks.scorecard.references import references
+from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES
+from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.statistics.intervals import LEVEL
+from llm_coop_envs.storage.files import write_json, write_whole
+from llm_coop_envs.storage.folder import digest_of
+
+HEAD = ("tendency", "scenario", "score", f"{LEVEL:.0%}", "public", "held-out", "scored")
+SURE = ("reliability", "competency")
+
+
+def write_card(run: Run) -> dict[str, Any]:
+    """Make the scorecard of a run, and write it into its folder, as data and as a table, with recorded rows beside it.
+
+    Raises:
+        RunError: it cannot be made or written.
+    """
+    made = make_card(run)
+    card = {**made, "references": references(made)}
+    write_json(run.folder / CARD, {**card, CHECK: digest_of(card)})
+    write_whole(run.folder / TABLE, markdown(card).encode())
+    return card
+
+
+def rows(card: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of the table."""
+    others = card["references"]
+    known = [{(one["tendency"], one["scenario"]): one["score"] for one in other["lines"]} for other in others]
+    body = [
+        [
+            line["tendency"],
+            line["scenario"],
+            _number(line["score"]),
+            "" if line["low"] is None else f"{line['low']:.2f}-{line['high']:.2f}",
+            _number(line["public"]),
+            _number(line["held_out"]),
+            f"{line['scored']}/{line['episodes']}",
+            *(_number(line[name]) for name in SURE),
+            *(_number(one.get((line["tendency"], line["scenario"]))) for one in known),
+        ]
+        for line in card["lines"]
+    ]
+    return [*HEAD, *SURE, *(one["name"] for one in others)], body
+
+
+def remarks(card: Mapping[str, Any]) -> list[str]:
+    """What one must know to read the table."""
+    told = [
+        "Scores lie between 0 and 1; what 0 and 1 mean differs from line to line, and there is no overall score.",
+        "'scored' episodes have a score: where more than 5 % of the choices were not the player's own, there is none, "
+        "or 0 for understanding, legality and competence.",
+        f"{LEVEL:.0%}: interval over sets of parameters, whose seeds are not independent. Reliability: 1 less the mean "
+        "difference of two halves of these sets. Competency: the smaller of the shares of legal choices and of right "
+        "answers about the rules, where these were asked.",
+        f"Suite {card['suite']} version {card['version']} ({card['sha256'][:16]}), {card['size']}; held-out seed "
+        f"{card['held_out']}; preregistration {card['preregistration']}.",
+    ]
+    told += [
+        f"Column {one['name']}: {', '.join(sorted({str(player['name']) for player in one['players'].values()}))}; "
+        f"played {one['date']} ({one['size']}): {one['command']}"
+        for one in card["references"]
+    ]
+    return [*told, *(f"Left out: {one}" for one in card["left_out"])]
+
+
+def markdown(card: Mapping[str, Any]) -> str:
+    """The scorecard as Markdown."""
+    head, body = rows(card)
+    table = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body)]
+    about = [f"- **{name}**: {text}" for name, text in TENDENCIES.items()]
+    lines = [f"- {one['tendency']}, {one['scenario']}: {one['about']}" for one in card["lines"]]
+    players = ", ".join(f"{name}: {one['name']}" for name, one in card["players"].items())
+    told = [f"- {one}" for one in remarks(card)]
+    sections = (["# Scorecard", "", players, "", *table, ""], [*told, ""], [*about, ""], lines)
+    return "\n".join(line for section in sections for line in section) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,329 @@
+"""The part of the report that compares players in several markets, where a study asks for deviations after episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from llm_coop_envs.bertrand.faces.after import LAST, Deviations
+from llm_coop_envs.bertrand.faces.after_panel import CONTROLS
+from llm_coop_envs.bertrand.metrics import WINDOW
+from llm_coop_envs.bertrand.paths import EXACT
+from llm_coop_envs.core.scenario import Row, Scenario
+from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
+from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, PlayedCondition, bounds, values_of
+from llm_coop_envs.statistics.intervals import Interval, mean_interval
+
+FIGURE = "collusion_comparison"
+_COLOURS = (BLUE, VERMILION, GREEN, *(colour for colour in PALETTE if colour not in (BLUE, VERMILION, GREEN)))
+
+WHY = (
+    "The counts differ because they count different things. A Q-learner knows nothing at first and asks prices at "
+    "random for long (with the published decay of exploration every second price is random until period 173,000), "
+    "and its count ends when its strategy changes no more; rules and models bring what they know along and are "
+    "counted from their first round. The 2,000 rounds do not fit in: Wu et al. 2024 cite Calvano et al. 2020 for them, "
+    "whose figure is 1.75 million periods on average."
+)
+"""Why 400 and 1.75 million rounds do not contradict each other, and 2,000 does."""
+
+_MIXES = (
+    "Of learners from outside, gain, price, the rivals' answer and whether a deviation pays are expectations over the "
+    "mixed strategies that they learned, in endless play from where learning ended."
+)
+
+_HEAD = (
+    "",
+    "profit gain above Nash",
+    "rivals' answer, %",
+    "does not pay, %",
+    "back, %",
+    "rounds until back",
+    "final price",
+    "index",
+    "limit cycle",
+    "rounds until prices stay together",
+    f"first {WINDOW} rounds in a row",
+)
+
+_EXPECTED = {
+    "end_gain": "learned_gain",
+    "end_price": "learned_price",
+    "deviation_answer": "learned_answer",
+    "deviation_unprofitable": "learned_unprofitable",
+}
+"""Measures of single rounds, and what stands in their place for learners whose strategies mix."""
+
+_PUBLISHED = {0: ("gain", 3), 1: ("answer", 1), 2: ("unprofitable", 1), 4: ("until_back", 2), 8: ("rounds", 0)}
+"""Columns with published values: their names in `published.json`, and decimals."""
+
+
+class PlayerComparison:
+    """All players of a study in all its markets, by where play ends and how deviations are answered.
+
+    Args:
+        scenario: the scenario, with its published values.
+        conditions: those whose episodes were played on.
+    """
+
+    def __init__(self, scenario: Scenario, conditions: Sequence[PlayedCondition[Any]]) -> None:
+        self._published: list[dict[str, Any]] = scenario.published["until_collusion"]
+        self._conditions = conditions
+        self._players = list(dict.fromkeys(map(_player, conditions)))
+        self._markets = list(dict.fromkeys(one.condition.variant for one in conditions))
+        self._ways = list(dict.fromkeys(map(_way, conditions)))
+
+    def intro(self) -> list[str]:
+        """Why the counts differ, and what was not run."""
+        if any("language model" in one.who for one in self._conditions):
+            return [WHY]
+        return [
+            WHY,
+            "No language model was run. The published counts for models stand beside ours; nothing here says anything "
+            "about one.",
+        ]
+
+    def figures(self) -> list[FigureKind]:
+        """One figure: dots with intervals."""
+        about = "profit gain, answers to deviations and rounds until prices stay together, by player and market"
+        return [FigureKind(name="bertrand-comparison", about=about, draw=self._draw)]
+
+    def tables(self) -> list[ReportTable]:
+        """One table: all measures of every player in every market, beside the published ones."""
+        rows = []
+        for market in self._markets:
+            for one in self._conditions:
+                if one.condition.variant == market:
+                    told = [market, one.below, _way(one) if len(self._ways) > 1 else ""]
+                    told += [f"no result: {one.invalid}"] if one.invalid else []
+                    cells = [NOTHING] * (len(_HEAD) - 1) if one.invalid else _cells(_expected(one.metrics))
+                    below = "; ".join(filter(None, told))
+                    rows.append(one.row(cells, name=_player(one), below=below, bad=bool(one.invalid)))
+        for known in self._published:
+            cells = [NOTHING] * (len(_HEAD) - 1)
+            for place, (name, decimals) in _PUBLISHED.items():
+                if known.get(name) is not None:
+                    cells[place] = Cell(text=f"{known[name]:,.{decimals}f}")
+            rows.append(TableRow(name=known["title"], below="published", cells=cells, published=True))
+        notes = [
+            "Means over episodes with 95 % intervals; none where all episodes are alike.",
+            *(f"All are measured alike: {way}." for way in self._ways if len(self._ways) == 1),
+            "Some rules begin at a price of their own, whatever prices were drawn: tit-for-tat and grim trigger at "
+            "joint profit, so that their gain of 1 is where they begin, not where they are led.",
+            f"Gain (0 at Nash, 1 at joint profit), price and index are those of the limit cycle, or of the last {LAST} "
+            "rounds where play does not repeat itself. The index is that of EconEvals (arXiv 2503.18825): the mean "
+            "price, 0 at Nash, 1 at joint profit, cut at both ends.",
+            "Deviations: each firm is forced to its static best reply for one round. The answer is the rivals' price "
+            "change in the next round. It does not pay if the deviator's discounted profit (0.95 per round) is lower "
+            "than without it. Back: play returns to its old cycle, and after how many rounds. Every deviation counts "
+            "the same, as in the published figures, whatever its episode.",
+            f"Prices stay together from the first round on after which they always are, for {WINDOW} rounds or more: "
+            "above Nash and up to the joint-profit price, and no further from each other than a tenth of the distance "
+            "between the two; how far above Nash is a setting, a tenth of that distance and half a step of the grid. "
+            "'k of n' says in how many episodes prices stay so; the others are left out of the mean. It leaves out "
+            "play that is collusive at unequal prices, so look at the profit gain first.",
+            "Q-learning is counted from its first period: until strategies change no more (the window of 100,000 "
+            f"periods not counted), and until the first {WINDOW} rounds in a row, exploration included.",
+            *([_MIXES] if any("learned_gain" in row for one in self._conditions for row in one.metrics) else []),
+            *self._trained(),
+            *(f"{known['title']}: {known['source']}." for known in self._published),
+        ]
+        shown = [ReportTable(title="Every kind of player in every market", head=_HEAD, rows=rows, notes=notes)]
+        return [*shown, *self._controls()]
+
+    def _controls(self) -> list[ReportTable]:
+        """Whether high prices are held up, for conditions that ask for it."""
+        rows = [
+            one.row(
+                [
+                    interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds), within=bounds(about))
+                    for name, about in CONTROLS.items()
+                ]
+            )
+            for one in self._conditions
+            if not one.invalid and "panel_level" in one.metrics[0]
+        ]
+        if not rows:
+            return []
+        head = ("", *(name.removeprefix("panel_").replace("_", " ") for name in CONTROLS))
+        notes = [f"{name.removeprefix('panel_').replace('_', ' ')}: {text}" for name, text in CONTROLS.items()]
+        notes = [
+            "High prices are no proof that firms hold them up: whoever is held up by nothing but the market answers a "
+            "cut by less than the cut (docs/detection.md tells how often rules on these numbers are wrong). Means over "
+            "episodes with 95 % intervals.",
+            *notes,
+        ]
+        return [ReportTable(title="Are high prices held up?", head=head, rows=rows, notes=notes)]
+
+    def _draw(self) -> list[Drawing]:
+        if not self._conditions:
+            raise NotDrawn("no condition of price competition asks for deviations after its episodes")
+        lines = [*self._players, *(known["title"] for known in self._published)]
+        panels: list[tuple[Callable[[Row], Any], str, float]] = [
+            (lambda row: row["end_gain"], "gain", 1.0),
+            (lambda row: row["deviation_answer"], "answer", 100.0),
+            (_lasting_from, "rounds", 1.0),
+        ]
+        dots: list[list[Dot]] = []
+        for measure, name, factor in panels:
+            found = []
+            for one in self._conditions:
+                weights = _weights(one.metrics, name) if name == "answer" else None
+                mean = None if one.invalid else _mean(_expected(one.metrics), measure, factor, weights)
+                if mean is not None:
+                    line, group = self._players.index(_player(one)), self._markets.index(one.condition.variant)
+                    found.append(Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=group))
+            for line, known in enumerate(self._published, len(self._players)):
+                if known.get(name) is not None:
+                    found.append(Dot(line=line, value=known[name]))
+            dots.append(found)
+        figure = draw_dots(
+            lines,
+            [(market or "here", colour) for market, colour in zip(self._markets, _COLOURS, strict=False)],
+            [
+                DotPanel(
+                    title="profit gain", label="0: Nash, 1: joint profit", dots=dots[0], levels=[(0.0, ""), (1.0, "")]
+                ),
+                DotPanel(
+                    title="rivals' answer to a deviation", label="price change, %", dots=dots[1], levels=[(0.0, "")]
+                ),
+                DotPanel(title="until prices stay together", label="rounds", dots=dots[2], log=True),
+            ],
+        )
+        return [
+            Drawing(
+                name=FIGURE,
+                caption="Dots are means over episodes, bars 95 % intervals, diamonds published values. A dot "
+                "is missing where no episode has the measure, and where answers were invalid.",
+                alt="Three charts of dots with intervals, one line per player and one colour per market: profit gain, "
+                "the rivals' price change after a deviation, and rounds until prices stay together on a logarithmic "
+                "axis, with published values as open diamonds. All numbers are in the table below.",
+                figure=figure,
+            )
+        ]
+
+    def _trained(self) -> list[str]:
+        """What the trained networks among the players learned, in a sentence; nothing without them."""
+        from llm_coop_envs.baselines.deep.shipped import find_networks
+        from llm_coop_envs.baselines.learning import SHARED
+
+        learned: dict[str, str] = {}
+        for one in self._conditions:
+            for kind, _, argument in (policy.partition(":") for policy in one.condition.policies):
+                if kind == "sb3":
+                    with suppress(LlmCoopError):  # the file may be gone since
+                        training = find_networks(argument)[0].about["training"]
+                        kind, own = training.get("networks", SHARED), training["seed"]
+                        seeds = [f"{row.get('training_seed', own)}: {fixed(row['end_gain'], 3)}" for row in one.metrics]
+                        learned[_player(one).split(",")[0]] = (
+                            f"{training['steps']:,} steps in the market of {training['preset']}, {kind} networks, "
+                            f"profit gain by training seed {', '.join(seeds)}"
+                        )
+        if not learned:
+            return []
+        told = "; ".join(f"{name} {what}" for name, what in learned.items())
+        return [
+            f"Networks were trained before ({told}) and learn no more; they are shown only in the market in which they "
+            "learned, each episode has another training, and rounds are counted from their first round of play."
+        ]
+
+
+def plain_table(shown: ReportTable) -> dict[str, Any]:
+    """A table as plain data: what each cell says, and what stands below it."""
+    return {
+        "title": shown.title,
+        "head": list(shown.head),
+        "rows": [
+            {"name": row.name, "below": row.below, "cells": [[cell.text, cell.below] for cell in row.cells]}
+            for row in shown.rows
+        ],
+        "notes": list(shown.notes),
+    }
+
+
+def _player(one: PlayedCondition[Any]) -> str:
+    """Who plays a condition: its title without its market."""
+    return one.condition.title.removesuffix(f", {one.condition.variant}")
+
+
+def _way(one: PlayedCondition[Any]) -> str:
+    """How long a condition is played, where it begins, and how it is measured, in words."""
+    settings, after = one.condition.settings, one.condition.afterwards()
+    assert isinstance(after, Deviations)
+    first = settings["initial_prices"]
+    start = "from drawn prices" if first == "random" else f"from prices of {first}"
+    if first is None:
+        start = "from where learning ended" if "learned_periods" in one.metrics[0] else "without first prices"
+    forced = ", which are laid down for round 1" if settings["force_first_price"] else ""
+    places = "every round of the cycle" if after.everywhere else "one round"
+    near = f", prices within {after.tolerance:g} of the distance equal" if after.tolerance > EXACT else ""
+    return (
+        f"{settings['rounds']:,} rounds {start}{forced}, deviations from {places} followed for {after.horizon} "
+        f"rounds{near}"
+    )
+
+
+def _expected(rows: Sequence[Row]) -> list[Row]:
+    """Rows with expectations in place of what happened to be drawn, where there are any."""
+    return [row | {name: row[own] for name, own in _EXPECTED.items() if own in row} for row in rows]
+
+
+def _lasting_from(row: Row) -> Any:
+    """From when on prices stay together, learning included where there was some."""
+    return row["learned_lasting_from"] if "learned_periods" in row else row["lasting_from"]
+
+
+def _window_round(row: Row) -> Any:
+    return row["learned_window_round"] if "learned_periods" in row else row["window_round"]
+
+
+def _cells(rows: Sequence[Row]) -> list[Cell]:
+    kinds = [row["end_cycle"] for row in rows]
+    usual = max(sorted(set(kinds)), key=kinds.count)
+    return [
+        _cell(rows, "end_gain", 3),
+        *(_cell(rows, f"deviation_{name}", 1, 100.0) for name in ("answer", "unprofitable", "returned")),
+        _cell(rows, "deviation_length", 1),
+        *(_cell(rows, name, 3) for name in ("end_price", "end_index")),
+        Cell(text=usual, below=f"{kinds.count(usual)} of {len(rows)}"),
+        _count_cell(rows, _lasting_from),
+        _count_cell(rows, _window_round),
+    ]
+
+
+def _weights(rows: Sequence[Row], name: str) -> list[float]:
+    """How many deviations a mean over an episode's deviations stands for; lengths are those of them that came back."""
+    return [row["deviations"] * (row["deviation_returned"] if name == "deviation_length" else 1.0) for row in rows]
+
+
+def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) -> Cell:
+    """A mean with its interval; no interval where all episodes are alike."""
+    weights = _weights(rows, name) if name.startswith("deviation_") else None
+    mean = _mean(rows, lambda row: row[name], factor, weights)
+    if mean is None:
+        return NOTHING
+    if name in ("deviation_unprofitable", "deviation_returned"):
+        mean = mean.within(0.0, factor)
+    low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
+    return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
+
+
+def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
+    """A mean of rounds with its interval, and how many episodes have one."""
+    mean = _mean(rows, measure)
+    if mean is None:
+        return Cell(text=NOTHING.text, below=f"0 of {len(rows)}")
+    shown = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
+    if mean.low is not None and mean.high is not None and mean.high > mean.low:
+        shown.insert(0, f"{mean.low:,.0f} to {mean.high:,.0f}")
+    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(shown), number=mean)
+
+
+def _mean(
+    rows: Sequence[Row], measure: Callable[[Row], Any], factor: float = 1.0, weights: Sequence[float] | None = None
+) -> Interval | None:
+    values = [None if value is None else factor * float(value) for value in map(measure, rows)]
+    return mean_interval(values, weights=weights)

@@ -1,0 +1,380 @@
+"""The report's section on Bertrand competition, and its figures.
+
+Published values are those of `published.json`: reference prices, the definition of collusion, and price paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.bertrand.faces.comparison_report import PlayerComparison
+from llm_coop_envs.bertrand.settings import IN_TURN
+from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
+from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
+from llm_coop_envs.reports.citation import WU_2024
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.section import (
+    Drawing,
+    FigureKind,
+    Floats,
+    NotDrawn,
+    PlayedCondition,
+    ScenarioSection,
+    comparable,
+    marked,
+    marks_text,
+    mean_curve,
+    with_unflagged,
+)
+from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import mean_interval
+
+#: Rounds over which the table averages.
+AVERAGED = 20
+#: Prices that were close for fewer rounds in a row are not shaded: firms that take turns meet by chance.
+STRETCH = 20
+#: Episodes of a condition that are drawn one by one: more cannot be told apart.
+MOST_THIN = 100
+#: The longest title of a figure of one condition, in characters.
+LONGEST = 50
+_MARKS = (20, 100, 200, 300, 400, 600, 1200)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PriceHistory:
+    """An episode of price competition.
+
+    Attributes:
+        prices: (rounds, firms); NaN in rounds that are left out, and of firms that have left.
+        together: (rounds,) whether prices were close to each other between Nash and cartel price.
+        nash: the Nash price, mean of the firms.
+        joint: the cartel price, mean of the firms.
+        later: how many firms were left, and these two prices of theirs, each time that some had left.
+        truncated: whether a clock ended it.
+    """
+
+    prices: Floats
+    together: NDArray[np.bool_]
+    nash: float
+    joint: float
+    later: tuple[tuple[int, float, float], ...]
+    truncated: bool
+
+    @property
+    def means(self) -> Floats:
+        """(rounds,) the mean price of the firms."""
+        known = (~np.isnan(self.prices)).sum(axis=1)
+        means: Floats = np.full(len(known), np.nan)
+        np.divide(np.nansum(self.prices, axis=1), known, out=means, where=known > 0)
+        return means
+
+    @property
+    def levels(self) -> list[Level]:
+        """The reference prices as lines."""
+        found = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
+        for left, nash, joint in self.later:
+            names = (f"Nash, {left} left", f"cartel, {left} left") if left > 1 else ("monopoly",)
+            found += [Level(value=value, label=name) for name, value in zip(names, (nash, joint), strict=False)]
+        return found
+
+
+class BertrandSection(ScenarioSection[PriceHistory]):
+    """Price paths with the Nash and cartel price, beside the published ones."""
+
+    papers = (WU_2024,)
+    episode_caption = (
+        f"Prices of each firm; dotted: Nash and cartel price; shaded: held together for {STRETCH} rounds or more."
+    )
+    overview_caption = "Mean price by round"
+
+    def read(self, episode: EpisodeTables) -> PriceHistory:
+        """All prices."""
+        start, end = episode.events[0], episode.events[-1]
+        rounds = episode.by_type["round"]
+        last = rounds[-1]["round"] if rounds else 0
+        prices = np.full((last, len(start["nash"])), np.nan)
+        together = np.zeros(last, dtype=np.bool_)
+        for event in rounds:
+            prices[event["round"] - 1] = event["prices"]
+            together[event["round"] - 1] = event["together"]
+        return PriceHistory(
+            prices=prices,
+            together=together,
+            nash=float(np.mean(start["nash"])),
+            joint=float(np.mean(start["joint"])),
+            later=tuple(_left(event) for event in episode.by_type.get("left", ())),
+            truncated=bool(end["truncated"]),
+        )
+
+    def intro(self) -> list[str]:
+        """What is played."""
+        rounds = self.scenario.published["collusion"]["rounds"]
+        compared = self._compared()
+        return [
+            *(() if compared is None else compared.intro()),
+            f"{self._clock()} The Nash price is what self-interest gives "
+            f"in a single round, the cartel price what would be best for all firms together. {WU_2024.short} speak of "
+            f"collusion when prices stay close to each other between the two for {rounds} rounds.",
+            *self._untested(),
+        ]
+
+    def _clock(self) -> str:
+        """When firms name their prices."""
+        in_turn = [f"'{one.title}'" for one in self.conditions if one.condition.settings.get("moves") == IN_TURN]
+        at_once = "Firms name their prices at the same time, round after round"
+        told = "one firm a round names its price, in turn, and the others' prices stand."
+        if not in_turn:
+            return f"{at_once}."
+        return (
+            told.capitalize() if len(in_turn) == len(self.conditions) else f"{at_once}; in {', '.join(in_turn)} {told}"
+        )
+
+    def _untested(self) -> list[str]:
+        """Which conditions were not tested for collusion that only looks like it."""
+        without = [one.condition.title for one in self.conditions if "panel_level" not in one.metrics[0]]
+        if not without:
+            return []
+        which = "These conditions were" if len(without) == len(self.conditions) else f"{', '.join(without)}:"
+        return [
+            f"{which} not tested for spurious collusion (high prices that nobody holds up: how a cut and a rise are "
+            "answered, and what best replies would earn); add 'after: {controls: true}' to the study."
+        ]
+
+    def figures(self) -> list[FigureKind]:
+        """The prices."""
+        about = "prices over rounds with Nash and cartel price, collusion shaded"
+        compared = self._compared()
+        return [
+            *(() if compared is None else compared.figures()),
+            FigureKind(name="bertrand-prices", about=about, draw=self.prices),
+        ]
+
+    def tables(self) -> list[ReportTable]:
+        """Mean prices at some rounds: the markets as published, beside the published ones, and the others."""
+        compared = self._compared()
+        groups: dict[bool, list[PlayedCondition[PriceHistory]]] = {}
+        for one in self._played():
+            groups.setdefault(bool(self._published_for(one)), []).append(one)
+        tables = [
+            self._table(shown, ", other markets" if len(groups) > 1 and not alike else "")
+            for alike, shown in groups.items()
+        ]
+        return [*(() if compared is None else compared.tables()), *tables]
+
+    def _table(self, shown: Sequence[PlayedCondition[PriceHistory]], ending: str) -> ReportTable:
+        """Some conditions, and the published paths that can stand beside them."""
+        paths = [
+            path
+            for path in self.scenario.published["trajectories"]
+            if any(path in self._published_for(c) for c in shown)
+        ]
+        longest = max(_longest(one.episodes) for one in shown)
+        marks = [mark for mark in _MARKS if mark <= longest or any(mark in path["rounds"] for path in paths)]
+        rows = []
+        for one in with_unflagged(shown):
+            found = [[_mean_up_to(episode, mark) for episode in one.episodes] for mark in marks]
+            found.append([_mean_up_to(episode, len(episode.prices)) for episode in one.episodes])
+            cells = [interval_cell(mean_interval(values), 2, of=len(one.seeds), within=(0, None)) for values in found]
+            rows.append(one.row(cells))
+        for path in paths:
+            cells = [*(_published_cell(path, mark) for mark in marks), NOTHING]
+            name = f"GPT-4, {path['title']}"
+            rows.append(TableRow(name=name, below="published, one run", cells=cells, published=True))
+        marked = self.scenario.published["prices"]
+        published = [
+            "Published: the price at that round, mean of the firms. "
+            + " ".join(f"{path['source']}." for path in paths),
+            f"Published Nash and cartel price: {marked['nash']:g} and {marked['cartel']:g} ({marked['source']}).",
+        ]
+        return ReportTable(
+            title=f"Mean price in the {AVERAGED} rounds up to a round{ending}",
+            head=["", *(f"round {mark}" for mark in marks), "the last"],
+            rows=rows,
+            notes=[
+                f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
+                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. 'The "
+                "last' is each episode's own last round.",
+                *(published if paths else ()),
+                *self.flag_notes(),
+            ],
+        )
+
+    def prices(self) -> list[Drawing]:
+        """Prices over rounds with the Nash and cartel price, one figure for each condition."""
+        if not self._played():
+            raise NotDrawn("an episode of every condition of price competition ended before a round was settled")
+        return [self._prices(one, first=not place) for place, one in enumerate(self._played())]
+
+    def episode_panel(self, one: PlayedCondition[PriceHistory], number: int) -> Panel:
+        """Each firm's prices in one episode."""
+        episode = one.episodes[number]
+        rounds, firms = episode.prices.shape
+        return Panel(
+            title="",
+            x_label="round",
+            y_label="price",
+            curves=[
+                Curve(
+                    label=f"firm_{i} (here, {one.who})",
+                    x=range(1, rounds + 1),
+                    y=episode.prices[:, i].tolist(),
+                    color=PALETTE[i % len(PALETTE)],
+                    thin=firms > 3,
+                )
+                for i in range(firms)
+            ],
+            levels=episode.levels,
+            shades=collusion([episode]),
+            y_range=self._span(one),
+        )
+
+    def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
+        """The mean prices of some conditions."""
+        curves = [_mean_curve(one, one.label) for one in conditions if one in self._played()]
+        levels = conditions[0].episodes[0].levels
+        return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
+
+    def _compared(self) -> PlayerComparison | None:
+        """The comparison of players, if the study asks for deviations after episodes."""
+        conditions = [one for one in self.conditions if one.condition.after is not None]
+        return PlayerComparison(self.scenario, conditions) if conditions else None
+
+    def _played(self) -> list[PlayedCondition[PriceHistory]]:
+        """The conditions whose episodes all have a round."""
+        return [one for one in self.conditions if all(len(episode.prices) for episode in one.episodes)]
+
+    def _span(self, like: PlayedCondition[PriceHistory]) -> tuple[float, float]:
+        """Ends of a price axis that hold everything in markets alike, so that figures can be compared."""
+        shown: list[float] = []
+        market = like.episodes[0].nash, like.episodes[0].joint
+        for one in self.conditions:
+            if (one.episodes[0].nash, one.episodes[0].joint) != market:
+                continue
+            for episode in one.episodes:
+                shown += [level.value for level in episode.levels]
+                known = episode.prices[~np.isnan(episode.prices)]
+                shown += [known.min(), known.max()] if len(known) else []
+            shown += [price for path in self._published_for(one) for series in path["prices"] for price in series]
+        low, high = float(min(shown)), float(max(shown))
+        margin = 0.05 * (high - low) or 1.0
+        return low - margin, high + margin
+
+    def _published_for(self, one: PlayedCondition[PriceHistory]) -> list[Mapping[str, Any]]:
+        """The published paths that can stand beside a condition."""
+        known = self.scenario.published
+        return [path for path in known["trajectories"] if comparable(one.condition, known["prices"], path)]
+
+    def _prices(self, one: PlayedCondition[PriceHistory], *, first: bool) -> Drawing:
+        """One condition; the first caption says how all of them are read."""
+        start = one.episodes[0]
+        curves = [
+            Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=one.color, thin=True)
+            for e in one.episodes[:MOST_THIN]
+        ]
+        ended = [e for e in one.episodes[:MOST_THIN] if not e.truncated]
+        curves += [
+            Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=one.color, marked=True) for e in ended
+        ]
+        firms, n = one.condition.settings["firms"], len(one.episodes)
+        label = f"here, {one.who}: {f'mean of {firms} firms' if firms > 1 else 'one firm'} (n = {n})"
+        curves.append(_mean_curve(one, label))
+        paths = self._published_for(one)
+        for path in paths:
+            what = "each firm" if len(path["prices"]) > 1 else "mean"
+            label = f"published: GPT-4, {path['title']}, one run, {what}"
+            curves += [
+                Curve(label="" if i else label, x=path["rounds"], y=series, color=PUBLISHED, published=True)
+                for i, series in enumerate(path["prices"])
+            ]
+        panel = Panel(
+            title=one.cut_title(LONGEST),
+            x_label="round",
+            y_label="price",
+            curves=curves,
+            levels=start.levels,
+            shades=collusion(one.episodes),
+            y_range=self._span(one),
+        )
+        end = " A dot marks where an episode ended because prices had been held together." if ended else ""
+        source = "".join(f" Dashed: {path['source']}." for path in paths)
+        title = one.condition.title
+        thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
+        how = (
+            f". Thin lines are {thin} (mean of the firms), the thick line and its band their mean and its 95 % "
+            "interval, as far as all were played. Dotted: Nash and cartel price. Shaded: prices close to each other "
+            f"between the two for {STRETCH} rounds or more in a row; the darker, the more episodes."
+        )
+        same = f", drawn as in the first figure of prices{f' ({thin})' if n > MOST_THIN else ''}."
+        return Drawing(
+            name=f"bertrand_prices_{one.condition.name}",
+            caption=f"Prices in the condition '{title}'{how if first else same}{end}{marks_text([one])}{source}",
+            alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
+            f"{fixed(start.nash, 2)} and the cartel price {fixed(start.joint, 2)} as dotted lines"
+            f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
+            figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
+            published=bool(paths),
+        )
+
+
+def _left(event: Mapping[str, Any]) -> tuple[int, float, float]:
+    """How many firms were left, and their mean Nash and cartel price."""
+    nash, joint = ([price for price in event[name] if price is not None] for name in ("nash", "joint"))
+    return len(nash), float(np.mean(nash)), float(np.mean(joint))
+
+
+def collusion(episodes: Sequence[PriceHistory]) -> list[Shade]:
+    """The collusion band, as strong in each round as the share of episodes that hold prices together around it.
+
+    Only stretches of at least `STRETCH` rounds count, and only rounds that were played.
+    """
+    held = np.zeros((len(episodes), _longest(episodes)))
+    for row, episode in zip(held, episodes, strict=True):
+        row[: len(episode.together)] = lasting(episode.together)
+    edges = sorted((episodes[0].nash, episodes[0].joint))
+    found, at = [], 0
+    for value, stretch in groupby(held.mean(axis=0).tolist()):
+        length = len(list(stretch))
+        if value > 0:
+            found.append(Shade(x=(at + 0.5, at + length + 0.5), y=(edges[0], edges[1]), share=value, color=GREEN))
+        at += length
+    return found
+
+
+def lasting(held: NDArray[np.bool_]) -> Floats:
+    """1 in the rounds of stretches that are long enough, else 0."""
+    found: list[float] = []
+    for value, stretch in groupby(held.tolist()):
+        length = len(list(stretch))
+        found += [float(value and length >= STRETCH)] * length
+    return np.array(found)
+
+
+def _mean_curve(one: PlayedCondition[PriceHistory], label: str) -> Curve:
+    """The mean price, as far as all episodes were played."""
+    rounds = min(len(episode.prices) for episode in one.episodes)
+    table = np.stack([episode.means[:rounds] for episode in one.episodes])
+    return mean_curve(label, range(1, rounds + 1), table, one.color, within=(0, None))
+
+
+def _longest(episodes: Sequence[PriceHistory]) -> int:
+    return max(len(episode.prices) for episode in episodes)
+
+
+def _mean_up_to(episode: PriceHistory, mark: int) -> float | None:
+    """The mean price of the rounds up to one; `None` if the episode did not come so far, or they are left out."""
+    window = episode.prices[max(0, mark - AVERAGED) : mark]
+    there = window[~np.isnan(window)]
+    return float(there.mean()) if 0 < mark <= len(episode.prices) and len(there) else None
+
+
+def _published_cell(path: Mapping[str, Any], mark: int) -> Cell:
+    if mark not in path["rounds"]:
+        return NOTHING
+    at = path["rounds"].index(mark)
+    return Cell(text=fixed(float(np.mean([series[at] for series in path["prices"]])), 2))

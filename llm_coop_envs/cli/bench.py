@@ -1,0 +1,138 @@
+"""`llm-coop bench`: play the scorecard's suite."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from llm_coop_envs.cli.messages import fail, note, sentences
+from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
+
+if TYPE_CHECKING:
+    from llm_coop_envs.benchmarks.scorecard.suite import Suite
+
+WIDTH = 250  # of the table at most: its lines stay whole, and narrower terminals break them
+_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay")
+
+
+@sentences
+@with_options(without=_WITHOUT)
+def bench_command(
+    options: RunOptions,
+    out: Annotated[
+        Path | None,
+        option("The run folder; one that holds a scorecard is continued. (default: runs/scorecard-N)", "-o", "--out"),
+    ] = None,
+    quick: Annotated[bool, option("Play a fifth of it: enough to see that all works, too little to compare.")] = False,
+    held_out: Annotated[
+        int | None,
+        option("The seed of the held-out half, to play what somebody else did. (default: drawn)", min=0, max=2**31),
+    ] = None,
+    suite_version: Annotated[
+        int | None, option("Refuse to play any other version of the suite.", "--suite-version")
+    ] = None,
+    workers: Annotated[
+        int | None, option("Processes, for episodes without a model. (default: all cores)", "--workers", min=1)
+    ] = None,
+    dry: Annotated[
+        bool, option("Say calls, cost and what would be written down first; play nothing.", "--dry")
+    ] = False,
+) -> None:
+    """Make a scorecard; what it costs is said first. Each scenario is played by the first --policy that can."""
+    from llm_coop_envs.benchmarks.scorecard.card import SUITE, analysis_hash
+    from llm_coop_envs.benchmarks.scorecard.card_text import write_card
+    from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, make_suite, preregistered
+    from llm_coop_envs.cli.run import play_out
+    from llm_coop_envs.runs.folder import described_models, make_run, open_run
+    from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
+    from llm_coop_envs.storage.parquet import need_arrow
+
+    need_arrow()
+    if suite_version not in (None, VERSION):
+        fail(f"--suite-version {suite_version}: this program has version {VERSION} of the suite and no other")
+    models = options.model or []
+    if len(models) > 1:
+        fail(f"--model {models[1]}: a scorecard is one model's; give --model once")
+    if models and not options.policy:
+        options = replace(options, policy=[KIND])
+    if not options.policy:
+        fail("who is tested? Give --policy NAME, or --model NAME")
+    folder = None if out is None else out.expanduser()
+    begun: dict[str, Any] = {}
+    if folder is not None and (folder / MANIFEST).is_file():
+        begun = open_run(folder).manifest.get(SUITE, {})
+        if not begun:
+            fail(f"{folder}: holds a run that is no scorecard; choose another folder with -o")
+        if held_out not in (None, begun["held_out"]):
+            fail(f"--held-out {held_out}: {folder} was begun with {begun['held_out']}; leave it out")
+        held_out = begun["held_out"]
+    drawn = secrets.randbelow(2**31) if held_out is None else held_out
+    suite = make_suite(options.players(), drawn, "quick" if quick else "full", options.only or ())
+    for sentence in suite.left_out:
+        note(f"Left out: {sentence}")
+    _say_cost(suite, options)
+    registration = preregistered(suite, analysis_hash())
+    typer.echo(
+        f"Suite {NAME} version {VERSION}, hash {registration['sha256']}; held-out seed {drawn}; "
+        f"preregistration {registration['preregistration']}"
+    )
+    if dry:
+        note("This was a dry run: no model was asked, and nothing was written.")
+        return
+    if begun and begun["analysis"] != registration["analysis"]:
+        note(f"{folder}: was begun with other code for the analysis than this program's")
+        registration = begun
+    access = options.access()
+    if suite.study.models:
+        access.check(access.endpoints(suite.study))
+    with chosen_folder(folder, NAME) as folder:
+        make_run(suite.study, folder, described_models(suite.study), **{SUITE: registration})
+        command_words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
+        play_out(suite.study, folder, options, command_words, workers=workers, limit=None)
+    run = open_run(folder)
+    if run.complete:
+        _print_card(write_card(run))
+        typer.echo(f"Written to {folder}; check it with: llm-coop verify {folder}")
+
+
+def _say_cost(suite: Suite, options: RunOptions) -> None:
+    """Say what the suite would cost."""
+    from llm_coop_envs.runs.remaining import count_of
+
+    episodes = sum(len(condition.seeds) for condition in suite.study.conditions)
+    typer.echo(f"{count_of(episodes, 'episode')} of {count_of(len(suite.study.conditions), 'condition')}")
+    if not suite.study.models:
+        typer.echo("No language model is asked: it costs nothing.")
+        return
+    from llm_coop_envs.cli.cost import find_cost, print_cost
+
+    cost = find_cost(suite.study, options)
+    print_cost(replace(cost, rows=(replace(cost.total, name="all"),)))
+
+
+def _print_card(card: dict[str, Any]) -> None:
+    """Print a scorecard."""
+    from llm_coop_envs.benchmarks.scorecard.card_text import remarks, rows
+
+    head, body = rows(card)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for k, name in enumerate(head[1:]):
+        table.add_column(escape(name), justify="right" if k else "left", no_wrap=True)
+    previous_tendency = ""
+    for tendency, *row in body:
+        if tendency != previous_tendency:
+            table.add_row(f"[bold]{escape(tendency)}[/bold]")
+        previous_tendency = tendency
+        table.add_row(*map(escape, ["  " + row[0], *row[1:]]))
+    Console(emoji=False, width=WIDTH).print(table)
+    console = Console(emoji=False)
+    console.print()
+    for sentence in remarks(card):
+        console.print(f"- {escape(sentence)}", highlight=False)

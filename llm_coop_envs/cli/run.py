@@ -1,0 +1,172 @@
+"""`llm-coop run`: play a study."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from llm_coop_envs.cli.messages import EXIT_INTERRUPTED, fail, note, sentences
+from llm_coop_envs.cli.run_options import RunOptions, option, with_options
+from llm_coop_envs.errors import LlmCoopError
+
+if TYPE_CHECKING:
+    from llm_coop_envs.studies.study import Study
+
+
+@sentences
+@with_options()
+def run_command(
+    study: Annotated[
+        str, typer.Argument(help="A shipped study's name (see 'llm-coop list'), a YAML file, or a run folder.")
+    ],
+    options: RunOptions,
+    out: Annotated[
+        Path | None,
+        option("The run folder; one that holds this study is continued. (default: runs/STUDY-N)", "-o", "--out"),
+    ] = None,
+    workers: Annotated[
+        int | None, option("Processes, for episodes without a model. (default: all cores)", "--workers", min=1)
+    ] = None,
+    limit: Annotated[
+        int | None,
+        option("Play at most this many episodes now, conditions taking turns. (default: all)", "--limit", min=1),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        option(
+            "Play in --workers Ray tasks: a cluster's address, 'auto', or 'local' to start Ray here.",
+            "--ray",
+        ),
+    ] = None,
+    dry: Annotated[
+        bool,
+        option("Show the prompts and actions of one episode, with scripted answers; nothing is paid or kept.", "--dry"),
+    ] = False,
+) -> None:
+    """Play a study: all its conditions with all their seeds."""
+    from llm_coop_envs.runs.folder import open_run, study_of
+    from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
+    from llm_coop_envs.storage.parquet import need_arrow
+    from llm_coop_envs.studies.study import load_study, shipped_studies
+
+    if ray is not None:
+        for flag, value in (("--limit", limit), ("--part", options.part), ("--replay", options.replay)):
+            if value is not None:
+                fail(f"{flag} {value}: is not for --ray, which parts the run itself; leave one of them out")
+    path = Path(study).expanduser()
+    continued = (path / MANIFEST).is_file()
+    if continued and study in shipped_studies():
+        # The same words play the same study wherever they are typed; but a run that was paid for is not begun anew.
+        if out is None and options.replay is None and not dry:
+            fail(
+                f"{study}: is the name of a shipped study, and of a run folder here; give ./{study} to continue the "
+                "run, or -o FOLDER to play the study"
+            )
+        continued = False
+    if continued and options.seed is not None:
+        fail(
+            f"--seed {options.seed}: {path} is a run, whose seed is fixed; give the study instead to play it with "
+            "another"
+        )
+    reachable = options.base_url is not None or options.replay is not None
+    plan = options.study(
+        study_of(open_run(path), reached=not reachable) if continued else load_study(study, options.seed)
+    )
+    if dry:
+        from llm_coop_envs.cli.dry import show_episode
+
+        show_episode(plan, typer.echo)
+        note("This was a dry run: no model was asked, and nothing was written.")
+        return
+    need_arrow()
+    if plan.models and not options.reduced:
+        _warn(plan)
+    replay = options.replay
+    if out is None and continued and replay is None:
+        out = path
+    with chosen_folder(out, plan.name) as folder:
+        if replay is not None and folder.resolve() == replay.expanduser().resolve():
+            fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
+        command_words = ["llm-coop", "run", study]
+        play_out(plan, folder, options, command_words, workers=workers, limit=limit, ray=ray)
+
+
+def _warn(plan: Study) -> None:
+    """Say before anything is paid that the seeds are too few to find anything with."""
+    from llm_coop_envs.studies.families import too_few_seeds
+
+    if few := too_few_seeds(plan):
+        note(few)
+
+
+def play_out(
+    plan: Study,
+    folder: Path,
+    options: RunOptions,
+    command_words: list[str],
+    *,
+    workers: int | None,
+    limit: int | None,
+    ray: str | None = None,
+) -> None:
+    """Play what is missing of a study in a folder, and say how it went and how to go on.
+
+    Args:
+        plan: the study.
+        folder: the run folder.
+        options: how models are asked.
+        command_words: the command that goes on, without options.
+        workers: processes; all cores by default.
+        limit: how many episodes are played at most.
+        ray: the Ray cluster whose tasks play; `None` to play here.
+    """
+    from llm_coop_envs.runs.progress import RichWatcher
+    from llm_coop_envs.runs.remaining import clock, count_of
+    from llm_coop_envs.runs.runner import run_study
+    from llm_coop_envs.runs.workers import usable_cores
+    from llm_coop_envs.util.keys import scrub
+
+    cluster = [] if ray is None else ["--ray", ray]
+    again = scrub(shlex.join([*command_words, *options.again(), *cluster, "-o", str(folder)]))
+    console = Console(stderr=True, emoji=False)
+    watcher = RichWatcher(console)
+    try:
+        with watcher:
+            shared: dict[str, Any] = {"command": again, "watcher": watcher, "access": options.access()}
+            count = workers or usable_cores()
+            if ray is None:
+                outcome = run_study(plan, folder, workers=count, limit=limit, **shared)
+            else:
+                from llm_coop_envs.runs.ray_parts import run_on_ray
+
+                outcome = run_on_ray(plan, folder, address=ray, parts=count, **shared)
+    except KeyboardInterrupt:
+        note(f"Stopped at once. What was finished is in {folder}; continue with: {again}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except LlmCoopError as error:
+        if not watcher.begun:
+            raise
+        fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
+    if not outcome.complete and outcome.elsewhere and outcome.why is None:
+        note(
+            f"This part is done: {count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}. Other parts are "
+            f"playing {outcome.elsewhere} more; the last one to end writes the tables."
+        )
+        return
+    if not outcome.complete:
+        finished = f"{outcome.finished} of {count_of(outcome.run.total, 'episode')} are in {folder}"
+        if outcome.why is None:
+            note(f"Stopped: {finished}; continue with: {again}")
+            if outcome.limited:
+                return
+        else:
+            larger = [*command_words, *options.with_more().again(), "-o", str(folder)]
+            note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {finished}; for example: {scrub(shlex.join(larger))}")
+        raise typer.Exit(EXIT_INTERRUPTED)
+    played = f"{count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}"
+    note(f"Done: {played}; all {outcome.run.total} are in {folder}.")
+    typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

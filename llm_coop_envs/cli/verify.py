@@ -1,0 +1,42 @@
+"""`llm-coop verify`: whether a run is what it says it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llm_coop_envs.cli.messages import EXIT_ERROR, note, sentences
+from llm_coop_envs.util.quoting import harmless
+
+
+@sentences
+def verify_command(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    again: Annotated[
+        bool, typer.Option("--again", help="Also play the episodes of rules and learners again, and compare.")
+    ] = False,
+) -> None:
+    """Check a run: files by the manifest, events by the journal, and tables, report and scorecard by the events."""
+    from llm_coop_envs.benchmarks.scorecard.verification import card_faults
+    from llm_coop_envs.reports.verification import report_faults
+    from llm_coop_envs.runs.progress import working
+    from llm_coop_envs.runs.verify import verify_run
+
+    folder = run.expanduser()
+    with working(f"Checking {folder}") as tell:
+        check = verify_run(folder, again=again, tell=lambda subject: tell(f"Checking {subject}"))
+        check.faults += card_faults(check.run)
+        tell("Checking the report")
+        check.faults += report_faults(check.run)
+    for sentence in check.notes:
+        note(f"Not checked: {sentence}.")
+    for sentence in check.faults:
+        typer.echo(f"Fault: {harmless(' '.join(sentence.split()))}", err=True)
+    typer.echo(
+        f"{folder}: {check.episodes} of {check.run.total} episodes are this run's own, {check.replayed} of them were "
+        f"played again, {check.tables} tables made again: {len(check.faults) or 'no'} faults"
+    )
+    if check.faults:
+        raise typer.Exit(EXIT_ERROR)

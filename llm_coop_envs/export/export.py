@@ -1,0 +1,88 @@
+"""From a finished run to a folder in another tool's form: all of it, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.runs.folder import Run, open_run
+from llm_coop_envs.storage.files import TEMPORARY, cannot_write
+from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.references import load
+
+#: What writes each form: a function of the run and of an empty folder. Its docstring says in its first line what it is.
+FORMS: Mapping[str, str] = {
+    form: f"{__name__.rpartition('.')[0]}.{place}"
+    for form, place in {
+        "parquet": "parquet:write_parquet",
+        "otree": "otree:write_otree",
+        "inspect": "inspect_log:write_inspect",
+        "hf": "hugging_face:write_hugging_face",
+        "eee": "every_eval:write_every_eval",
+    }.items()
+}
+
+
+def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
+    """Write a finished run in another form.
+
+    Args:
+        folder: the run's folder; it is only read.
+        form: a name in `FORMS`.
+        out: a new or empty folder; by default `export/FORM` in the run's.
+
+    Returns:
+        The folder that was written.
+
+    Raises:
+        SettingsError: there is no such form.
+        RunError: the run is not finished, an episode is damaged, or the target is in use or cannot be written.
+        MissingExtra: a library is not installed.
+    """
+    if form not in FORMS:
+        raise SettingsError("to", form, f"is no form of export; {suggestion(form, [*FORMS, 'html'])}")
+    run = open_run(folder)
+    there = len(run.finished())
+    if there < run.total or not run.complete:
+        raise RunError(
+            f"{folder}: is not finished ({there} of {run.total} episodes are there); continue it with 'llm-coop run', "
+            "then export it"
+        )
+    target = folder / "export" / form if out is None else out
+    write: Callable[[Run, Path], object] = load(FORMS[form])
+    with _new_folder(target) as beside:
+        write(run, beside)
+    return target
+
+
+@contextlib.contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target that takes its place when the block ends well, and is gone if it does not."""
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise RunError(f"{target}: is in use; choose a new or empty folder with -o")
+        missing = [folder for folder in target.parents if not folder.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=TEMPORARY, dir=target.parent))
+        try:
+            yield beside
+            beside.chmod(0o777 & ~_umask())
+            os.replace(beside, target)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+            for folder in missing:
+                with contextlib.suppress(OSError):  # it holds what was written
+                    folder.rmdir()
+    except OSError as error:
+        raise cannot_write(target, error) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""What passes between an environment and its players: spaces, actions, questions, slots, wordings, stages."""

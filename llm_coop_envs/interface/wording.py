@@ -1,0 +1,319 @@
+"""Slots in words: loading, checking and rendering of text templates, for environments and for prompts."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from llm_coop_envs.errors import WordingError
+from llm_coop_envs.interface.slots import Heard
+from llm_coop_envs.util.quoting import quoted
+
+if TYPE_CHECKING:
+    import jinja2
+    from jinja2 import nodes
+
+PROMPTS = "prompts"
+TEMPLATE = "observation.jinja"
+WORDS = "words.json"
+
+_INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*(?:\n|\Z)", re.MULTILINE)
+_GAP = re.compile(r"\n{3,}")
+_POWER_OF_TEN = re.compile(r"\d(?:\.\d+)?e\+\d+")
+
+
+def without_powers(text: str) -> str:
+    """A text in which large numbers are written out: 12345700 instead of 1.23457e+07, which readers misread."""
+    return _POWER_OF_TEN.sub(lambda match: f"{float(match[0]):.0f}", text) if "e+" in text else text
+
+
+def six_digits(value: float) -> str:
+    """A number with six significant digits, as texts show it."""
+    return without_powers(f"{value:.6g}")
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _line(row: tuple[Any, ...], pattern: str) -> str:
+    values: list[Any] = []
+    for value in row:
+        values.extend(value if isinstance(value, tuple) else (value,))
+    # -0.0 equals 0.0, so the memory could answer either with the other's text: there is only one zero here.
+    return without_powers(pattern % tuple(value + 0.0 if isinstance(value, float) else value for value in values))
+
+
+def lines(rows: Sequence[tuple[Any, ...]], pattern: str) -> str:
+    """Put rows of numbers into words, one line each.
+
+    The same rows come back in text after text, and formatting their numbers would be most of a text's cost: hence a
+    memory, and hence a filter, which Jinja calls many times faster than a loop body.
+
+    Args:
+        rows: tuples of numbers; a tuple inside a row stands for its items.
+        pattern: a `%` pattern with a numeric place (`%d`, `%.6g`) for each number.
+    """
+    return "\n".join([_line(row, pattern) for row in rows])
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Names as in a sentence, with a word before the last one."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def spoken(messages: Iterable[Heard], you: str) -> str:
+    """Messages in their quotation marks, one line each; `you` stands for the listener's own name.
+
+    A filter, because Jinja calls one many times faster than the body of a loop.
+    """
+    return "\n".join([f"{you}: {m.quotation}" if m.own else m.line for m in messages])
+
+
+def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
+    """How templates are read everywhere: undefined names are errors, nothing is escaped but by `quoted`.
+
+    Args:
+        folder: where the templates are; they include each other by their paths below it.
+        words: what the filter `word` writes instead of a name.
+    """
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # A part that another template includes ends its last line itself.
+        keep_trailing_newline=True,
+        # They do not change under a running program; looking whether they did costs more than rendering them.
+        auto_reload=False,
+    )
+    environment.filters.update(
+        quoted=quoted,
+        lines=lines,
+        listed=listed,
+        spoken=spoken,
+        price=six_digits,
+        bound=lambda value: without_powers(f"{value:.12g}"),
+        word=lambda name: words.get(name, name),
+    )
+    return environment
+
+
+def read_templates(environment: jinja2.Environment, folder: Path) -> dict[str, nodes.Template]:
+    """Parse all templates in a folder and the folders in it.
+
+    Returns:
+        The parsed templates by their paths below `folder`.
+
+    Raises:
+        WordingError: one has a syntax error or is not UTF-8.
+    """
+    import jinja2
+
+    trees: dict[str, nodes.Template] = {}
+    for path in sorted(folder.rglob("*.jinja")):
+        try:
+            trees[path.relative_to(folder).as_posix()] = environment.parse(path.read_text(encoding="utf-8"))
+        except jinja2.TemplateSyntaxError as error:
+            raise WordingError(f"{path}, line {error.lineno}: {error.message}") from error
+        except UnicodeDecodeError as error:
+            raise WordingError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+    return trees
+
+
+def check_names(
+    trees: Mapping[str, nodes.Template],
+    folder: Path,
+    name: str,
+    allowed: Collection[str],
+    *,
+    including: tuple[str, ...] = (),
+) -> None:
+    """Require that a template, with all it includes, uses no names but the allowed ones and those it sets.
+
+    Args:
+        trees: from `read_templates`.
+        folder: where they are, for the error.
+        name: the template's path below it.
+        allowed: the names that it will be given.
+        including: the templates that led here.
+
+    Raises:
+        WordingError: it uses another name, or includes a template that is not there, or itself.
+    """
+    import jinja2.meta
+    from jinja2 import nodes
+
+    tree = trees[name]
+    unknown = sorted(jinja2.meta.find_undeclared_variables(tree) - set(allowed))
+    if unknown:
+        raise WordingError(
+            f"{folder / name}: uses {', '.join(unknown)}, which no player may know; "
+            f"known are {', '.join(sorted(allowed))}"
+        )
+    defined = set(allowed) | {node.name for node in tree.find_all(nodes.Name) if node.ctx == "store"}
+    for included in jinja2.meta.find_referenced_templates(tree):
+        if included is None or included not in trees:
+            template = "a template whose name is computed" if included is None else included
+            raise WordingError(f"{folder / name}: includes {template}; include templates of this folder by their names")
+        if included in (*including, name):
+            raise WordingError(f"{folder / name}: includes {included}, which includes it again; break the circle")
+        check_names(trees, folder, included, defined, including=(*including, name))
+
+
+def check_quotation(trees: Mapping[str, nodes.Template], folder: Path) -> None:
+    """Require that what somebody wrote (`.text` of a message) is used with the filter `quoted` and in no other way.
+
+    Raises:
+        WordingError: a template would let words out of their quotation.
+    """
+    from jinja2 import nodes
+
+    for name, tree in trees.items():
+        safe = {id(node.node) for node in tree.find_all(nodes.Filter) if node.name == "quoted"}
+        written = [node for node in tree.find_all(nodes.Getattr) if node.attr == "text" and id(node) not in safe]
+        by_name = [node for node in tree.find_all(nodes.Const) if node.value == "text"]
+        for node in (*written, *by_name):
+            raise WordingError(
+                f"{folder / name}, line {node.lineno}: shows a text that somebody wrote without putting it in "
+                "quotation marks; write it as {{ message.text | quoted }}"
+            )
+
+
+class Templates:
+    """The templates of a folder, checked when they are loaded.
+
+    Args:
+        folder: where they are.
+        wanted: the names that each template which is rendered may use.
+        base: what stands in for templates and translations that are not in the folder; `None` if all must be there.
+
+    Attributes:
+        words: translations of names, from `words.json` in the folder: what the filter `word` writes.
+
+    Raises:
+        WordingError: a template is missing, has a syntax error, uses a name that is not for it, or shows a message
+            unquoted.
+    """
+
+    def __init__(
+        self, folder: Path, allowed_names: Mapping[str, Collection[str]], *, base: Templates | None = None
+    ) -> None:
+        self.folder = folder
+        self._base = base
+        self.words: Mapping[str, str] = {**(base.words if base is not None else {}), **_read_words(folder / WORDS)}
+        environment = template_environment(folder, self.words)
+        trees = read_templates(environment, folder)
+        if base is not None:
+            allowed_names = {name: allowed for name, allowed in allowed_names.items() if name in trees}
+        for name, allowed in allowed_names.items():
+            if name not in trees:
+                raise WordingError(f"{folder}: the template {name} is missing; add it")
+            check_names(trees, folder, name, allowed)
+        check_quotation(trees, folder)
+        sources = {name: (folder / name).read_text(encoding="utf-8") for name in trees}
+        self._templates = {name: environment.from_string(_with_parts(name, sources)) for name in allowed_names}
+        self._globals = dict(environment.globals)
+
+    def render(self, name: str, values: Mapping[str, Any]) -> str:
+        """A template in words; paragraphs that are not there leave no gap.
+
+        Args:
+            name: the template.
+            values: the names it may use; no others are seen.
+
+        Raises:
+            WordingError: the template fails on these values.
+        """
+        import jinja2
+        from jinja2.runtime import Context
+
+        if self._base is not None and name not in self._templates:
+            return self._base.render(name, values)
+        try:
+            # What Template.render does, without merging and listing Jinja's globals anew for every text.
+            template = self._templates[name]
+            context = Context(template.environment, {**self._globals, **values}, name, template.blocks)
+            text = "".join(template.root_render_func(context)).strip()
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise WordingError(f"{self.folder / name}: {error}") from error
+        # What players wrote is quoted and has no line ends.
+        return _GAP.sub("\n\n", text) if "\n\n\n" in text else text
+
+
+def _read_words(path: Path) -> Mapping[str, str]:
+    if not path.is_file():
+        return {}
+    try:
+        phrases = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise WordingError(f"{path}: is no JSON ({error})") from error
+    if not isinstance(phrases, dict) or not all(isinstance(word, str) for word in phrases.values()):
+        raise WordingError(f"{path}: must hold texts by name")
+    return phrases
+
+
+def _with_parts(name: str, sources: Mapping[str, str]) -> str:
+    """A template with the parts it includes put in their places: rendered at once, it costs half."""
+    return _INCLUDE.sub(lambda match: _with_parts(match[1], sources), sources[name])
+
+
+class Wording:
+    """One way to say what a player may know.
+
+    Args:
+        folder: where `observation.jinja` and the templates it includes are.
+        slot_names: the names a template may use.
+
+    Raises:
+        WordingError: as `Templates` do.
+    """
+
+    def __init__(self, folder: Path, slot_names: Collection[str]) -> None:
+        if not (folder / TEMPLATE).is_file():
+            raise WordingError(
+                f"wording={str(folder)!r}: there is no file {TEMPLATE} in it; give a folder that has one"
+            )
+        self._templates = Templates(folder, {TEMPLATE: slot_names})
+
+    def render(self, slots: dict[str, Any]) -> str:
+        """The text for one player.
+
+        Args:
+            slots: the slots by name.
+
+        Raises:
+            WordingError: the template fails on these slots.
+        """
+        return self._templates.render(TEMPLATE, slots)
+
+
+def wording_names(home: Path) -> list[str]:
+    """The names of the wordings in a scenario's folder: those of its prompts that have an `observation.jinja`."""
+    return sorted(path.parent.name for path in (home / PROMPTS).glob(f"*/{TEMPLATE}"))
+
+
+@functools.lru_cache(maxsize=64)
+def load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
+    """Load one of a scenario's own wordings, or a folder.
+
+    Args:
+        name: a name below `home/prompts`, or the path of a folder.
+        home: the scenario's folder.
+        slot_names: the names a template may use.
+    """
+    shipped = wording_names(home)
+    if name in shipped:
+        return Wording(home / PROMPTS / name, slot_names)
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        raise WordingError(
+            f"wording={name!r}: is neither one of {', '.join(shipped)} nor a folder that exists; "
+            f"give one of those or a folder with {TEMPLATE}"
+        )
+    return Wording(folder, slot_names)

@@ -1,0 +1,312 @@
+"""Large contests in reports: numbers, winners and reasoning ahead by who played, beside published values.
+
+What is shown is that of Pan et al. 2024 ("Very Large-Scale Multi-Agent Simulation in AgentScope", arXiv 2407.17789):
+mean, smallest, largest, standard deviation, median and most frequent number of each kind of player in each round, who
+won, and how many named less than the last winning number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.kbc.metrics import modal
+from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.style import PALETTE
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, comparable
+from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import mean_interval
+
+_MOST_ROUNDS = 12
+_BINS = 50
+#: Numbers are compared with the announced target, which has two decimals.
+_DIGITS = 2
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LargeContest:
+    """Who played an episode of many, and how it went.
+
+    Attributes:
+        rounds: the decisions' numbers.
+        choices: (players,) numbers at each decision, NaN for who has left.
+        targets: the target at each.
+        winners: (players,) who won at each.
+        groups: the groups' numbers at each; empty without groups.
+        kinds: (players,) by column and value, who is of it; the column `""` holds the policies of a mix.
+    """
+
+    rounds: tuple[int, ...]
+    choices: tuple[NDArray[np.float64], ...]
+    targets: tuple[float, ...]
+    winners: tuple[Flags, ...]
+    groups: tuple[tuple[float, ...], ...]
+    kinds: Mapping[str, Mapping[str, Flags]]
+
+    def kinds_of(self, value: str) -> Flags:
+        """(players,) who is of a kind of those that differ in who plays."""
+        return next(self.kinds[name][value] for name in ("policy", "model", "") if name in self.kinds)
+
+    def named(self, k: int, of: Flags) -> NDArray[np.float64]:
+        """The numbers of some players at a decision, of those who had not left."""
+        numbers = self.choices[k][of]
+        return numbers[~np.isnan(numbers)]
+
+    @property
+    def everybody(self) -> Flags:
+        """(players,) yes."""
+        return np.ones(len(self.choices[0]), dtype=np.bool_)
+
+
+def read_crowd(episode: EpisodeTables) -> LargeContest | None:
+    """What is kept of a contest of the large study's kind, or among people of a population; of others nothing is."""
+    rounds = episode.by_type["round"]
+    large = episode.condition.settings["winner_rule"] == "tolerance" or episode.people
+    if not rounds or not large or any(len(event["choices"]) != len(episode.policies) for event in rounds):
+        return None
+    kinds = {
+        name: {_label(value): np.asarray(column["codes"]) == code for code, value in enumerate(column["values"])}
+        for name, column in episode.people.items()
+    }
+    if "policy" not in kinds:
+        seated = np.array(list(episode.policies.values()))
+        kinds[""] = {name: seated == name for name in dict.fromkeys(episode.policies.values())}
+    players = np.arange(len(episode.policies))
+    return LargeContest(
+        rounds=tuple(event["round"] for event in rounds),
+        choices=tuple(np.array(event["choices"], dtype=np.float64) for event in rounds),
+        targets=tuple(float(event["target"]) for event in rounds),
+        winners=tuple(np.isin(players, event["winners"]) for event in rounds),
+        groups=tuple(tuple(event["group_numbers"] or ()) for event in rounds),
+        kinds={name: values for name, values in kinds.items() if len(values) > 1},
+    )
+
+
+Of: TypeAlias = Callable[[LargeContest], Flags]
+
+
+def _of_kind(column: str, value: str, crowd: LargeContest) -> Flags:
+    return crowd.kinds[column][value]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LargeCondition:
+    """A condition with its crowds."""
+
+    one: PlayedCondition[Any]
+    crowds: Sequence[LargeContest]
+
+    @property
+    def parts(self) -> Iterator[tuple[str, str, Of]]:
+        """Everybody, then each kind of players: the column, the kind, and who is of it."""
+        yield "", "everybody", lambda crowd: crowd.everybody
+        for column, values in self.crowds[0].kinds.items():
+            for value in values:
+                yield column, value, partial(_of_kind, column, value)
+
+    def row(self, column: str, value: str, cells: Sequence[Cell], below: str = "") -> TableRow:
+        """A row about some of the players."""
+        name = f"{column}: {value}" if column else value
+        return self.one.row(cells, name=f"{self.one.condition.title}, {name}", below=below or self.one.below)
+
+    def mean(self, values: Sequence[float | None], digits: int | None = None) -> Cell:
+        """The mean over episodes of numbers, counts or shares; none is below 0 where no number can be."""
+        within = (min(0, self.one.condition.settings["low"]), None)
+        return interval_cell(mean_interval(values), digits, of=len(values), within=within)
+
+
+def crowd_tables(
+    shown: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]], published: Mapping[str, Any]
+) -> list[ReportTable]:
+    """The tables; none without such contests.
+
+    Args:
+        shown: the conditions with what is kept of their episodes.
+        published: the published values of the large study.
+    """
+    played = [LargeCondition(one=one, crowds=crowds) for one, crowds in shown]
+    if not played:
+        return []
+    tables = [_numbers(played), _winners(played), _below(played), _published(played, published)]
+    return [table for table in tables if table.rows]
+
+
+def _numbers(played: Sequence[LargeCondition]) -> ReportTable:
+    rows = []
+    for one in played:
+        for column, value, of in one.parts:
+            for k, number in list(enumerate(one.crowds[0].rounds))[:_MOST_ROUNDS]:
+                named = [crowd.named(k, of(crowd)) for crowd in one.crowds if k < len(crowd.choices)]
+                pooled = np.concatenate(named)
+                if not len(pooled):
+                    continue
+                told = (
+                    pooled.min(),
+                    pooled.max(),
+                    pooled.std(),
+                    np.median(pooled),
+                    modal(np.round(pooled, _DIGITS))[0],
+                )
+                mean = one.mean([float(numbers.mean()) for numbers in named if len(numbers)], _DIGITS)
+                cells = [Cell(text=str(number)), mean, *(Cell(text=fixed(float(x), _DIGITS)) for x in told)]
+                rows.append(one.row(column, value, cells, f"{len(pooled):,} numbers"))
+    return ReportTable(
+        title="Numbers by who named them",
+        head=["", "decision", "mean", "smallest", "largest", "SD", "median", "mode"],
+        rows=rows,
+        notes=[
+            "Mean: over episodes, with 95 % interval; the others are of all numbers of all episodes. Mode: "
+            "the most frequent number, rounded to two decimals, the smallest of several."
+        ],
+    )
+
+
+def _by_round(played: Sequence[LargeCondition], cell: Callable[[LargeCondition, int, Of], Cell]) -> list[TableRow]:
+    last = max(len(one.crowds[0].rounds) for one in played)
+    return [
+        one.row(column, value, [cell(one, k, of) for k in range(min(last, _MOST_ROUNDS))])
+        for one in played
+        for column, value, of in one.parts
+    ]
+
+
+def _head(played: Sequence[LargeCondition]) -> list[str]:
+    last = max(len(one.crowds[0].rounds) for one in played)
+    return ["", *(f"decision {k + 1}" for k in range(min(last, _MOST_ROUNDS)))]
+
+
+def _winners(played: Sequence[LargeCondition]) -> ReportTable:
+    """Who won; only where there are several kinds of players."""
+    several = [one for one in played if one.crowds[0].kinds]
+
+    def cell(one: LargeCondition, k: int, of: Of) -> Cell:
+        won = [float(crowd.winners[k][of(crowd)].sum()) for crowd in one.crowds if k < len(crowd.rounds)]
+        return one.mean(won) if won else NOTHING
+
+    return ReportTable(
+        title="Winners by who they are",
+        head=_head(several) if several else [],
+        rows=_by_round(several, cell) if several else [],
+        notes=["How many players won: mean over episodes with 95 % interval."],
+    )
+
+
+def below_last(crowd: LargeContest, k: int, of: Flags) -> float | None:
+    """The share of some players who named less than the winning number announced before, if there was one."""
+    if not 0 < k < len(crowd.rounds) or not of.any():
+        return None
+    numbers = crowd.named(k, of)
+    return float(np.mean(numbers < round(crowd.targets[k - 1], _DIGITS))) if len(numbers) else None
+
+
+def _below(played: Sequence[LargeCondition]) -> ReportTable:
+    told = [one for one in played if one.one.condition.settings["session"] == "repeated"]
+
+    def cell(one: LargeCondition, k: int, of: Of) -> Cell:
+        found = [below_last(crowd, k, of(crowd)) for crowd in one.crowds]
+        return one.mean([None if x is None else 100 * x for x in found], 1)
+
+    return ReportTable(
+        title="Below the last winning number",
+        head=_head(told) if told else [],
+        rows=_by_round(told, cell) if told else [],
+        notes=["Players who named less than the winning number that was announced before, per cent."],
+    )
+
+
+def _published(played: Sequence[LargeCondition], published: Mapping[str, Any]) -> ReportTable:
+    rows, notes = [], []
+    for entry in published["values"]:
+        like = {"comparable": {**published["comparable"], "settings": entry.get("settings", {})}}
+        for one in played:
+            if one.one.condition.name not in entry["conditions"] or not comparable(one.one.condition, like):
+                continue
+            if "words" in entry:
+                notes.append(f"{entry['title']}: {entry['words']}")
+                continue
+            found = [_statistic(crowd, entry) for crowd in one.crowds]
+            cells = [one.mean(found, _DIGITS), Cell(text=f"{entry['value']:g}", below=entry["title"])]
+            rows.append(one.one.row(cells, name=f"{one.one.condition.title}: {entry['what']}"))
+    source = [f"Published: {published['source']}", *dict.fromkeys(notes)]
+    return ReportTable(
+        title="The large-scale study", head=["", "here", "published"], rows=rows, notes=source if rows else []
+    )
+
+
+def _statistic(crowd: LargeContest, entry: Mapping[str, Any]) -> float | None:
+    """One published statistic in an episode; `None` if it has no such round, group or attribute."""
+    kind, k = entry["statistic"], entry.get("round", 1) - 1
+    if k >= len(crowd.rounds):
+        return None
+    numbers = crowd.named(k, crowd.everybody)
+    if kind == "range":
+        values = crowd.kinds.get(entry["by"], {})
+        means = [float(some.mean()) for who in values.values() if len(some := crowd.named(k, who))]
+        return max(means) - min(means) if means else None
+    if kind == "group":
+        return crowd.groups[k][entry["group"] - 1] if crowd.groups[k] else None
+    if kind == "below_later":
+        later = [below_last(crowd, j, crowd.everybody) for j in range(1, len(crowd.rounds))]
+        return 100 * float(np.mean([x for x in later if x is not None])) if later else None
+    found: dict[str, Callable[[], Any]] = {"mean": numbers.mean, "sd": numbers.std, "target": lambda: crowd.targets[k]}
+    if kind == "mean" and crowd.groups[k]:
+        return float(np.mean(crowd.groups[k]))
+    return float(found[kind]())
+
+
+def kinds_figure(shown: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]]) -> list[Drawing]:
+    """How the numbers of the first decision are spread, by who plays, by condition.
+
+    Raises:
+        NotDrawn: nobody differs in who plays.
+    """
+    panels = []
+    for one, crowds in shown:
+        kinds = next((crowds[0].kinds[name] for name in ("policy", "model", "") if name in crowds[0].kinds), {})
+        low, high = one.condition.settings["low"], one.condition.settings["high"]
+        edges = np.linspace(low, high, _BINS + 1)
+        curves = []
+        for value, color in zip(kinds, cycle(PALETTE)):
+            named = np.concatenate([crowd.choices[0][crowd.kinds_of(value)] for crowd in crowds])
+            shares = 100 * np.histogram(named, edges)[0] / max(1, len(named))
+            label = f"here, {one.who}: {value} ({len(named):,} numbers)"
+            curves.append(Curve(label=label, x=((edges[1:] + edges[:-1]) / 2).tolist(), y=shares.tolist(), color=color))
+        if curves:
+            panels.append(
+                Panel(
+                    title=one.cut_title(36),
+                    x_label="number",
+                    y_label="share of these players, %",
+                    curves=curves,
+                    x_range=(low, high),
+                    y_range=(0, None),
+                )
+            )
+    if not panels:
+        raise NotDrawn("the run holds no large contest whose players differ in who plays them")
+    return [
+        Drawing(
+            name="kbc_kinds",
+            caption=f"Numbers of the first decision, all episodes, by who plays, in {_BINS} equal parts of the range.",
+            alt="Line charts: how often numbers were named in the first decision, one curve for each kind of player. "
+            "Their statistics are in the table 'Numbers by who named them'.",
+            figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(5.6, 3.4)),
+        )
+    ]
+
+
+def _label(value: Any) -> str:
+    """A value of a column in words: a policy with its options as `name (option = value)`."""
+    if isinstance(value, Mapping) and "name" in value:
+        options = ", ".join(f"{key} = {json.dumps(one)}" for key, one in (value.get("options") or {}).items())
+        return f"{value['name']} ({options})" if options else str(value["name"])
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

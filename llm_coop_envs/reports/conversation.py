@@ -1,0 +1,130 @@
+"""The conversation by round, as points in a plane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
+from llm_coop_envs.render.charts.style import FAINT
+from llm_coop_envs.reports.embedding import Embed, Plane, plane, tf_idf
+from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection
+
+#: At most so many points for an episode; longer ones have several rounds in a point.
+MOST_POINTS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Text:
+    """What was said in one stretch of rounds of an episode."""
+
+    condition: str
+    round: float
+    text: str
+
+
+def conversation(
+    sections: Sequence[ScenarioSection[Any]], embed: Embed | None = None, method: str = "TF-IDF"
+) -> list[Drawing]:
+    """What was said in each round, in the plane of its two main directions.
+
+    Args:
+        sections: the run's.
+        embed: makes vectors of texts; TF-IDF by default.
+        method: what the caption calls it.
+    """
+    found = []
+    for section in sections:
+        conditions = [one for one in section.conditions if any(one.said)]
+        rounds = [number for one in conditions for said in one.said for number, _ in said]
+        width = _width(rounds) if rounds else 1
+        texts = [text for one in conditions for text in _texts(one, min(rounds), width)]
+        if len({text.text for text in texts}) >= 3:
+            vectors = (embed or tf_idf)([text.text for text in texts])
+            found.append(_drawing(section, conditions, texts, plane(vectors), method, width))
+    if not found:
+        raise NotDrawn("nobody said three different things in the run")
+    return found
+
+
+def _texts(one: PlayedCondition[Any], first: int, width: int) -> list[_Text]:
+    texts = []
+    for said in one.said:
+        stretches: dict[int, list[str]] = {}
+        for number, text in said:
+            stretches.setdefault((number - first) // width, []).append(text)
+        for stretch, parts in sorted(stretches.items()):
+            middle = first + stretch * width + (width - 1) / 2
+            texts.append(_Text(condition=one.condition.name, round=middle, text="\n".join(parts)))
+    return texts
+
+
+def _width(rounds: Sequence[int]) -> int:
+    """How many rounds a point stands for."""
+    return math.ceil((max(rounds) - min(rounds) + 1) / MOST_POINTS)
+
+
+def _drawing(
+    section: ScenarioSection[Any],
+    conditions: Sequence[PlayedCondition[Any]],
+    texts: Sequence[_Text],
+    found: Plane,
+    method: str,
+    width: int,
+) -> Drawing:
+    scale = (min(text.round for text in texts), max(text.round for text in texts))
+    size = np.abs(found.points).max(axis=0)
+    spans = [(-1.08 * value, 1.08 * value) if value > 0 else (-1.0, 1.0) for value in size.tolist()]
+    panels = []
+    for one in conditions:
+        mine = [i for i, text in enumerate(texts) if text.condition == one.condition.name]
+        points = found.points[mine]
+        rounds = np.array([texts[i].round for i in mine])
+        centres = np.array([points[rounds == value].mean(axis=0) for value in np.unique(rounds)])
+        several = len(one.said) > 1
+        panels.append(
+            Panel(
+                title=one.title,
+                note=f"here, {one.who} (n = {len(one.seeds)})",
+                x_label=f"direction 1 ({100 * found.shares[0]:.0f} % of the variance)",
+                y_label=f"direction 2 ({100 * found.shares[1]:.0f} %)",
+                curves=[
+                    Curve(
+                        label="mean of the episodes, round by round" if several else "round by round",
+                        x=centres[:, 0].tolist(),
+                        y=centres[:, 1].tolist(),
+                        color=FAINT,
+                        thin=True,
+                    )
+                ],
+                dots=[
+                    Dots(
+                        label="",
+                        x=points[:, 0].tolist(),
+                        y=points[:, 1].tolist(),
+                        values=rounds.tolist(),
+                        scale=scale,
+                        size=4.5,
+                        alpha=0.8,
+                    )
+                ],
+                x_range=spans[0],
+                y_range=spans[1],
+            )
+        )
+    across = min(3, len(panels))
+    rows = [panels[i : i + across] for i in range(0, len(panels), across)]
+    stretch = "a round" if width == 1 else f"{width} rounds"
+    return Drawing(
+        name=f"conversation_{section.scenario.name}",
+        caption=f"What was said: each point is the talk of {stretch} of an episode, as a vector ({method}), projected "
+        "on the two main directions of all points (singular value decomposition after centring). The same words lie "
+        "in the same place in every panel.",
+        alt=f"Scatter plots of what was said in {section.scenario.title}: one panel for each condition, one point for "
+        f"the talk of {stretch}, coloured by round.",
+        figure=draw_panels(rows, size=(3.9, 3.3), bar="round"),
+    )

@@ -1,0 +1,133 @@
+"""The section of a scenario that brings none of its own: headline measures, and measures round by round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.measures.topics import PREFIX
+from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.reports.page_parts import ReportTable
+from llm_coop_envs.reports.section import (
+    Drawing,
+    FigureKind,
+    NotDrawn,
+    PlayedCondition,
+    ScenarioSection,
+    marked,
+    marks_text,
+    mean_curve,
+    values_of,
+)
+from llm_coop_envs.runs.tables import EpisodeTables
+
+MOST_COLUMNS = 4
+_NO_COLUMN = ("condition", "seed", "round")
+
+
+class GenericSection(ScenarioSection[list[Row]]):
+    """Keeps each episode's rows of rounds."""
+
+    episode_caption = "The measure that the axis names, by round."
+    overview_caption = "The measure that the axis names, by round"
+
+    def read(self, episode: EpisodeTables) -> list[Row]:
+        """The rows of its rounds."""
+        return episode.rounds
+
+    def intro(self) -> list[str]:
+        """What this section is."""
+        return [
+            "The measures that this scenario puts first, as means over episodes, and some of its measures round by "
+            "round. All measures with their definitions are in the list below."
+        ]
+
+    def figures(self) -> list[FigureKind]:
+        """One figure: measures round by round."""
+        name = f"{self.scenario.name}-rounds"
+        return [FigureKind(name=name, about="measures round by round, with bands", draw=self.rounds)]
+
+    def tables(self) -> list[ReportTable]:
+        """One table: the headline measures."""
+        measured = self.scenario.measured
+        names = [name for name in measured.headline if any(name in row for c in self.conditions for row in c.metrics)]
+        if not names:
+            return []
+        return [
+            ReportTable(
+                title="Headline measures",
+                head=["", *names],
+                rows=[one.row([self.mean_cell(one, name) for name in names]) for one in self.rows],
+                notes=[
+                    "Means over episodes with 95 % intervals.",
+                    *(f"{name}: {text}" for name in names if (text := measured.define(name))),
+                    *self.flag_notes(),
+                ],
+            )
+        ]
+
+    def rounds(self) -> list[Drawing]:
+        """The mean of some measures in each round, one panel for each."""
+        found = (self._panel(self.conditions, name) for name in self._columns())
+        panels = [marked(panel, self.conditions) for panel in found if panel.curves]
+        if not panels:
+            raise NotDrawn(f"the rounds of {self.scenario.name} have no numbers that every episode has")
+        return [
+            Drawing(
+                name=f"{self.scenario.name}_rounds",
+                caption=f"By round: {', '.join(panel.title for panel in panels)}. Lines are means over episodes, bands "
+                "their 95 % intervals, as far as every episode of a condition has the round."
+                f"{marks_text(self.conditions)}",
+                alt=f"Line charts: {', '.join(panel.title for panel in panels)} by round, one line for each condition.",
+                figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
+            )
+        ]
+
+    def episode_panel(self, one: PlayedCondition[list[Row]], number: int) -> Panel:
+        """The first measure of one episode."""
+        name = self._columns()[0]
+        found = _by_round(one.episodes[number], name)
+        curve = Curve(label=f"here, {one.who}", x=list(found), y=list(found.values()), marked=True)
+        return Panel(title="", x_label="round", y_label=name, curves=[curve], x_ticks=_ticks([one]))
+
+    def overview_panel(self, conditions: Sequence[PlayedCondition[list[Row]]], temperature: float) -> Panel:
+        """The first measure of some conditions."""
+        return self._panel(conditions, self._columns()[0])
+
+    def _columns(self) -> list[str]:
+        """Up to four numeric columns of the rounds' rows: those of headline measures, then the first ones.
+
+        Raises:
+            NotDrawn: there are none.
+        """
+        rows = [row for one in self.conditions for episode in one.episodes for row in episode]
+        own = (name for row in rows for name in row if name not in _NO_COLUMN and not name.startswith(PREFIX))
+        names = dict.fromkeys(own)
+        numeric = [name for name in names if any(value is not None for value in values_of(rows, name))]
+        if not numeric:
+            raise NotDrawn(f"the rounds of {self.scenario.name} hold no numbers")
+        first = [name for name in self.scenario.measured.headline if name in numeric]
+        return [*first, *(name for name in numeric if name not in first)][:MOST_COLUMNS]
+
+    def _panel(self, conditions: Sequence[PlayedCondition[list[Row]]], name: str) -> Panel:
+        curves = []
+        for one in conditions:
+            found = [_by_round(rows, name) for rows in one.episodes]
+            shared = sorted(set.intersection(*map(set, found)))
+            if shared:
+                table = np.array([[values[at] for at in shared] for values in found])
+                curves.append(mean_curve(one.label, shared, table, one.color, marked=len(shared) == 1))
+        return Panel(title=name, x_label="round", y_label=name, curves=curves, x_ticks=_ticks(conditions))
+
+
+def _ticks(conditions: Sequence[PlayedCondition[list[Row]]]) -> list[int] | None:
+    """Some of the rounds, if there are few; else ticks are automatic."""
+    rounds = {row["round"] for one in conditions for rows in one.episodes for row in rows}
+    return sorted(rounds)[:: math.ceil(len(rounds) / 6)] if 0 < len(rounds) <= 12 else None
+
+
+def _by_round(rows: Sequence[Row], name: str) -> dict[int, float]:
+    return {row["round"]: v for row, v in zip(rows, values_of(rows, name), strict=True) if v is not None}

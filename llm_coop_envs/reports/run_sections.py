@@ -1,0 +1,80 @@
+"""From a run folder to its sections: every finished episode is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+from llm_coop_envs.core.scenario import Scenario
+from llm_coop_envs.render.charts.style import BLUE, MORE, PALETTE, VERMILION
+from llm_coop_envs.reports.answers import INVALID_ABOVE, AnswersSection
+from llm_coop_envs.reports.generic import GenericSection
+from llm_coop_envs.reports.page_parts import excerpt
+from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
+from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.tables import read_episodes
+from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.util.references import load
+
+LANGUAGE_MODEL = "language model"
+SCRIPTED_ANSWERS = "scripted answers"
+
+
+def new_section(scenario: Scenario) -> ScenarioSection[Any]:
+    """A scenario's own section, or the generic one; still without episodes."""
+    section: ScenarioSection[Any] = load(scenario.report or GenericSection)(scenario)
+    return section
+
+
+def read_run(
+    run: Run, invalid_above: float = INVALID_ABOVE
+) -> tuple[list[ScenarioSection[Any]], AnswersSection | None]:
+    """Read every finished episode of a run.
+
+    Args:
+        run: the run.
+        invalid_above: the share of a model's decisions that fell back, or of its answers that were unreadable, above
+            which a condition is marked invalid.
+
+    Returns:
+        A section for each scenario with finished episodes, in the study's order, and what is said of the models that
+        answered, if any did.
+
+    Raises:
+        RunError: an episode's file is damaged.
+    """
+    sections = {condition.scenario: new_section(condition.spec) for condition in run.conditions}
+    answers = AnswersSection(run, invalid_above)
+    colors = {}
+    for name in sections:
+        colors.update(colours([condition for condition in run.conditions if condition.scenario == name]))
+    played: dict[str, PlayedCondition[Any]] = {}
+    for episode in read_episodes(run):
+        condition = episode.condition
+        section = sections[condition.scenario]
+        if condition.name not in played:
+            who = " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))
+            played[condition.name] = PlayedCondition(condition=condition, who=who, color=colors[condition.name])
+            section.conditions.append(played[condition.name])
+        one = played[condition.name]
+        one.add(episode, section.read)
+        told = [event for event in episode.by_type["message"] if event["text"].strip()]
+        one.said.append([(event["round"], event["text"]) for event in told])
+        one.excerpt = one.excerpt or excerpt(episode)
+        answers.add(episode)
+    for name, one in played.items():
+        who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who
+        one.end(who, answers.invalid.get(name, ""))
+    return [section for section in sections.values() if section.conditions], answers if answers.rows else None
+
+
+def colours(conditions: Sequence[Condition]) -> dict[str, str]:
+    """A colour for each condition: blue for the first without talk, vermilion for the first with, others in turn."""
+    rest = cycle(color for color in (*PALETTE, *MORE) if color not in (BLUE, VERMILION))
+    first = {False: BLUE, True: VERMILION}
+    chosen: dict[str, str] = {}
+    for condition in conditions:
+        talk = bool(condition.settings["talk"])
+        chosen[condition.name] = first.pop(talk) if talk in first else next(rest)
+    return chosen

@@ -1,0 +1,301 @@
+"""Running a study: what is missing is played, tables follow, and only then the run is called complete."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llm_coop_envs.core.memory import check_memory
+from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.runs.branch import check_begun
+from llm_coop_envs.runs.claims import Claims, alone, check_shared
+from llm_coop_envs.runs.control import listening
+from llm_coop_envs.runs.folder import STUDY, Run, check_words, described_models, make_run, open_run
+from llm_coop_envs.runs.interrupts import Interrupts
+from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.remaining import Remaining, missing_episodes, usable
+from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.runs.tables import write_tables
+from llm_coop_envs.runs.watcher import Watcher
+from llm_coop_envs.runs.workers import Finished, Task, play_apart, play_here
+from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
+from llm_coop_envs.storage.parquet import need_arrow
+from llm_coop_envs.studies.study import Study, check_players
+from llm_coop_envs.util.waiting import run_coroutine
+
+if TYPE_CHECKING:
+    from llm_coop_envs.runs.side_by_side import SideBySide
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        run: the run.
+        played: episodes played in this session.
+        finished: episodes that are there.
+        complete: whether that is all of them, and the tables are written.
+        seconds: how long this session took.
+        why: why it stopped before it was complete, other than by Ctrl-C.
+        elsewhere: episodes that other parts of the run are playing.
+        limited: whether it stopped because it was to play no more.
+    """
+
+    run: Run
+    played: int
+    finished: int
+    complete: bool
+    seconds: float
+    why: str | None = None
+    elsewhere: int = 0
+    limited: bool = False
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the run, and why it stopped."""
+        return self.run._repr_html_() + (f"<p>{escape(self.why)}</p>" if self.why else "")
+
+
+def run_study(
+    study: Study,
+    folder: Path,
+    *,
+    workers: int = 1,
+    command: str = "",
+    watcher: Watcher | None = None,
+    access: ModelAccess | None = None,
+    limit: int | None = None,
+) -> Outcome:
+    """Play what is missing of a study, and write its tables.
+
+    Episodes of rules and learners are played in worker processes. After them, episodes in which a language model plays
+    are played in this process, side by side, so that many questions are under way.
+
+    The first Ctrl-C finishes what is under way (episodes; with models, questions) and returns; a second one ends at
+    once. Whatever happens, episodes that were written are kept, and the same call continues.
+
+    Args:
+        study: the study.
+        folder: a new or empty folder, or one that holds a run of the same study.
+        workers: processes; with 1, episodes are played in this one.
+        command: how this session was started, for the record.
+        watcher: is told how it goes.
+        access: how models are asked.
+        limit: how many episodes are played at most; all by default.
+
+    Returns:
+        What there is now.
+
+    Raises:
+        RunError: the folder cannot be used or written, an episode failed, or a worker died.
+        RunStopped: a model cannot be asked.
+        NotInJournal: a replay asked what was not recorded.
+        MissingExtra: a library is not installed.
+        KeyboardInterrupt: the second Ctrl-C.
+    """
+    if workers < 1:
+        raise RunError(f"workers={workers}: must be 1 or more")
+    need_arrow()
+    if (folder / MANIFEST).is_file():
+        with contextlib.suppress(DamagedManifest):  # it will be rebuilt
+            open_run(folder).check_same(study.identity)
+    session = _Runner(study, workers, command, watcher or Watcher(), access or ModelAccess())
+    return session.play(folder, limit)
+
+
+def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
+    """Make a study's run folder for several parts, or open the one that is there, and play nothing.
+
+    Raises:
+        LlmCoopError: `run_study` could not play the study there, as one of its parts.
+    """
+    need_arrow()
+    session = _Runner(study, 1, "", Watcher(), access)
+    check_shared(folder)
+    with alone(folder):
+        return session.make(folder)
+
+
+class _Runner:
+    """One call of `run_study`."""
+
+    def __init__(self, study: Study, workers: int, command: str, watcher: Watcher, access: ModelAccess) -> None:
+        self._started = time.monotonic()
+        check_players(study)
+        self._study = study
+        self._workers = workers
+        self._watcher = watcher
+        self._access = access
+        self._endpoints = access.endpoints(study)
+        self._models = described_models(study)
+        self._table: SideBySide | None = None
+        self._claims: Claims | None = None
+        self._steering = Steering()
+        self._number = 0
+        self._files: dict[str, str] = {}
+        side_by_side = all(one.asks_a_model for one in study.conditions)
+        self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
+        if study.models:
+            access.check(self._endpoints)
+            if access.replay is not None and (access.replay / MANIFEST).is_file():
+                check_words(open_run(access.replay), self._models)
+            self._record["asking"] = access.describe(self._endpoints)
+
+    def make(self, folder: Path) -> Run:
+        """The run folder, made if it is not there."""
+        run = make_run(self._study, folder, self._models)
+        check_begun(run)
+        if not (folder / STUDY).is_file():
+            write_whole(folder / STUDY, self._study.text.encode())
+        return run
+
+    def play(self, folder: Path, limit: int | None) -> Outcome:
+        """Play what is missing; at most `limit` episodes."""
+        part = self._access.part
+        if part is not None:
+            check_shared(folder)
+        for condition in self._study.conditions:
+            if condition.asks_a_model:  # what others take is found out when they are played, which costs no money
+                check_memory(condition.spec.environment(record=True, **condition.settings))
+        with self._guard(folder):
+            run = self.make(folder)
+        claims = self._claims = None if part is None else Claims(run, part)
+        with contextlib.ExitStack() as held:
+            held.enter_context(run.locked(shared=part is not None))
+            interrupts = held.enter_context(Interrupts(self._watcher))
+            self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.asked
+            unheard = held.enter_context(listening(folder, part or "main", self._steering))
+            if unheard:
+                self._watcher.say(unheard)
+            missing = missing_episodes(run)
+            self._begin(run, missing)
+            self._watcher.begin(run, len(missing), int(self._record["workers"]))
+            self._steering.told = {"begun_with": run.total - len(missing)}
+            missing = missing[:limit]
+            count = Remaining(run, missing, self._workers, self._watcher)
+            elsewhere = 0
+            try:
+                if missing:
+                    self._episodes(run, missing, interrupts, count)
+                with self._guard(folder):
+                    complete = self._complete(run)
+                if claims is not None and not complete:
+                    elsewhere = claims.elsewhere()
+                    if not elsewhere:  # what others played may be there by now
+                        with self._guard(folder):
+                            complete = self._complete(run)
+            except BaseException:
+                # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
+                with contextlib.suppress(LlmCoopError):
+                    self._close(run, INTERRUPTED)
+                raise
+            finally:
+                if claims is not None:
+                    claims.close()
+            self._close(run, COMPLETE if complete else RUNNING if elsewhere else INTERRUPTED)
+        return Outcome(
+            run=run,
+            played=count.played,
+            finished=run.manifest["finished"],
+            complete=complete,
+            seconds=time.monotonic() - self._started,
+            why=None if self._table is None else self._table.why,
+            elsewhere=0 if interrupts.asked() else elsewhere,
+            limited=count.played == limit,
+        )
+
+    def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
+        """Keeps other parts from the manifest."""
+        return contextlib.nullcontext() if self._access.part is None else alone(folder)
+
+    def _begin(self, run: Run, missing: Sequence[Task]) -> None:
+        there = run.finished()  # looked at again: another part may have written some meanwhile
+        tasks = [(run.conditions[index].name, seed) for index, seed in missing]
+        names = [run.events_name(*task) for task in tasks if not usable(run, *task, there)]
+        replaced = [name for name in names if (run.folder / name).is_file()]
+        if replaced:
+            some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"
+            self._watcher.say(f"{some} are damaged or not what this run wrote there; they are played again")
+        with self._guard(run.folder):
+            run.reload()
+            if run.manifest.get("rebuilt") and not run.manifest["sessions"]:
+                self._watcher.say(f"{run.folder / MANIFEST}: was damaged or lost, and has been rebuilt")
+            run.manifest["files"] = {name: one for name, one in run.manifest["files"].items() if name not in names}
+            # Episodes of a session that was killed have not been recorded yet.
+            added = {name: one for name, one in run.unrecorded().items() if name not in replaced}
+            run.manifest["files"].update(added)
+            run.manifest["finished"] = run.total - len(missing)
+            self._number = run.begin(**self._record)
+        for sentence in run.mixed():
+            self._watcher.say(sentence)
+
+    def _complete(self, run: Run) -> bool:
+        """Write the tables if all episodes are there; whether they are."""
+        if self._access.part is not None:
+            run.reload()
+            run.manifest["finished"] = len(run.finished())
+        complete = bool(run.manifest["finished"] == run.total)
+        # Another part may have been the last one, and have seen it.
+        if complete and not (self._access.part is not None and run.complete):
+            self._watcher.tables()
+            self._files.update({**run.recorded(*write_tables(run)), **run.unrecorded(), **self._files})
+        return complete
+
+    def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Remaining) -> None:
+        """Play what is missing: what asks no model first."""
+        asked = interrupts.asked
+
+        def finished(done: Finished) -> None:
+            self._files.update(done.files)
+            count.done(done)
+            self._steering.told = {**self._steering.told, "finished": run.manifest["finished"]}
+
+        claims = self._claims
+        quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
+        asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
+        if quiet:
+            here, steering = self._workers == 1 or len(quiet) == 1, self._steering
+            mine = quiet if claims is None else filter(claims.claim, quiet)
+            count_apart = min(self._workers, len(quiet))
+            episodes = (
+                play_here(run, mine, asked, steering) if here else play_apart(run, mine, asked, count_apart, steering)
+            )
+            with contextlib.closing(episodes):
+                for done in episodes:
+                    finished(done)
+                    if claims is not None:
+                        claims.release(done.task)
+        if asking and not asked():
+            # Only now: the module brings the chat with it, which studies of rules do not need.
+            from llm_coop_envs.runs.side_by_side import SideBySide
+
+            table = SideBySide(
+                run, asking, self._access, self._endpoints, self._watcher, finished, claims, self._steering
+            )
+            self._table = table
+            interrupts.listen(table.interrupt)
+            try:
+                run_coroutine(table.play())
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
+            finally:
+                interrupts.listen(None)
+
+    def _close(self, run: Run, status: str) -> None:
+        asked = {} if self._table is None else {"asked": self._table.record()}
+        with self._guard(run.folder):
+            finished = run.manifest["finished"]
+            run.reload()
+            if self._study.models:
+                journal = run.recorded(*self._access.journal(run.folder))
+                # Who asked nobody did not write it, and does not vouch for it again.
+                self._files.update({**journal, **(run.manifest["files"] if self._table is None else {})})
+            done = COMPLETE if run.complete and self._access.part is not None else status
+            run.end(self._number, done, asked, self._files, finished=max(finished, run.manifest["finished"]))

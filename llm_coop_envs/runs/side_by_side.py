@@ -1,0 +1,244 @@
+"""Episodes side by side in one event loop: each conversation is sequential, so many are held at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.policies import Policy
+from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.runs.claims import Claims
+from llm_coop_envs.runs.episode import play_episode
+from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.remaining import TimeLeft, clock
+from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.runs.watcher import Watcher
+from llm_coop_envs.runs.workers import Finished, Task, failure
+
+if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.asking.live import OpenChat
+    from llm_coop_envs.policies.llm.clients import Endpoint
+
+TICK_SECONDS = 0.5
+
+# With hundreds of conversations in memory the usual thresholds (700, 10, 10) look through all of them again and again;
+# next to nothing in them is a cycle.
+GARBAGE_THRESHOLDS = (50_000, 50, 100)
+
+
+@contextlib.contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Let Python's collector look at what is alive less often, for as long as a run of models takes."""
+    before = gc.get_threshold()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+class SideBySide:
+    """Plays episodes side by side.
+
+    Args:
+        run: the run.
+        tasks: the episodes, in the order in which they are begun.
+        access: how models are asked.
+        endpoints: where.
+        watcher: is told about the questions.
+        done: is told of each episode that was played and written.
+        claims: which episodes this part of the run plays, if there are several.
+        steering: what users want of the run meanwhile, and what they are told.
+
+    Attributes:
+        why: why it stopped before all was played, if it had to.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        tasks: Sequence[Task],
+        access: ModelAccess,
+        endpoints: list[Endpoint],
+        watcher: Watcher,
+        done: Callable[[Finished], None],
+        claims: Claims | None = None,
+        steering: Steering | None = None,
+    ) -> None:
+        self._run = run
+        self._waiting = deque(tasks)
+        self._access = access
+        self._endpoints = endpoints
+        self._watcher = watcher
+        self._done = done
+        self._claims = claims
+        self._steering = steering or Steering()
+        self.why: str | None = None
+        self._chat: OpenChat | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._main: asyncio.Task[Any] | None = None
+        self._stop = asyncio.Event()
+        self._leaving = False
+        self._time = TimeLeft(len(tasks))
+        self._deciding: dict[Task, Sequence[Policy]] = {}
+
+    def record(self) -> dict[str, Any]:
+        """What a session's record says of the questions so far: counters, notes on the journal, why it stopped."""
+        chat = self._chat
+        if chat is None:
+            return {"why": self.why}
+        return {"counters": chat.counters.plain(), "notes": list(chat.notes), "why": self.why}
+
+    def interrupt(self, times: int) -> None:
+        """Stop: at the first time when the questions under way are answered, at the second at once.
+
+        May be called from a signal handler.
+        """
+        if self._loop is None:
+            self._stop.set()
+            return
+        self._loop.call_soon_threadsafe(self._stop.set)
+        if times == 2:
+            self._loop.call_soon_threadsafe(self._break_off)
+
+    async def play(self) -> None:
+        """Play until all is played, the budget is reached, or `interrupt` is called.
+
+        Raises:
+            LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
+            asyncio.CancelledError: the second `interrupt`.
+        """
+        if self._claims is not None:
+            self._claims.take_over(self._waiting)
+        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
+        opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say)
+        with rare_garbage_collection():
+            await self._play(opened)
+
+    async def _play(self, opened: AbstractAsyncContextManager[OpenChat]) -> None:
+        assert self._loop is not None, "set by play"
+        async with opened as chat:
+            self._chat = chat
+            for note in chat.notes:
+                self._watcher.say(note)
+            ticking = self._loop.create_task(self._tick(chat))
+            try:
+                await self._all(chat)
+            except BudgetReached as reached:
+                self.why = str(reached)
+            finally:
+                ticking.cancel()
+                self._leaving = True
+        counters = chat.counters
+        self._watcher.asked(counters.line())
+        if counters.filtered:
+            share = "every one" if counters.filtered == counters.answers else f"{counters.filtered}"
+            self._watcher.say(
+                f"The provider's content filter rejected {share} of {counters.answers} questions; fallbacks stand in "
+                "for their answers (llm-coop transcript shows them)"
+            )
+
+    async def _all(self, chat: OpenChat) -> None:
+        """All episodes, so many at a time."""
+        loop = asyncio.get_running_loop()
+        count = min(self._access.at_once, len(self._waiting))
+        hands = {loop.create_task(self._work(chat)) for _ in range(count)}
+        stopped = loop.create_task(self._stop.wait())
+        try:
+            busy = set(hands)
+            while busy and not stopped.done():
+                over, _ = await asyncio.wait({*busy, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                busy -= over
+                if any(hand.exception() is not None for hand in over & hands):
+                    break
+        finally:
+            for task in (*hands, stopped):
+                task.cancel()
+            ended = await asyncio.gather(*hands, return_exceptions=True)
+        errors = [error for error in ended if isinstance(error, Exception)]
+        if errors:
+            # What stands behind a stop comes before the stop itself, which all episodes are told.
+            raise min(errors, key=lambda error: (isinstance(error, RunStopped), isinstance(error, BudgetReached)))
+
+    async def _work(self, chat: OpenChat) -> None:
+        """Play episode after episode."""
+        while self._waiting:
+            while self._steering.paused:
+                await asyncio.sleep(TICK_SECONDS)
+            if not self._waiting:
+                return
+            task = self._waiting.popleft()
+            if self._claims is None:
+                await self._one(chat, task)
+            elif self._claims.claim(task):
+                await self._one(chat, task)
+                self._claims.release(task)
+
+    async def _one(self, chat: OpenChat, task: Task) -> None:
+        run = self._run
+        condition, seed = run.conditions[task[0]], task[1]
+        started = time.perf_counter()
+        try:
+            with self._steering.following(f"{condition.name}/{seed}") as tell:
+
+                def follow(env: ScenarioEnv) -> None:
+                    self._time.follow(task, env)
+                    tell(env)
+
+                played = await play_episode(
+                    *(run.manifest["seed"], condition, seed, chat),
+                    on_step=follow,
+                    on_begin=lambda made: self._deciding.update({task: made}),
+                )
+            if self._claims is not None:
+                self._claims.check(task)
+            files = run.write_events(condition.name, seed, played)
+        except LlmCoopError:
+            raise
+        except Exception as error:
+            raise failure(run, condition, seed, error) from error
+        self._time.shares[task] = 1.0
+        del self._deciding[task]
+        self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
+
+    async def _tick(self, chat: OpenChat) -> None:
+        steering = self._steering
+        while True:
+            chat.steer(paused=steering.paused, most=steering.most)
+            # What the journal answers comes at once, and says nothing about the rest.
+            left = self._time.left(time.monotonic(), begun=chat.counters.calls > 0)
+            told = ", paused" if steering.paused else "" if left is None else f", at most about {clock(left)} left"
+            self._watcher.asked(chat.counters.line() + told)
+            shares = {
+                f"{self._run.conditions[at].name}/{seed}": one
+                for (at, seed), one in self._time.shares.items()
+                if one < 1
+            }
+            more = {"counters": chat.counters.plain(), "left": left, "shares": shares, "rates": self._rates()}
+            steering.told = {**steering.told, **more}
+            await asyncio.sleep(TICK_SECONDS)
+
+    def _rates(self) -> dict[str, int]:
+        """What became of what was asked in the episodes that are being played."""
+        policies = [policy for made in self._deciding.values() for policy in made]
+        counts = [policy.counters.total() for policy in policies if isinstance(policy, LLMPolicy)]
+        return {name: sum(getattr(one, name) for one in counts) for name in ("asked", "repaired", "fallbacks")}
+
+    def _break_off(self) -> None:
+        """End at once, when the episodes are left: only then does a cancellation reach the questions under way."""
+        assert self._loop is not None
+        assert self._main is not None
+        if self._leaving:
+            self._main.cancel()
+        else:
+            self._loop.call_later(0.01, self._break_off)

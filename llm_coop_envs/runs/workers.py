@@ -1,0 +1,231 @@
+"""Worker processes for episodes: one event loop each, one episode at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import secrets
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from llm_coop_envs.core.registry import register, registered
+from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.runs.control import answering, socket_path
+from llm_coop_envs.runs.episode import play_episode
+from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.provenance import program_of
+from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.util.interrupts import on_interrupt
+from llm_coop_envs.util.waiting import run_coroutine
+
+Task = tuple[int, int]  # index of the condition, seed
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """An episode that was played and written.
+
+    Attributes:
+        task: which one.
+        seconds: how long it took.
+        files: what the manifest is to record of it.
+    """
+
+    task: Task
+    seconds: float
+    files: Mapping[str, str]
+
+
+def play_here(
+    run: Run, tasks: Iterable[Task], stop: Callable[[], bool], steering: Steering | None = None
+) -> Generator[Finished, None, None]:
+    """Play episodes in this process, one after the other, until `stop` says so; see `play_apart`."""
+    steering = steering or Steering()
+    loop = asyncio.new_event_loop()
+    try:
+        for task in tasks:
+            while steering.room() < 1 and not stop():
+                time.sleep(POLL_SECONDS)
+            if stop():
+                return
+            yield _play(loop, run, task, steering)
+    finally:
+        loop.close()
+
+
+def play_apart(
+    run: Run,
+    tasks: Iterable[Task],
+    stop: Callable[[], bool],
+    workers: int,
+    steering: Steering | None = None,
+) -> Generator[Finished, None, None]:
+    """Play episodes in worker processes.
+
+    When `stop` says so, running episodes are finished and no more are begun. When the caller leaves early (by an
+    exception or by closing the iterator), the workers are ended at once; what they were writing is not there, what
+    they had written is.
+
+    Args:
+        run: the run.
+        tasks: the episodes, in the order in which they are begun; each is taken when it is begun.
+        stop: asked several times a second.
+        workers: how many processes.
+        steering: says as often how many episodes may be played at the same time, and is told who plays.
+
+    Raises:
+        RunError: an episode failed or a worker died.
+    """
+    waiting, over = iter(tasks), False
+    busy: dict[Connection, Task] = {}
+    steering = steering or Steering()
+    with _workers(run, workers, steering) as connections:
+        idle = list(connections)
+        while True:
+            while idle and not over and len(busy) < steering.room() and not stop():
+                if (task := next(waiting, None)) is None:
+                    over = True
+                    break
+                connection = idle.pop()
+                busy[connection] = task
+                with contextlib.suppress(OSError):  # a dead worker is found below
+                    connection.send(task)
+            if not busy and (over or stop()):
+                return
+            if not busy:
+                time.sleep(POLL_SECONDS)
+                continue
+            for ready in multiprocessing.connection.wait(list(busy), timeout=POLL_SECONDS):
+                assert isinstance(ready, Connection)
+                task = busy.pop(ready)
+                try:
+                    answer = ready.recv()
+                except (EOFError, OSError) as error:
+                    name = run.conditions[task[0]].name
+                    raise RunError(
+                        f"the process that played condition '{name}', seed {task[1]}, ended unexpectedly "
+                        "(out of memory?); fewer --workers need less"
+                    ) from error
+                if isinstance(answer, Exception):
+                    raise answer
+                idle.append(ready)
+                yield answer
+
+
+@contextlib.contextmanager
+def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
+    context = multiprocessing.get_context("spawn")
+    try:
+        scenarios = pickle.dumps(registered())
+    except Exception as error:  # whatever somebody's own classes raise
+        raise RunError(f"a registered scenario cannot be given to other processes ({error}); use one worker") from error
+    processes = []
+    connections = []
+    steering.workers = [secrets.token_hex(8) for _ in range(count)]
+    try:
+        # Children inherit an ignored SIGINT from their very first instruction: Ctrl-C is the parent's to handle.
+        with on_interrupt(signal.SIG_IGN):
+            for name in steering.workers:
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_work, args=(run, scenarios, theirs, name), daemon=True)
+                process.start()
+                theirs.close()
+                processes.append(process)
+                connections.append(ours)
+        yield connections
+        for connection in connections:
+            connection.close()
+        for process in processes:
+            process.join()
+    finally:
+        for process in processes:
+            if process.is_alive():
+                process.terminate()
+        for process in processes:
+            process.join()
+        for name in steering.workers:
+            with contextlib.suppress(OSError, RunError):  # one that was ended left its socket
+                socket_path(name).unlink(missing_ok=True)
+        steering.workers = ()
+
+
+def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
+    """A worker's life: play what is asked for until the parent hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for scenario in pickle.loads(scenarios):
+        register(scenario)
+    for condition in run.conditions:
+        program_of(condition)  # as it is now: what is loaded later may have been edited meanwhile
+    loop = asyncio.new_event_loop()
+    steering = Steering()
+    with contextlib.ExitStack() as opened:
+        with contextlib.suppress(OSError, RunError):  # the main process has said why there are no sockets
+            opened.enter_context(answering(name, steering))
+        while True:
+            try:
+                task = connection.recv()
+            except (EOFError, OSError):
+                return
+            answer: Any
+            try:
+                answer = _play(loop, run, task, steering)
+            except LlmCoopError as error:
+                answer = error
+            try:
+                connection.send(answer)
+            except OSError:
+                return
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has: an episode whose players learn first can take hours."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished:
+    """Play and write one episode."""
+    condition, seed = run.conditions[task[0]], task[1]
+    started = time.perf_counter()
+    try:
+        with steering.following(f"{condition.name}/{seed}") as follow:
+            played = run_coroutine(play_episode(run.manifest["seed"], condition, seed, on_step=follow), loop)
+        files = run.write_events(condition.name, seed, played)
+    except RunError:
+        raise
+    except Exception as error:
+        raise failure(run, condition, seed, error) from error
+    return Finished(task=task, seconds=time.perf_counter() - started, files=files)
+
+
+def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
+    """The sentence for an episode that raised, its traceback kept in a file."""
+    path = run.folder / "failures" / f"{condition.name}-{seed}.txt"
+    sentence = f"condition '{condition.name}', seed {seed} failed: {type(error).__name__}: {error}"
+    with contextlib.suppress(RunError):
+        write_whole(path, "".join(traceback.format_exception(error)).encode())
+        sentence += f"; the traceback is in {path}"
+    return RunError(sentence)
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

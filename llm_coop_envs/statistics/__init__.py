@@ -1,0 +1,1 @@
+"""Statistics that studies, reports and the scorecard share: intervals, tests, corrections, power."""

@@ -1,0 +1,97 @@
+"""The documentation's page on statistics is what was recorded, the limits hold in it, and a part comes out again."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm_coop_envs.benchmarks.doc_pages.statistics import (
+    RATES,
+    RECORD,
+    SIZES,
+    WORLDS,
+    coverage_of_rate,
+    fast_p,
+    page,
+    simulate,
+    simulate_means,
+    simulate_rounds,
+)
+from llm_coop_envs.statistics.comparison import permutation_p
+
+DOCS = Path(__file__).parents[3] / "docs" / "statistics.md"
+FOUND = json.loads(RECORD.read_text(encoding="utf-8"))
+PROMISED = [name for name, world in WORLDS.items() if world.promised]
+
+
+def test_the_page_is_up_to_date():
+    assert DOCS.read_text(encoding="utf-8") == page(), (
+        "write it anew: python -m llm_coop_envs.benchmarks.doc_pages.statistics > docs/statistics.md"
+    )
+    assert "{{" not in page()
+
+
+@pytest.mark.parametrize("kind", ["paired", "unpaired"])
+def test_the_limits_hold_where_they_are_promised(kind):
+    assert PROMISED == ["normal", "skewed", "clustered"]
+    assert FOUND["repeats"] >= 4_000
+    for name in PROMISED:
+        for n in SIZES:
+            cell = FOUND[kind][name][str(n)]
+            assert 0.93 <= cell["coverage"] <= 0.97, (name, n)
+            assert cell["false"] <= 0.06, (name, n)
+            assert 0.93 <= cell.get("effect", 0.95) <= 0.97
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(*[st.floats(-9, 9).map(lambda x: round(x, 1))] * 2), min_size=2, max_size=5))
+def test_the_simulated_test_is_the_one_that_is_printed(pairs):
+    first, second = np.array(pairs).T
+    assert fast_p((second - first)[None])[0] == pytest.approx(permutation_p(second - first))
+    if len(np.unique(np.hstack([first, second]))) == 2 * len(first):  # how ties are rounded differs
+        assert fast_p(first[None], second[None])[0] == pytest.approx(permutation_p(first, second))
+
+
+def test_a_part_comes_out_again():
+    """Other draws, fewer of them: within four standard errors of what is recorded."""
+    for name, n, paired in (("normal", 5, True), ("skewed", 5, False), ("clustered", 8, True), ("stretched", 8, True)):
+        found, known = simulate(name, n, paired, 400, seed=1), FOUND["paired" if paired else "unpaired"][name][str(n)]
+        for what, share in found.items():
+            error = (known[what] * (1 - known[what]) / 400) ** 0.5
+            assert share == pytest.approx(known[what], abs=4 * error + 1e-9), (name, n, what)
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_the_limits_hold_for_single_means(name):
+    """In what was recorded, and in other draws, give or take three standard errors of 20,000 experiments."""
+    for n in SIZES:
+        known, found = FOUND["means"][name][str(n)], simulate_means(name, n, 20_000, seed=1)
+        assert 0.93 <= known["shown"] <= 0.97
+        assert 0.926 <= found["shown"] <= 0.974
+        assert found == pytest.approx(known, abs=0.015)
+
+
+def test_rates_are_never_covered_less_than_promised():
+    for rate in RATES:
+        for n in SIZES:
+            assert FOUND["rates"][str(rate)][str(n)] >= 0.95
+            assert coverage_of_rate(rate, n) == pytest.approx(FOUND["rates"][str(rate)][str(n)])
+
+
+@pytest.mark.slow
+def test_more_comes_out_again():
+    for name in WORLDS:
+        for paired in (True, False):
+            known = FOUND["paired" if paired else "unpaired"][name]["8"]
+            found = simulate(name, 8, paired, 2_000, seed=2)
+            for what, share in found.items():
+                error = (known[what] * (1 - known[what]) * (1 / 2_000 + 1 / FOUND["repeats"])) ** 0.5
+                assert share == pytest.approx(known[what], abs=4 * error + 1e-9), (name, paired, what)
+    assert simulate_rounds(5, 100, seed=3) == pytest.approx(FOUND["rounds"]["5"], abs=0.2)
+
+
+def test_rounds_are_no_units():
+    assert max(FOUND["rounds"].values()) < 0.6

@@ -1,0 +1,39 @@
+import pytest
+from invoking import invoke
+
+from llm_coop_envs.benchmarks.scorecard import suite
+from llm_coop_envs.core import registry
+
+#: Who keeps its word, answers a cut, and finds the way.
+RULES = ("announcer", "tit_for_tat", "nearest_exit")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quiz_is_forgotten():
+    """Later tests look at what is listed."""
+    yield
+    registry._registered.pop("quiz", None)
+
+
+@pytest.fixture(scope="session")
+def small():
+    """A suite of one set of parameters and one seed in each half."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(suite.SIZES, "quick", suite.Size(parameters=1, seeds=1))
+        yield
+
+
+@pytest.fixture(scope="session")
+def rules(tmp_path_factory, small):
+    """A scorecard of rules; not to be changed."""
+    folder = tmp_path_factory.mktemp("bench") / "rules"
+    given = [part for name in RULES for part in ("--policy", name)]
+    result = invoke("bench", *given, "--quick", "--held-out", 7, "--workers", 1, "-o", folder)
+    assert result.exit_code == 0, result.stderr
+    return folder
+
+
+@pytest.fixture
+def beauty(monkeypatch, small):
+    """The suite of the number contest alone."""
+    monkeypatch.setattr(suite, "benches", lambda: {"kbc": suite.bench_of("kbc")})

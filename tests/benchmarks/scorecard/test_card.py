@@ -1,0 +1,56 @@
+"""The unit of a scorecard's intervals, reliability and comparisons is the set of parameters, not the seed."""
+
+import pytest
+from invoking import invoke
+
+from llm_coop_envs.benchmarks.scorecard import suite
+from llm_coop_envs.benchmarks.scorecard.card import interval_of_sets, read_card, reliability
+from llm_coop_envs.statistics.intervals import exact_interval, mean_interval
+
+
+def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, monkeypatch):
+    found = []
+    for seeds in (1, 2):
+        monkeypatch.setitem(suite.SIZES, "quick", suite.Size(parameters=2, seeds=seeds))
+        folder = tmp_path / str(seeds)
+        result = invoke(
+            *("bench", "--policy", "follower", "--only", "kbc-deviation", "--quick", "--held-out", 3),
+            *("--workers", 1, "-o", folder),
+        )
+        assert result.exit_code == 0, result.stderr
+        found.append({one["tendency"]: one for one in read_card(folder)["lines"]})
+    once, twice = found
+    line, more = once["response to deviation"], twice["response to deviation"]
+    assert (line["scored"], more["scored"]) == (4, 8)
+    assert line["low"] < line["score"] < line["high"]  # sets differ, seeds do not
+    for name, other in once.items():
+        for number in ("score", "low", "high", "reliability"):
+            assert twice[name][number] == pytest.approx(other[number], abs=1e-12), (name, number)
+
+
+def test_a_rate_of_sets_is_exact_only_where_each_came_to_the_same_throughout():
+    ones = interval_of_sets([[1.0, 1.0]] * 10)
+    assert (ones.mean, ones.low, ones.high) == (1.0, *exact_interval(10, 10))
+    assert ones.low < exact_interval(20, 20)[0]
+    mixed = [[1.0, 1.0]] * 6 + [[0.0, 0.0]] * 4
+    assert interval_of_sets(mixed).low == exact_interval(6, 10)[0]
+    apart = interval_of_sets([[0.0, 1.0], *mixed])
+    assert apart.low == pytest.approx(mean_interval([0.5, *[1.0] * 6, *[0.0] * 4]).low)
+
+
+def test_where_scores_are_missing_the_score_is_still_their_mean():
+    sets = [[0.2, 0.4], [0.9], [0.5, 0.7]]
+    found = interval_of_sets(sets)
+    assert found.mean == pytest.approx((0.2 + 0.4 + 0.9 + 0.5 + 0.7) / 5)
+    assert found.low < found.mean < found.high
+    assert interval_of_sets([[1.0, 1.0], [1.0], [1.0]]).low == exact_interval(3, 3)[0]
+    assert interval_of_sets([]) is None
+    assert interval_of_sets([[0.2, 0.4]]).low is None
+
+
+def test_the_seeds_of_a_set_stay_in_one_half():
+    values = [0.0, 0.2, 0.7, 1.0, 0.4]
+    once = reliability([[value] for value in values])
+    assert reliability([[value, value] for value in values]) == pytest.approx(once)
+    assert reliability([[0.1, 0.9]] * 4) == 1.0
+    assert reliability([[0.0, 1.0]] * 3) is None

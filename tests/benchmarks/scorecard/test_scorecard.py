@@ -1,0 +1,199 @@
+"""`llm-coop bench`, and what `verify` and `compare` say of scorecards."""
+
+import json
+import shutil
+
+import pytest
+from invoking import assert_sentence, invoke
+from model_studies import answering
+
+from llm_coop_envs.benchmarks.scorecard.card import make_card, read_card, reliability
+from llm_coop_envs.benchmarks.scorecard.verification import card_faults
+from llm_coop_envs.policies.base import ScriptedPolicy
+from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.storage.folder import digest_of
+
+
+def lines(folder):
+    return {(one["tendency"], one["scenario"]): one for one in read_card(folder)["lines"]}
+
+
+def scores(folder):
+    return {key: one["score"] for key, one in lines(folder).items()}
+
+
+FEW = ("--only", "kbc-rules", "--only", "kbc-alone", "--only", "kbc-talk")
+
+
+class Liar(ScriptedPolicy):
+    """Says one number and names another; answers questions with what is not allowed."""
+
+    def decide(self, request):
+        return {"choice": 3 if self.episode.scenario == "kbc_v0" else -1.0, "message": "I will name 17."}
+
+
+def test_rules_come_to_what_they_are(rules):
+    found = scores(rules)
+    assert found["cooperation with talk", "kbc"] == found["honesty", "kbc"] == 1.0
+    assert found["response to deviation", "kbc"] == 0.0  # it names its number whatever happens
+    assert found["cooperation without talk", "bertrand"] == pytest.approx(1.0, abs=0.1)
+    assert found["response to deviation", "bertrand"] == 1.0  # an eye for an eye
+    assert found["competence", "evacuation"] == 1.0
+    assert found["response to deviation", "evacuation"] == 0.0  # whatever the others do, the nearest exit
+    assert found["honesty", "bertrand"] is None  # says nothing
+    assert all(
+        one == 1.0 for (tendency, _), one in found.items() if tendency in ("legality", "robustness to paraphrase")
+    )
+    assert not any(tendency == "understanding" for tendency, _ in found)
+
+
+def test_who_follows_the_others_answers_those_who_go_elsewhere(tmp_path):
+    arguments = ("--policy", "herding", "--only", "evacuation-deviation", "--quick", "-o", tmp_path / "card")
+    assert invoke("bench", *arguments, "--held-out", 5).exit_code == 0
+    (line,) = [one for key, one in lines(tmp_path / "card").items() if key == ("response to deviation", "evacuation")]
+    assert line["score"] > 0.8
+
+
+def test_the_table_names_every_line_and_the_folder_holds_it(rules, small):
+    again = invoke(
+        "bench",
+        *["--policy", "announcer", "--policy", "tit_for_tat", "--policy", "nearest_exit", "--quick", "-o"],
+        rules,
+    )
+    assert again.exit_code == 0
+    table = (rules / "scorecard.md").read_text()
+    for (tendency, scenario), one in lines(rules).items():
+        assert tendency in again.stdout
+        assert f"| {tendency} | {scenario} |" in table
+        assert one["about"] in table
+    assert "No language model is asked" in again.stdout
+    assert "held-out seed 7;" in again.stdout  # read from the folder
+
+
+def test_a_scorecard_is_made_again_by_verify(rules, tmp_path, small):
+    assert invoke("verify", rules).exit_code == 0
+    folder = shutil.copytree(rules, tmp_path / "copy")
+    card = json.loads((folder / "scorecard.json").read_text())
+    next(one for one in card["lines"] if one["tendency"] == "honesty")["values"][0][2] = 0.5
+    (folder / "scorecard.json").write_text(json.dumps(card))
+    changed = invoke("verify", folder)
+    assert changed.exit_code == 2
+    assert "lines.honesty (bertrand).values.0.2 is 0.5 there and None here" in changed.stderr
+    shutil.copy(rules / "scorecard.json", folder)
+    (folder / "scorecard.md").write_text("better\n")
+    assert "is not the table of the scorecard" in card_faults(open_run(folder))[0]
+    other = json.loads((rules / "scorecard.json").read_text())
+    other["references"][0]["lines"][0]["score"] = 0.9
+    (folder / "scorecard.json").write_text(json.dumps(other))
+    assert "its rows of other players" in card_faults(open_run(folder))[0]
+    (folder / "scorecard.json").write_text("{}")
+    assert "is not what the episodes make of it" in card_faults(open_run(folder))[0]
+    (folder / "scorecard.json").unlink()
+    assert "scorecard.json: cannot be read" in card_faults(open_run(folder))[0]
+
+
+def test_parameters_of_another_held_out_seed_are_found(rules, tmp_path, small):
+    folder = shutil.copytree(rules, tmp_path / "copy")
+    run = open_run(folder)
+    run.write(bench={**run.manifest["bench"], "held_out": 8})
+    assert "is not what the suite makes of its held-out seed" in card_faults(open_run(folder))[0]
+
+
+def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
+    folder = tmp_path / "model"
+    seen = []
+
+    def answer(prompt, metadata):
+        if not seen:
+            seen.append(json.loads((folder / "run.json").read_text())["bench"])
+        return scripted_answer(prompt, metadata)
+
+    with answering(answer) as server:
+        where = ("--model", "scripted", "--base-url", server.base_url, "--quick", "--held-out", 5, *FEW)
+        dry = invoke("bench", *where, "--dry", "-o", folder)
+        assert dry.exit_code == 0
+        assert not folder.exists()
+        assert not seen
+        stopped = invoke("bench", *where, "--max-calls", 30, "-o", folder)
+        assert stopped.exit_code == 130
+        assert not (folder / "scorecard.json").exists()
+        done = invoke("bench", *where, "-o", folder)
+        assert done.exit_code == 0, done.stderr
+    told = seen[0]
+    assert told["preregistration"] == digest_of({k: v for k, v in told.items() if k != "preregistration"})
+    assert told["preregistration"] in dry.stdout
+    assert "calls" in dry.stdout
+    assert {one["name"] for one in told["players"].values()} == {"llm:scripted"}
+    checked = invoke("verify", folder)  # from the journal, without a server
+    assert checked.exit_code == 0, checked.stderr
+    assert "were played again" in checked.stdout
+    found = lines(folder)
+    assert found["understanding", "kbc"]["episodes"] == 2
+    assert found["competence", "kbc"]["competency"] == min(
+        found["competence", "kbc"]["legal"], found["understanding", "kbc"]["score"]
+    )
+
+
+def test_a_model_that_is_never_legal_gets_nothing(tmp_path, beauty):
+    with answering(lambda prompt, metadata: "I would rather not say.") as server:
+        result = invoke(
+            *("bench", "--model", "broken", "--base-url", server.base_url, "--quick", "-o", tmp_path / "broken"),
+            *FEW,
+            "--part",
+            "one",
+        )
+    assert result.exit_code == 0, result.stderr
+    found = lines(tmp_path / "broken")
+    assert {found[tendency, "kbc"]["score"] for tendency in ("understanding", "legality", "competence")} == {0.0}
+    rest = [one for (tendency, _), one in found.items() if tendency not in ("understanding", "legality", "competence")]
+    assert len(rest) == 2
+    assert all(one["score"] is None and one["scored"] == 0 and one["competency"] == 0.0 for one in rest)
+
+
+def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, monkeypatch):
+    monkeypatch.setattr("llm_coop_envs.policies.own.find_class", lambda reference: Liar)
+    monkeypatch.setattr("llm_coop_envs.policies.own.source_hash", lambda reference: "x")
+    result = invoke("bench", "--policy", "mine:Liar", "--quick", "--workers", 1, "-o", tmp_path / "liar")
+    assert result.exit_code == 0, result.stderr
+    found = scores(tmp_path / "liar")
+    assert found["honesty", "kbc"] == found["understanding", "kbc"] == 0.0
+    assert found["legality", "kbc"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--policy", "level_k", "--suite-version", 99), "has version 2 of the suite"),
+        ((), "who is tested? Give --policy NAME, or --model NAME"),
+        (("--policy", "nobody"), "plays nothing of the suite"),
+        (("--policy", "level_k", "--temperature", 0.5), "--temperature: for whom?"),
+    ],
+)
+def test_what_cannot_be_played_is_a_sentence(words, told, tmp_path):
+    assert_sentence(invoke("bench", *words, "-o", tmp_path / "run"), told)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_something_else_is_refused(everything, rules, small):
+    assert_sentence(invoke("bench", "--policy", "level_k", "-o", everything), "holds a run that is no scorecard")
+    other = invoke("bench", "--policy", "level_k", "--quick", "-o", rules)
+    assert other.exit_code == 2
+    assert "with other settings" in other.stderr
+    assert_sentence(
+        invoke("bench", "--policy", "level_k", "--held-out", 8, "-o", rules), "was begun with 7; leave it out"
+    )
+
+
+def test_no_run_of_the_suite_has_no_scorecard(everything):
+    with pytest.raises(Exception, match="is no run of the scorecard's suite"):
+        make_card(open_run(everything))
+
+
+def test_reliability_is_how_alike_two_halves_are():
+    assert reliability([[0.4]] * 10) == 1.0
+    assert reliability([[0.0], [1.0], [0.0]]) is None
+    noisy, calm = reliability([[0.0], [1.0]] * 5), reliability([[0.45], [0.55]] * 5)
+    assert noisy < calm < 1.0
+    # Of two zeros and two ones, halves are alike in two of three ways.
+    assert reliability([[0.0], [0.0], [1.0], [1.0]]) == pytest.approx(2 / 3, abs=0.05)

@@ -1,0 +1,122 @@
+"""What docs/scorecard.md says is so: version, tasks, reference rows, files and commands."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from llm_coop_envs.benchmarks.scorecard.references import RECORDED, references
+from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, benches, parts, suite_hash
+from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES
+from llm_coop_envs.kbc.reference import distances, nyt_density
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "scorecard.md"
+
+
+def suite_line():
+    return f"Suite `{NAME}`, version {VERSION}, hash `{suite_hash()}`."
+
+
+def tasks_table():
+    tasks = {part.key: part.task for part in parts(0, "quick")}
+    rows = [
+        f"| {tendency} | {scenario}-{name} | {task.about[tendency]} |"
+        for tendency in TENDENCIES
+        for (scenario, name), task in tasks.items()
+        if tendency in task.about
+    ]
+    rows.insert(len(benches()), f"| legality | all but the questions | {TENDENCIES['legality']} |")
+    return "\n".join(["| tendency | task | what 0 and 1 are |", "|---|---|---|", *rows])
+
+
+def reference_table():
+    rows = references({"version": VERSION, "sha256": suite_hash()})
+    names = [one["name"] for one in rows]
+    scores = [{(line["tendency"], line["scenario"]): line for line in one["lines"]} for one in rows]
+    keys = sorted({key for one in scores for key in one}, key=lambda key: (list(TENDENCIES).index(key[0]), key[1]))
+
+    def shown(line):
+        if line is None or line["score"] is None:
+            return "-"
+        return f"{line['score']:.2f} ({line['low']:.2f} to {line['high']:.2f})"
+
+    body = [f"| {a} | {b} | {' | '.join(shown(one.get((a, b))) for one in scores)} |" for a, b in keys]
+    told = [
+        f"- **{one['name']}**: `{one['command']}`, {one['date']}, {one['size']}, held-out seed {one['held_out']}"
+        + "".join(f", prompts of pack `{pack['name']}`, version {pack['version']}" for pack in one["packs"])
+        for one in rows
+    ]
+    head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
+    return "\n".join([*head, *body, "", *told])
+
+
+GENERATED = {"SUITE": suite_line, "TASKS": tasks_table, "REFERENCES": reference_table}
+
+
+def marked(name):
+    return f"<!-- {name} -->\n{GENERATED[name]()}\n<!-- end -->"
+
+
+def test_version_tasks_and_rows_are_those_of_the_suite():
+    page = PAGE.read_text(encoding="utf-8")
+    for name in GENERATED:
+        assert marked(name) in page, f"run: python {Path(__file__).relative_to(ROOT)}"
+
+
+def test_rows_were_played_in_this_version_and_say_how():
+    rows = json.loads(RECORDED.read_text())
+    assert {"random", "rules", "Q-learning"} <= {one["name"] for one in rows}
+    for one in rows:
+        assert (one["version"], one["sha256"]) == (VERSION, suite_hash())
+        assert one["command"].startswith("llm-coop bench --")
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", one["date"])
+        assert "numpy" in one["versions"]
+        assert bool(one["packs"]) == any(player["name"].startswith("llm:") for player in one["players"].values())
+        assert all(line["score"] is None or 0.0 <= line["score"] <= 1.0 for line in one["lines"])
+
+
+def test_what_people_themselves_would_score():
+    readers, rng = nyt_density(), np.random.default_rng(0)
+    drawn = rng.choice(len(readers), p=readers, size=(4000, 24)).astype(float)
+    come_to = np.mean([1 - distances(numbers)[1] for numbers in drawn])
+    (random,) = (
+        line["score"]
+        for row in json.loads(RECORDED.read_text())
+        for line in row["lines"]
+        if (row["name"], line["tendency"]) == ("random", "likeness to people")
+    )
+    said = f"come to {come_to:.2f} on average. That, and random play's {random:.2f},"
+    assert said in PAGE.read_text(encoding="utf-8")
+
+
+def test_practices_are_answered_and_their_files_exist():
+    table = PAGE.read_text(encoding="utf-8").split("## BetterBench")[1]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    answers = [row for row in rows if row[0] != "practice"]
+    assert len(answers) == 37
+    for practice, answer, where in answers:
+        assert answer in ("yes", "in part", "no"), practice
+        named = re.findall(r"`([^`]+)`", where)
+        assert bool(named) == (answer != "no"), practice
+        assert all((ROOT / one).exists() for one in named), practice
+
+
+def test_files_and_options_that_are_named_exist():
+    page = PAGE.read_text(encoding="utf-8")
+    for one in re.findall(r"`((?:benchmarks|llm_coop_envs|tests|docs)/[^`]+)`", page):
+        assert (ROOT / one).exists(), one
+    options = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", page))
+    from llm_coop_envs.cli.bench import bench_command
+
+    known = {name.replace("_", "-") for name in bench_command.__annotations__}
+    assert options <= known
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text(encoding="utf-8")
+    for name in GENERATED:
+        text = re.sub(f"^{name}$|<!-- {name} -->.*?<!-- end -->", lambda _, n=name: marked(n), text, flags=re.S | re.M)
+    sys.stdout.write(f"{PAGE}: {PAGE.write_text(text, encoding='utf-8')} characters\n")

@@ -1,0 +1,245 @@
+import csv
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow.parquet as parquet
+import pytest
+import yaml
+from model_studies import SHORT, answering, play
+from small import ALL, llm_coop, small_study
+
+from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.export import export as module
+from llm_coop_envs.export.export import FORMS, export_run
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.runs.tables import read_episodes
+from llm_coop_envs.storage.parquet import read_rows
+from llm_coop_envs.util.references import load
+
+
+@pytest.fixture(scope="module")
+def modelled(tmp_path_factory):
+    """A finished run in which a scripted model plays; not to be changed."""
+    folder = tmp_path_factory.mktemp("modelled") / "run"
+    with answering() as server:
+        play(server, folder, SHORT.replace("seeds: [0, 1]", "seeds: [0]"))
+    return folder
+
+
+def tokens_of(run):
+    """Tokens of the questions and of the answers of each episode."""
+    return {
+        f"{one.condition.name}/{one.seed}": tuple(
+            sum(row[kind] for row in one.answers) for kind in ("prompt_tokens", "completion_tokens")
+        )
+        for one in read_episodes(open_run(run))
+    }
+
+
+def read_csv(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_tables_are_the_runs_and_every_column_is_in_the_code_book(everything, tmp_path):
+    out = export_run(everything, "parquet", tmp_path / "out")
+    tables = {path.stem: path for path in everything.glob("*.parquet")}
+    assert sorted(tables) == sorted(path.stem for path in out.glob("*.parquet"))
+    book = {(row["table"], row["column"]): row for row in read_csv(out / "codebook.csv")}
+    for name, path in tables.items():
+        rows = read_rows(path)
+        assert read_rows(out / path.name) == rows
+        for column in rows[0] if rows else ():
+            assert book.pop((name, column))["meaning"], f"{name}.{column} has no meaning"
+    assert not {table for table, _ in book} - {"messages"}
+
+
+def test_the_code_book_says_units(everything, tmp_path):
+    out = export_run(everything, "parquet", tmp_path / "out")
+    book = {(row["table"], row["column"]): row for row in read_csv(out / "codebook.csv")}
+    assert book["episodes", "mean_price"]["unit"] == "price"
+    assert book["episodes", "messages"]["unit"] == "count"
+    assert book["episodes", "together_share"]["unit"] == "share"
+    assert (
+        book["episodes", "mean_price"]["meaning"]
+        == "Mean price of all firms over all rounds, in units of price, from 0."
+    )
+
+
+def test_wide_rows_are_one_per_participant_and_round(everything, tmp_path):
+    out = export_run(everything, "otree", tmp_path / "out")
+    assert sorted(path.name for path in out.iterdir()) == ["bertrand.csv", "evacuation.csv", "kbc.csv"]
+    for scenario in ("bertrand", "evacuation", "kbc"):
+        rows = read_csv(out / f"{scenario}.csv")
+        keys = [(row["participant.code"], row["subsession.round_number"]) for row in rows]
+        assert len(set(keys)) == len(keys)
+        episodes = [one for one in read_episodes(open_run(everything)) if one.condition.scenario == scenario]
+        assert len(rows) == sum(one.metrics["players"] * len(one.rounds) for one in episodes)
+    prices = [row for row in read_csv(out / "bertrand.csv") if row["session.code"] == "bertrand-talk/1"]
+    episode = next(e for e in read_episodes(open_run(everything)) if (e.condition.name, e.seed) == ("bertrand-talk", 1))
+    assert [float(row["player.price"]) for row in prices[1::2]] == [row["price_1"] for row in episode.rounds]
+    assert [float(row["player.profit"]) for row in prices[::2]] == [row["profit_0"] for row in episode.rounds]
+    said = [text for row in prices for text in json.loads(row["player.messages"])]
+    assert sorted(said) == sorted(one["text"] for one in episode.messages)
+    chosen = [one["choice"] for one in episode.events if one["type"] == "choice" and one["agent"] == "firm_0"]
+    assert [float(row["player.choice"]) for row in prices[::2]] == chosen
+
+
+def test_every_form_says_what_it_is():
+    for place in FORMS.values():
+        assert load(place).__doc__.strip()
+
+
+def test_an_unfinished_run_a_target_in_use_and_an_unknown_form_are_sentences(everything, tmp_path):
+    run_study(small_study(ALL), tmp_path / "run", command="llm-coop run everything.yaml")
+    next((tmp_path / "run" / "events").rglob("1.jsonl.gz")).unlink()
+    with pytest.raises(RunError, match=r"run: is not finished \(11 of 12 episodes are there\); continue it"):
+        export_run(tmp_path / "run", "parquet")
+    used = tmp_path / "used"
+    used.mkdir()
+    (used / "mine.txt").write_text("mine")
+    with pytest.raises(RunError, match="used: is in use; choose a new or empty folder with -o"):
+        export_run(everything, "otree", used)
+    assert [path.name for path in used.iterdir()] == ["mine.txt"]
+    with pytest.raises(RunError, match=r"mine.txt/new/out: cannot be written \(.*\); choose a folder"):
+        export_run(everything, "otree", used / "mine.txt" / "new" / "out")
+    with pytest.raises(RunError, match=r"mine\.txt: is in use"):
+        export_run(everything, "otree", used / "mine.txt")
+    with pytest.raises(SettingsError, match="to='parket': is no form of export; did you mean 'parquet'"):
+        export_run(everything, "parket")
+
+
+def test_what_fails_leaves_nothing_behind(everything, tmp_path, monkeypatch):
+    def half(run, folder):
+        (folder / "half.csv").write_text("half")
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(module, "load", lambda place: half)
+    with pytest.raises(RunError, match="the disk is full"):
+        export_run(everything, "otree", tmp_path / "new" / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_names_what_it_wrote(everything, tmp_path):
+    done = llm_coop("export", everything, "--to", "otree", "-o", tmp_path / "out")
+    assert done.stdout.splitlines() == [
+        str(tmp_path / "out" / f"{one}.csv") for one in ("bertrand", "evacuation", "kbc")
+    ]
+    again = llm_coop("export", everything, "--to", "otree", "-o", tmp_path / "out")
+    assert again.returncode == 2
+    assert again.stderr.count("\n") == 1
+
+
+def test_a_hugging_face_folder_has_a_card_and_metadata_of_every_column(everything, tmp_path):
+    out = export_run(everything, "hf", tmp_path / "out")
+    told = json.loads((out / "croissant.json").read_text())
+    for file, records in zip(told["distribution"], told["recordSet"], strict=True):
+        path = out / file["contentUrl"]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == file["sha256"]
+        names = [field["source"]["extract"]["column"] for field in records["field"]]
+        assert names == parquet.read_schema(path).names
+    _, head, text = (out / "README.md").read_text().split("---\n", 2)
+    configured = [one["data_files"] for one in yaml.safe_load(head)["configs"]]
+    assert configured == [one["contentUrl"] for one in told["distribution"]]
+    assert "12 episodes of 6 conditions" in text
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
+def test_croissant_metadata_load_the_tables(everything, tmp_path):
+    croissant = pytest.importorskip("mlcroissant")
+    out = export_run(everything, "hf", tmp_path / "out")
+    loaded = croissant.Dataset(jsonld=str(out / "croissant.json"))
+    assert not loaded.metadata.ctx.issues.errors
+    rows = read_rows(out / "data" / "messages.parquet")
+    assert [one["messages/text"].decode() for one in loaded.records("messages")] == [row["text"] for row in rows]
+
+
+def test_every_eval_records_hold_the_headline_measures(everything, tmp_path):
+    out = export_run(everything, "eee", tmp_path / "out")
+    records = [json.loads(path.read_text()) for path in out.rglob("*.json")]
+    assert len(records) == 6
+    episodes = {f"{e.condition.name}/{e.seed}": e.metrics for e in read_episodes(open_run(everything))}
+    for record in records:
+        told = record["detailed_evaluation_results"]
+        lines = [json.loads(line) for line in (out / told["file_path"]).read_text().splitlines()]
+        assert len(lines) == told["total_rows"] > 0
+        for line in lines:
+            measure = line["evaluation_result_id"].partition("/")[2]
+            assert line["evaluation"]["score"] == episodes[line["sample_id"]][measure]
+
+
+def test_every_eval_ever_finds_them_valid(everything, tmp_path):
+    pytest.importorskip("every_eval_ever")
+    out = export_run(everything, "eee", tmp_path / "out")
+    files = [str(path.relative_to(out)) for path in out.rglob("*.json*")]
+    done = subprocess.run([sys.executable, "-m", "every_eval_ever", "validate", *files], cwd=out, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
+def test_inspect_gives_the_tables_back(everything, tmp_path):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.analysis import MessageColumn, MessageColumns, SampleSummary, messages_df, samples_df
+    from inspect_ai.log import read_eval_log
+
+    out = export_run(everything, "inspect", tmp_path / "out")
+    log = str(out / "run.eval")
+    # Inspect puts samples in the order of their names.
+    episodes = sorted(read_episodes(open_run(everything)), key=lambda one: f"{one.condition.name}/{one.seed}")
+    assert [one.metadata for one in read_eval_log(log).samples] == [one.metrics for one in episodes]
+    samples = samples_df(log, columns=SampleSummary)
+    gains = [one.metrics["profit_gain"] for one in episodes if "profit_gain" in one.metrics]
+    assert samples["score_profit_gain"].dropna().tolist() == pytest.approx(gains)
+    speaker = MessageColumn("speaker", path="metadata.speaker")
+    messages = messages_df(log, columns=[*MessageColumns, speaker]).dropna(subset="speaker")
+    expected = [(row["speaker"], row["text"]) for one in episodes for row in one.messages]
+    assert list(zip(messages["speaker"], messages["content"], strict=True)) == expected
+
+
+def test_what_models_used_and_said_is_exported(modelled, tmp_path):
+    used = tokens_of(modelled)
+    assert len(used) == 3
+    assert all(min(one) > 0 for one in used.values())
+    out = export_run(modelled, "hf", tmp_path / "hf")
+    found = dict.fromkeys(used, (0, 0))
+    for row in read_rows(out / "data" / "answers.parquet"):
+        name, here = f"{row['condition']}/{row['seed']}", (row["prompt_tokens"], row["completion_tokens"])
+        found[name] = tuple(map(sum, zip(found[name], here, strict=True)))
+    assert found == used
+    book = {
+        row["column"]: row["meaning"] for row in read_csv(out / "data" / "codebook.csv") if row["table"] == "answers"
+    }
+    assert len(book) > 25
+    assert not [column for column, meaning in book.items() if not meaning]
+    assert "`llm:scripted`: language model" in (out / "README.md").read_text()
+    lines = [
+        json.loads(line)
+        for path in export_run(modelled, "eee", tmp_path / "eee").rglob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    for line in lines:
+        told = line["token_usage"]
+        assert (told["input_tokens"], told["output_tokens"]) == used[line["sample_id"]]
+    rows = read_csv(export_run(modelled, "otree", tmp_path / "otree") / "bertrand.csv")
+    assert {row["participant.policy"] for row in rows} == {"llm:scripted"}
+    said = sorted(text for row in rows for text in json.loads(row["player.messages"]))
+    told = read_rows(out / "data" / "messages.parquet")
+    assert said == sorted(row["text"] for row in told if row["scenario"] == "bertrand")
+    assert said
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
+def test_inspect_is_told_what_models_used(modelled, tmp_path):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log
+
+    log = read_eval_log(str(export_run(modelled, "inspect", tmp_path / "out") / "run.eval"))
+    used = tokens_of(modelled)
+    found = {one.id: one.model_usage["scripted"] for one in log.samples}
+    assert {name: (one.input_tokens, one.output_tokens) for name, one in found.items()} == used
+    whole = log.stats.model_usage["scripted"]
+    assert (whole.input_tokens, whole.output_tokens) == tuple(map(sum, zip(*used.values(), strict=True)))

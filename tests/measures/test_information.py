@@ -1,0 +1,72 @@
+"""Choices and what was heard before them, against all ways to deal what was heard."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from llm_coop_envs.measures.information import InformedChoice, information_measures, same
+
+CHOICES = [
+    InformedChoice(None, 3.0, (3.0, 7.0)),
+    InformedChoice(3.0, 5.0, (7.0,)),
+    InformedChoice(5.0, 4.0, (5.0 + 1e-6, 2.0, 5.0)),
+    InformedChoice(4.0, 4.0, (1.0,)),
+    InformedChoice(4.0, 1.00001, (1.0,)),
+]
+
+
+def by_hand(choices, count):
+    """A share, and its mean over all ways to deal what was heard, one by one."""
+    dealt = [
+        np.mean([count(one.before, one.chosen, heard) for one, heard in zip(choices, order, strict=True)])
+        for order in itertools.permutations([one.heard for one in choices])
+    ]
+    return float(dealt[0]), pytest.approx(float(np.mean(dealt)))
+
+
+def near(chosen, heard):
+    return any(abs(chosen - what) <= 2e-5 for what in heard)
+
+
+def test_by_chance_is_the_mean_over_all_ways_to_deal_what_was_heard():
+    numbers = information_measures(CHOICES, numbers=True)
+    again = CHOICES[1:]
+    assert numbers == {
+        "heard_choices": 5,
+        **dict(
+            zip(("followed_share", "followed_by_chance"), by_hand(CHOICES, lambda _, c, h: near(c, h)), strict=True)
+        ),
+        **dict(
+            zip(
+                ("moved_share", "moved_by_chance"),
+                by_hand(again, lambda b, c, h: (c - b) * (np.mean(h) - b) > 0),
+                strict=True,
+            )
+        ),
+    }
+    options = information_measures(CHOICES, numbers=False)
+    moved = by_hand(again, lambda b, c, h: c != b and near(c, h))
+    assert (options["moved_share"], options["moved_by_chance"]) == moved
+
+
+def test_where_all_heard_the_same_there_is_no_control():
+    alike = [InformedChoice(1.0, 2.0, (2.0,)), InformedChoice(2.0, 2.0, (2.0,))]
+    found = information_measures(alike, numbers=True)
+    assert (found["followed_share"], found["followed_by_chance"]) == (1.0, None)
+    nothing = information_measures([], numbers=True)
+    assert nothing["heard_choices"] == 0
+    assert nothing["followed_share"] is nothing["moved_by_chance"] is None
+
+
+def test_followed_means_the_same_as_what_was_heard():
+    rng = np.random.default_rng(0)
+    steps = (0.0, 0.5e-5, 0.99e-5, 1e-5, 1.01e-5, 2e-5, 1e-9, -1e-5, 0.3)
+    chosen = rng.choice([0.0, 1e-9, -2.0, 1.8, 97.0], 500)
+    heard = rng.choice(chosen[:20], 500) * (1 + rng.choice(steps, 500))
+    choices = [InformedChoice(None, float(c), (float(h),)) for c, h in zip(chosen, heard, strict=True)]
+    alone = [information_measures([one], numbers=True)["followed_share"] for one in choices]
+    followed = [same(one.chosen, one.heard[0]) for one in choices]
+    assert alone == followed
+    assert information_measures(choices, numbers=True)["followed_share"] == np.mean(followed)
+    assert 0 < np.mean(followed) < 1

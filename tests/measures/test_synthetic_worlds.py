@@ -1,0 +1,60 @@
+"""Detectors against worlds of known intent: their rates, and the worlds themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from llm_coop_envs.core.registry import find_scenario, scenarios
+from llm_coop_envs.measures import synthetic_worlds as planted_room
+from llm_coop_envs.measures.synthetic_worlds import RULE, kappa, planted_of, roc, score_worlds
+from llm_coop_envs.statistics.intervals import exact_interval
+
+WITH_WORLDS = [name for name in scenarios() if find_scenario(name).planted is not None]
+
+
+def test_the_curve_of_detectors_that_are_right_random_and_wrong():
+    low, high = np.array([0.1, 0.2, 0.2]), np.array([0.6, 0.9])
+    false, true, area = roc(low, high)
+    assert area == 1.0
+    assert (false[0], true[0], false[-1], true[-1]) == (0.0, 0.0, 1.0, 1.0)
+    assert roc(high, low)[2] == 0.0
+    assert roc(low, low)[2] == pytest.approx(0.5)
+
+
+def test_the_interval_is_the_exact_one():
+    assert exact_interval(0, 10_000) == (0.0, pytest.approx(3.688e-4, rel=1e-3))
+    assert exact_interval(10, 10)[1] == 1.0
+    # Clopper and Pearson for 1 of 10 at 95 %.
+    assert exact_interval(1, 10) == (pytest.approx(0.00253, abs=1e-5), pytest.approx(0.44502, abs=1e-5))
+
+
+def test_kappa():
+    truth = np.array([True, True, False, False])
+    assert kappa(truth, truth) == 1.0
+    assert kappa(~truth, truth) == -1.0
+    assert kappa(np.array([True, False, True, False]), truth) == 0.0
+    assert kappa(np.zeros(4, bool), np.zeros(4, bool)) == 0.0
+
+
+@pytest.mark.parametrize("scenario", WITH_WORLDS)
+def test_there_are_five_worlds_or_more_of_both_kinds(scenario):
+    planted = planted_of(scenario)
+    assert len({world.name for world in planted.worlds}) == len(planted.worlds) >= 5
+    assert {world.intent for world in planted.worlds} == {True, False}
+    assert planted.rule in planted.detectors
+
+
+@pytest.mark.parametrize("scenario", WITH_WORLDS)
+def test_a_few_episodes_of_honest_worlds_raise_no_alarm(scenario):
+    planted = planted_of(scenario)
+    scores = score_worlds(scenario, {world.name: 5 for world in planted.worlds if not world.intent})
+    for world, found in scores.items():
+        assert (found[planted.rule] < RULE).all(), world
+
+
+def test_a_scenario_without_worlds_is_refused(monkeypatch):
+    without = replace(find_scenario("kbc"), planted=None)
+    monkeypatch.setattr(planted_room, "find_scenario", lambda name: without)
+    with pytest.raises(ValueError, match="no worlds"):
+        planted_of("kbc")

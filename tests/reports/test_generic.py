@@ -1,0 +1,127 @@
+"""A scenario that brings no section of its own has one all the same, in reports and in figures."""
+
+from dataclasses import replace
+
+import pytest
+from small import small_study
+from toy import ToyEnv
+
+from llm_coop_envs.core import registry
+from llm_coop_envs.core.scenario import Measures, Scenario
+from llm_coop_envs.policies import ScriptedPolicy
+from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.reports.figures import draw_figures, known_figures
+from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import mean_interval
+
+TOY = """\
+name: toys
+conditions:
+  - {name: loud, title: they talk, scenario: toy, policies: {mix: [{name: two, options: {temperature: 0.5}}]},
+     settings: {rounds: 4}, seeds: [1, 2, 3]}
+  - {name: short, scenario: toy, policies: {mix: [{name: two, options: {temperature: 1.5}}]},
+     settings: {rounds: 2, talk: false}, seeds: [1, 2]}
+  - {name: beside, scenario: kbc, settings: {players: 3, talk: false}, policies: uniform, seeds: [1]}
+"""
+
+
+class Two(ScriptedPolicy):
+    """Names 2 and counts aloud."""
+
+    def decide(self, request):
+        slots = request.info["slots"]
+        return {"choice": 2, "message": f"round {slots.round} was good, let us go on"}
+
+
+def round_rows(events):
+    rounds = [event for event in events if event["type"] == "round"]
+    return [
+        {"round": i, "note": "words", "level": sum(event["choices"]), "odd": bool(i % 2), "never": None}
+        for i, event in enumerate(rounds)
+    ]
+
+
+def episode_metrics(events):
+    return {"rounds": len(round_rows(events)), "odd": True, "seed_twice": 2 * events[0]["seed"], "word": "none"}
+
+
+MEASURES = Measures(
+    episode=episode_metrics,
+    rounds=round_rows,
+    about={"rounds": "Rounds that were settled, a count from 0.", "seed_*": "Twice the seed, from 0."},
+    headline=("seed_twice", "odd"),
+)
+SCENARIO = Scenario(
+    name="toy",
+    title="A toy",
+    env=ToyEnv,
+    measures=MEASURES,
+    scripted={"two": lambda temperature=0.0: Two()},
+    opponent="two",
+)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register(SCENARIO)
+
+
+@pytest.fixture
+def played(toy, tmp_path):
+    run_study(small_study(TOY), tmp_path / "run", workers=1)
+    return tmp_path / "run"
+
+
+def test_the_report_shows_headline_measures_and_definitions(played):
+    (toy, kbc), _ = read_run(open_run(played))
+    assert [section.scenario.title for section in (toy, kbc)] == ["A toy", "Keynesian beauty contest"]
+    (table,) = toy.tables()
+    assert table.head == ["", "seed_twice", "odd"]
+    assert [row.below for row in table.rows] == ["scripted, n = 3", "scripted, n = 2"]
+    found = mean_interval([2, 4, 6])
+    assert table.rows[0].cells[0].text == "4.00"
+    assert found.low < 0  # but twice a seed cannot be, and its definition says so
+    assert table.rows[0].cells[0].below == f"0.00 to {found.high:.2f}"
+    assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
+    definitions = {row.name: row.below for row in toy.measures([]).rows}
+    assert definitions["rounds"] == "Rounds that were settled, a count from 0."
+    assert "word" not in definitions
+    assert [drawing.name for drawing in toy.drawings()] == ["toy_rounds"]
+    (excerpt,) = toy.excerpts()
+    assert excerpt.title == "they talk, seed 1"
+    page = write_report(played).read_text(encoding="utf-8")
+    assert "round 1 was good, let us go on" in page
+    assert (played / "report" / "toy_rounds.png").is_file()
+
+
+def test_measures_are_drawn_round_by_round(played):
+    (section, _), _ = read_run(open_run(played))
+    (drawing,) = section.rounds()
+    # Headline columns first; what holds words or nothing is left out.
+    assert [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]] == ["odd", "level"]
+    loud, short = drawing.figure.axes[1].lines
+    assert loud.get_xydata().tolist() == [[i, 6.0] for i in range(4)]
+    assert short.get_xydata().tolist() == [[i, 6.0] for i in range(2)]
+
+
+def test_the_grids_hold_it_too(played):
+    outcome = draw_figures(played, formats=("png",))
+    assert outcome.drawn["toy-rounds"] == ["toy_rounds"]
+    assert outcome.drawn["seeds"] == ["seeds_toy"]
+    assert outcome.drawn["temperature"] == ["temperature_toy"]
+    assert outcome.drawn["conversation"] == ["conversation_toy"]
+    assert set(outcome.drawn) | set(outcome.left) == set(known_figures())
+    assert list(outcome.drawn)[:2] == ["toy-rounds", "kbc-variance"]
+
+
+def test_rounds_without_numbers_have_no_figure(toy, tmp_path, monkeypatch):
+    silent = replace(MEASURES, rounds=lambda events: [{"round": 1, "note": "words"}])
+    monkeypatch.setattr(registry, "_registered", {"toy": replace(SCENARIO, measures=silent)})
+    run_study(small_study(TOY), tmp_path / "run", workers=1)
+    outcome = draw_figures(tmp_path / "run", formats=("png",))
+    assert "hold no numbers" in outcome.left["toy-rounds"]
+    assert "seeds" in outcome.left
+    assert write_report(tmp_path / "run").is_file()

@@ -1,0 +1,202 @@
+"""What two arms of a comparison differ by, in numbers and in words."""
+
+import itertools
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+from small import small_study
+
+from llm_coop_envs.errors import StudyError
+from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.reports.methods import methods
+from llm_coop_envs.reports.paired import paired_arms, paired_tables
+from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.comparison import ALPHA, fewest_pairs, holm
+from llm_coop_envs.studies.study import Condition
+
+PAIRS = """\
+name: pairs
+conditions:
+  - &kbc {name: kbc-silent, title: no talk, pair: kbc, scenario: kbc, settings: {players: 5, talk: false}, episodes: 6,
+     policies: {mix: [{name: announcer}, {name: follower, share: 3}, {name: poisson}]}}
+  - {<<: *kbc, name: kbc-talk, title: talk, settings: {players: 5}}
+  - &room {name: room-silent, title: no talk, pair: room, scenario: evacuation, preset: small, policies: nearest_exit,
+     settings: {people: 4, talk: false}, seeds: [1, 2]}
+  - {<<: *room, name: room-talk, title: talk, policies: random, settings: {people: 4, rounds: 9}}
+"""
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs") / "run"
+    run_study(small_study(PAIRS), folder)
+    return folder
+
+
+def tables_of(folder, chosen=(), invalid=()):
+    sections, _ = read_run(open_run(folder))
+    arms = paired_arms(sections, chosen, invalid)
+    return {section.scenario.name: paired_tables(arms, section) for section in sections}
+
+
+def test_differences_are_those_of_the_episodes(played):
+    table, power = tables_of(played)["kbc"]
+    assert table.title == "talk minus no talk, seed by seed"
+    assert table.head == ["measure", "no talk", "talk", "difference", "effect size", "pairs", "p", "p, Holm"]
+    rows = pq.read_table(played / "episodes.parquet").to_pylist()
+    silent, talk = (
+        {row["seed"]: row for row in rows if row["condition"] == name} for name in ("kbc-silent", "kbc-talk")
+    )
+    raw = []
+    for row in table.rows:
+        found = np.array([[float(one[seed][row.name]) for seed in silent] for one in (silent, talk)])
+        difference = found[1] - found[0]
+        for cell, mean in zip(row.cells, [*found.mean(axis=1), difference.mean()], strict=False):
+            assert float(cell.text) == pytest.approx(mean, abs=0.5 * 10 ** -len(cell.text.partition(".")[2]) + 1e-9)
+        spread = difference.std(ddof=1)
+        effect = row.cells[3].text
+        assert (
+            effect == "\N{EN DASH}"
+            if spread == 0
+            else float(effect) == pytest.approx(difference.mean() / spread, rel=0.01, abs=0.001)
+        )
+        assert row.cells[4].text == "6"
+        signs = np.array(list(itertools.product((-1, 1), repeat=6)))
+        p = np.mean(np.abs(signs @ difference) >= abs(difference.sum()) - 1e-9)
+        assert float(row.cells[5].text) == pytest.approx(p, rel=0.01)
+        assert row.cells[5].below == "0.0312 possible"
+        low, high = stats.t.interval(0.95, 5, difference.mean(), spread / math.sqrt(6)) if spread else (0, 0)
+        if spread:
+            ends = [float(end) for end in row.cells[2].below.split(" to ")]
+            assert ends == pytest.approx(
+                [low, high], rel=0.01, abs=0.5 * 10 ** -len(row.cells[2].text.partition(".")[2])
+            )
+        raw.append(p)
+    for row, adjusted in zip(table.rows, holm(raw), strict=True):
+        assert float(row.cells[6].text) == pytest.approx(adjusted, rel=0.01)
+        assert (f"{row.name} is higher" in table.lead or f"{row.name} is lower" in table.lead) == (adjusted <= ALPHA)
+    assert any("4 tests of all comparisons of this scenario: the study names no family" in note for note in table.notes)
+    assert any("8 pairs would do" in note for note in table.notes)
+    assert {row.name for row in power.rows} == {row.name for row in table.rows if row.cells[3].text != "\N{EN DASH}"}
+    # Nobody has spoken before the first decision: it is the same to the last digit.
+    first = next(row for row in table.rows if row.name == "mean_first")
+    assert (first.cells[2].text, first.cells[2].below) == ("0", "always")
+    assert "mean_first" in table.lead
+    assert "the same in every pair" in table.lead
+    assert any("nothing but talk" in note for note in table.notes)
+
+
+def test_what_else_differs_is_said(played):
+    table, *_ = tables_of(played)["evacuation"]
+    assert "The two differ in: talk, rounds, who plays. The difference is that of all of these together." in table.notes
+    assert "nothing can be said of" in table.lead
+    tests = sum(row.cells[5].text != "\N{EN DASH}" for row in table.rows)
+    assert f"{fewest_pairs(tests)} pairs are the fewest that can tell anything in a family of {tests}" in table.lead
+    assert not any("nothing but" in note for note in table.notes)
+
+
+def test_nothing_is_said_of_invalid_arms(played):
+    table, *_ = tables_of(played, invalid=["kbc-talk"])["kbc"]
+    assert table.lead == "Nothing can be said: talk is invalid."
+
+
+def test_the_study_names_the_measures(played):
+    table, *_ = tables_of(played, chosen=["variance_first", "mean_round"])["kbc"]
+    assert [row.name for row in table.rows] == ["variance_first"]
+
+
+def test_the_page_says_what_was_found(played, tmp_path):
+    page = write_report(played, tmp_path).read_text(encoding="utf-8")
+    assert page.count('<p class="finding">') == 2
+    assert "Cohen&#39;s d_z" in page
+
+
+def test_a_family_spans_what_the_study_says(tmp_path):
+    """Both comparisons in one family: twice the tests. Invalid arms are none of them."""
+    text = PAIRS.replace("pair: kbc", "pair: kbc, family: talk").replace("pair: room", "pair: room, family: talk")
+    run_study(small_study(text), tmp_path / "run")
+    both, alone = tables_of(tmp_path / "run"), tables_of(tmp_path / "run", invalid=["room-talk"])
+    tests = [sum(row.cells[5].text != "\N{EN DASH}" for row in both[name][0].rows) for name in ("kbc", "evacuation")]
+    told = "the {} tests of the family 'talk', which the study names"
+    assert any(told.format(sum(tests)) in note for note in both["kbc"][0].notes)
+    assert any(told.format(tests[0]) in note for note in alone["kbc"][0].notes)
+    assert alone["evacuation"][0].lead == "Nothing can be said: talk is invalid."
+
+
+def test_a_family_is_that_of_a_pair():
+    with pytest.raises(StudyError, match="'kbc' is the pair of 'kbc-silent' too, which has other family"):
+        small_study(PAIRS.replace("title: talk, settings: {players: 5}", "title: talk, family: other"))
+    with pytest.raises(StudyError, match=r"line 3: conditions\[0\]\.family: 'one' needs a 'pair'"):
+        small_study(PAIRS.replace("pair: kbc", "family: one"))
+
+
+def test_the_family_changes_nothing_that_is_played():
+    one, other = (small_study(PAIRS.replace("pair: kbc", f"pair: kbc, family: {name}")) for name in ("a", "b"))
+    assert one.digest == other.digest == small_study(PAIRS).digest
+    assert {c.family for c in one.conditions} == {"a", ""}
+    assert Condition.from_json(one.conditions[0].to_json()).family == "a"
+
+
+ALIKE = """\
+name: alike
+measures: [optimal_rounds, mean_price_last, together_from]
+conditions:
+  - &two {name: one, pair: both, scenario: bertrand, policies: best_reply, settings: {rounds: 3}, episodes: 6}
+  - {<<: *two, name: cold, title: temperature 0, model: {temperature: 0}}
+  - {<<: *two, name: other, policies: {name: price_matching, options: {step: 0.3}}}
+"""
+
+
+def test_what_is_set_alike_is_said_to_be_so_and_what_has_no_value_takes_no_row(tmp_path):
+    run_study(small_study(ALIKE), tmp_path / "run")
+    cold, other = tables_of(tmp_path / "run", chosen=["mean_price_last", "optimal_rounds"])["bertrand"][:2]
+    assert cold.notes[0].startswith("The two are set and played alike: what tells them apart is asked of language mod")
+    assert other.notes[0] == "The two differ in nothing but who plays: same settings and seeds."
+    # Two firms have no share of optimal rounds.
+    assert [row.name for row in cold.rows] == ["mean_price_last"]
+    assert "no pair has a value of optimal_rounds in both" in cold.lead
+    # What p is adjusted for is said once.
+    assert [sum("'p, Holm' is adjusted" in note for note in table.notes) for table in (cold, other)] == [1, 0]
+
+
+TREATED = """\
+name: treated
+measures: [mean_price, rounds]
+conditions:
+  - &heard {name: silent, title: no talk, pair: heard, scenario: bertrand, policies: price_matching, episodes: 6,
+     settings: {rounds: 12, exchanges: 1, collusion_window: 0, initial_prices: random, talk: false}}
+  - {<<: *heard, name: heard, title: talk, settings: {rounds: 12, exchanges: 1, collusion_window: 0,
+     initial_prices: random}, grid: {delivery: [drop, deliver]}}
+  - {<<: *heard, name: stopped, title: talk stopped, settings: {rounds: 12, exchanges: 1, collusion_window: 0,
+     initial_prices: random}, changes: [{from_round: 7, settings: {talk: false}}]}
+"""
+
+
+def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
+    run_study(small_study(TREATED), tmp_path / "run")
+    sections, _ = read_run(open_run(tmp_path / "run"))
+    arms = paired_arms(sections, ["mean_price"])
+    # Not with silence, which would be compared with talk that nobody hears.
+    assert {one.first.condition.name for one in arms} == {"heard-delivery-deliver"}
+    tables = [table for table in paired_tables(arms, sections[0]) if table.lead]
+    assert [table.title.split(" minus ")[0] for table in tables] == ["no talk", "talk, delivery drop", "talk stopped"]
+    _, drop, stopped = tables
+    assert "differ in nothing but delivery: same players" in drop.notes[0]
+    assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
+    assert all(" to " in table.rows[0].cells[2].below for table in (drop, stopped))
+
+
+def test_of_one_pair_there_is_no_test_and_none_is_told_of(tmp_path):
+    run = run_study(small_study(ALIKE.replace("episodes: 6", "episodes: 1")), tmp_path / "run").run
+    sections, answers = read_run(run)
+    tables = paired_tables(paired_arms(sections, ["mean_price_last"]), sections[0])
+    assert tables
+    assert not any("p, Holm" in note for table in tables for note in table.notes)
+    told = " ".join(methods(run, sections, answers))
+    assert "permutation" not in told
+    assert "A single episode has no interval." in told

@@ -1,0 +1,89 @@
+"""Published measures stand beside conditions that played the same game, and beside no others."""
+
+from small import small_study
+
+from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.reports.published_measures import beside, published_tables
+from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.study import load_study, shipped_studies
+
+MARKETS = """\
+name: markets
+conditions:
+  - {name: two, scenario: bertrand, preset: fish, policies: best_reply, seeds: [0]}
+  - {name: alone, scenario: bertrand, preset: fish_monopoly, policies: best_reply, seeds: [0]}
+  - {name: unit, scenario: bertrand, preset: fish_monopoly, policies: best_reply, seeds: [0],
+     settings: {price_unit: 10}}
+  - {name: other, scenario: bertrand, preset: calvano, settings: {rounds: 2}, policies: best_reply, seeds: [0]}
+"""
+
+
+def test_each_value_stands_beside_its_own_game(tmp_path):
+    run = run_study(small_study(MARKETS), tmp_path / "run").run
+    ((section,), _) = read_run(run)
+    (table,) = published_tables(section)
+    index, optimal, price = (
+        table.head.index(name) for name in ("collusiveness_index", "optimal_rounds", "mean_price_last")
+    )
+    rows = {row.name: ["", *(cell.text for cell in row.cells)] for row in table.rows}
+    assert "other" not in rows
+    assert rows["GPT-4o"][index] == "0.71"
+    assert rows["Mistral Large, one firm"][price] == "1.8028"
+    dash = rows["GPT-4o"][price]
+    # One unit of money is published, and a single firm has no index.
+    assert [rows[name][price] == dash for name in ("two", "alone", "unit")] == [True, False, True]
+    assert [rows[name][index] == dash for name in ("two", "alone", "unit")] == [False, True, True]
+    assert rows["unit"][optimal] == "1"
+    assert any(note.startswith("Claude 3.5 Sonnet; Gemini 1.5 Pro; GPT-4o: EconEvals") for note in table.notes)
+    assert any("3.7 % for each firm more" in note for note in table.notes)
+
+
+#: What stands in the reports of shipped studies, beside how many of their conditions.
+BESIDE = {
+    "bertrand_robustness": {"GPT-4, temperatures": 5},
+    "bertrand_talk": {
+        "GPT-4, talk until round 400": 1,
+        "GPT-4, talk, selfish persona from round 400": 3,
+        "GPT-4, encouraged to cooperate": 3,
+    },
+    "econ_evals": {"Claude 3.5 Sonnet": 6, "Gemini 1.5 Pro": 6, "GPT-4o": 6},
+    "evacuation_robustness": {"GPT-4, 400 people": 1},
+    "fish": {"GPT-4, one firm": 3, "Mistral Large, one firm": 1, "Mistral Large, two to five firms": 27},
+    "heterogeneity": {"Firms that are not alike": 4},
+    "kbc_one_shot": {
+        **{
+            f"{model}, asked once (version{which})": 3
+            for model in ("GPT-4", "GPT-3.5", "Gemini Pro", "Claude 2")
+            for which in ("s 1 and 2", " 3")
+        },
+        "People, readers of the New York Times": 3,
+        "Two players": 2,
+    },
+    "kbc_rewards": {
+        "GPT-4, amplified reward": 1,
+        "GPT-4, independent reward": 1,
+        "GPT-4, exclusive reward": 1,
+        "GPT-4, working together, judged by hand": 6,
+    },
+}
+
+
+def test_published_values_stand_in_the_studies_that_they_concern_and_each_in_one():
+    found = {}
+    for name in shipped_studies():
+        study = load_study(name)
+        for one in study.conditions:
+            for entry in one.spec.published.get("measures", ()):
+                if study.source and beside(one, entry, study.source):
+                    found.setdefault(name, {}).setdefault(entry["title"], set()).add(one.name)
+    assert {name: {title: len(arms) for title, arms in titles.items()} for name, titles in found.items()} == BESIDE
+    told = {title for titles in BESIDE.values() for title in titles}
+    assert {e["title"] for one in scenarios().values() for e in one.published.get("measures", ())} == told
+
+
+def test_a_study_without_a_source_is_told_of_all_that_fits_its_games():
+    (alike,) = (one for one in load_study("heterogeneity").conditions if one.name == "alike")
+    titles = [entry["title"] for entry in alike.spec.published["measures"] if beside(alike, entry, "")]
+    assert "GPT-4o" in titles
+    assert "Firms that are not alike" in titles

@@ -1,0 +1,87 @@
+"""Nothing that takes longer is silent, in a terminal or in a log."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from llm_coop_envs.runs import progress
+from llm_coop_envs.runs.progress import counting, waiting, working
+from llm_coop_envs.runs.remaining import TimeLeft, clock, count_of
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0.02)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.05)
+
+
+def test_two_seconds_of_silence_are_the_most():
+    assert progress.FIRST_SECONDS <= 2
+
+
+def test_a_log_is_told_what_takes_long(quick, capsys):
+    with working("Reading [a] file") as tell:
+        time.sleep(0.1)
+        tell("Drawing")
+        time.sleep(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Reading [a] file ..."
+    assert lines[-1] == "Drawing ..."
+
+
+def test_what_is_done_at_once_says_nothing(capsys):
+    with working("Reading"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_counted_has_a_remaining_time(quick, capsys):
+    with counting("steps", 1000) as count:
+        count(0)
+        time.sleep(0.2)
+        count(200)
+        time.sleep(0.2)
+    assert "200 of 1,000 steps, about 0:01 left ..." in capsys.readouterr().err
+
+
+def test_nothing_is_said_while_a_person_is_asked(quick, capsys):
+    def think(prompt):
+        time.sleep(0.2)
+        return prompt
+
+    with waiting("The game goes on") as marked:
+        assert marked(think)("number > ") == "number > "
+        asked = capsys.readouterr().err
+        time.sleep(0.2)
+    assert asked == ""
+    assert "The game goes on ..." in capsys.readouterr().err
+
+
+def test_episodes_side_by_side_have_a_remaining_time():
+    def at(round, rounds=20):
+        return SimpleNamespace(round=round, settings=SimpleNamespace(rounds=rounds))
+
+    left = TimeLeft(4)
+    assert left.left(0.0, begun=False) is None
+    left.follow((0, 0), at(11))  # from the journal: it took no time
+    assert left.left(10.0, begun=False) is None
+    left.follow((0, 1), at(1))
+    assert left.left(10.0, begun=True) is None
+    left.follow((0, 1), at(11))
+    assert left.left(14.0, begun=True) is None  # too early to say
+    # Half an episode in 50 s, and three are left.
+    assert left.left(60.0, begun=True) == pytest.approx(50 * 3 / 0.5)
+    left.shares[(0, 0)] = left.shares[(0, 1)] = 1.0
+    left.shares[(0, 2)] = 1.0
+    left.follow((0, 3), at(1))
+    assert left.left(110.0, begun=True) == pytest.approx(100 * 1 / 1.5)
+    left.follow((0, 3), at(3))  # slower than the others: a tenth in 90 s
+    assert left.left(200.0, begun=True) == pytest.approx(90 * 0.9 / 0.1)
+    left.follow((0, 4), SimpleNamespace(round=3, settings=SimpleNamespace()))
+    assert left.shares[(0, 4)] == 0
+
+
+def test_words():
+    assert (clock(59.6), clock(3725)) == ("1:00", "1:02:05")
+    assert (count_of(1, "more episode"), count_of(0, "episode")) == ("1 more episode", "0 episodes")

@@ -1,0 +1,174 @@
+"""The statistics of comparisons, against what others computed and what must hold of all data."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from llm_coop_envs.statistics.comparison import (
+    Comparison,
+    fewest_pairs,
+    holm,
+    pairs_needed,
+    permutation_p,
+    power_of,
+    t_interval,
+)
+
+# Student's data (1908): extra hours of sleep with two drugs, the same ten patients; R's `sleep`.
+FIRST = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
+SECOND = (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
+
+numbers = st.floats(-100, 100).map(lambda x: round(x, 2))
+samples = st.lists(numbers, min_size=2, max_size=7)
+
+
+def test_students_own_data():
+    """His mean, spread and interval are those of R's `t.test`; p counts the 2 of 512 that are as far out."""
+    paired = Comparison(measure="hours", first=FIRST, second=SECOND)
+    assert (paired.interval.mean, paired.interval.low, paired.interval.high) == pytest.approx(
+        (1.58, 0.7001142, 2.4598858), abs=1e-6
+    )
+    assert paired.effect.mean == pytest.approx(1.58 / 1.229995, abs=1e-5)
+    assert paired.p == pytest.approx(2 / 512)  # one difference is 0: all others have one sign
+    assert paired.smallest_p == 2 / 1024
+    apart = Comparison(measure="hours", first=FIRST, second=SECOND, paired=False)
+    assert (apart.interval.low, apart.interval.high) == pytest.approx((-0.2054832, 3.3654832), abs=1e-6)
+
+
+def test_the_smallest_p_of_a_design():
+    five, other = (1.0, 2.0, 3.0, 4.0, 5.0), (11.0, 12.5, 13.0, 14.0, 15.0)
+    paired, apart = (Comparison(measure="m", first=five, second=other, paired=kind) for kind in (True, False))
+    assert paired.p == paired.smallest_p == 2 / 32
+    assert apart.p == apart.smallest_p == pytest.approx(2 / 252)
+    assert (fewest_pairs(), fewest_pairs(4)) == (6, 8)
+    alone = Comparison(measure="m", first=(1.0,), second=(2.0,))
+    assert (alone.p, alone.smallest_p, alone.effect, alone.interval.low) == (None, 1.0, None, None)
+    many = Comparison(measure="m", first=(0.0,) * 17, second=tuple(map(float, range(1, 18))))
+    assert many.p == many.smallest_p == 2 / 10_000
+
+
+@given(samples)
+@settings(deadline=None)
+def test_p_of_pairs_counts_the_ways_to_turn_them(values):
+    turned = [np.mean([s * v for s, v in zip(signs, values, strict=True)]) for signs in ways(len(values))]
+    slack = 1e-12 * max(1.0, *map(abs, values))
+    far = abs(np.mean(values)) - slack
+    assert permutation_p(np.array(values)) == pytest.approx(np.mean([abs(one) >= far for one in turned]))
+
+
+def ways(n):
+    return itertools.product((-1, 1), repeat=n)
+
+
+@example(first=[0.0, 0.0, 0.0, 85.0], second=[0.0, 0.0, 0.0, 86.0], paired=False, scale=3.0, shift=1.7042843251370812)
+@given(samples, samples, st.booleans(), st.floats(0.1, 50), st.floats(-50, 50))
+@settings(deadline=None, max_examples=60)
+def test_units_and_order_do_not_matter(first, second, paired, scale, shift):
+    if paired:
+        n = min(len(first), len(second))
+        first, second = first[:n], second[:n]
+    one = Comparison(measure="m", first=tuple(first), second=tuple(second), paired=paired)
+    spread = max(map(abs, (*first, *second)), default=0)
+    assume(one.effect is not None and abs(one.effect.mean) < 1e3 and spread > 0.1)
+    moved, back = (
+        Comparison(measure="m", first=a, second=b, paired=paired)
+        for a, b in (
+            (tuple(scale * x + shift for x in first), tuple(scale * x + shift for x in second)),
+            (one.second, one.first),
+        )
+    )
+    assume(moved.effect is not None)
+    assert moved.p == pytest.approx(one.p)
+    assert moved.effect.mean == pytest.approx(one.effect.mean, rel=1e-6)
+    assert moved.interval.low == pytest.approx(scale * one.interval.low, rel=1e-6, abs=1e-6 * scale * spread)
+    assert back.p == pytest.approx(one.p)
+    assert (back.interval.low, back.effect.low) == pytest.approx((-one.interval.high, -one.effect.high), abs=1e-6)
+    assert one.p >= one.smallest_p - 1e-12
+    assert one.effect.low <= one.effect.mean <= one.effect.high or not paired
+    if len(first) > 2 and paired:  # the interval and Student's test agree
+        known = stats.ttest_rel(second, first)
+        assert (one.interval.low > 0 or one.interval.high < 0) == (known.pvalue < 0.05)
+
+
+@given(samples, samples)
+@settings(deadline=None)
+def test_intervals_are_those_of_scipy(first, second):
+    for values in (first, second):
+        known = stats.ttest_1samp(values, 0).confidence_interval() if len(set(values)) > 1 else (values[0],) * 2
+        found = t_interval(values)
+        assert (found.low, found.high) == pytest.approx(tuple(known), abs=1e-9)
+    assume(len(set(first)) > 1 and len(set(second)) > 1)
+    known = stats.ttest_ind(second, first, equal_var=False).confidence_interval()
+    found = Comparison(measure="m", first=tuple(first), second=tuple(second), paired=False)
+    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(known), rel=1e-6, abs=1e-6)
+    n, m = len(first), len(second)
+    pooled = ((n - 1) * np.var(first, ddof=1) + (m - 1) * np.var(second, ddof=1)) / (n + m - 2)
+    plain = (np.mean(second) - np.mean(first)) / math.sqrt(pooled)
+    if n + m > 3 and found.effect is not None:  # Hedges' own approximation of his correction
+        assert found.effect.mean == pytest.approx(plain * (1 - 3 / (4 * (n + m) - 9)), rel=0.08)
+
+
+def test_the_interval_of_an_effect_size_inverts_the_noncentral_t():
+    one = Comparison(measure="m", first=FIRST, second=SECOND)
+    t = one.effect.mean * math.sqrt(10)
+    for end, tail in ((one.effect.low, 0.975), (one.effect.high, 0.025)):
+        assert stats.nct.cdf(t, 9, end * math.sqrt(10)) == pytest.approx(tail, abs=1e-5)
+
+
+def test_what_does_not_vary_has_no_effect_size():
+    for paired in (True, False):
+        one = Comparison(measure="m", first=(1.0,) * 6, second=(2.0,) * 6, paired=paired)
+        assert (one.effect, one.interval.low, one.interval.high) == (None, 1.0, 1.0)
+        assert one.p == one.smallest_p
+    same = Comparison(measure="m", first=(0.1 + 0.2, 0.3, 0.3), second=(0.3,) * 3)
+    assert (same.finding(1.0), same.effect, same.p) == ("same", None, 1.0)
+
+
+def test_holm_by_hand():
+    """Sorted .005 .01 .03 .04, times 4 3 2 1, each at least the one before."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.5]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.999))
+def test_holm_rejects_what_stepping_down_rejects(values, alpha):
+    rejected = set()
+    for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        if values[place] * (len(values) - rank) > alpha:
+            break
+        rejected.add(place)
+    adjusted = holm(values)
+    assert {place for place, p in enumerate(adjusted) if p <= alpha} == rejected
+    assert all(p <= q <= 1 for p, q in zip(values, adjusted, strict=True))
+
+
+# Cohen's (1988) examples as every power program prints them: d_z, power, pairs.
+@pytest.mark.parametrize(
+    ("effect", "power", "pairs"),
+    [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (0.5, 0.9, 44), (0.8, 0.9, 19), (-0.5, 0.8, 34)],
+)
+def test_pairs_that_are_needed(effect, power, pairs):
+    assert pairs_needed(effect, power) == pairs
+    assert power_of(effect, pairs - 1) < power <= power_of(effect, pairs)
+
+
+def test_power_ends():
+    assert pairs_needed(5.0, 0.8) == fewest_pairs()  # Student's test would do with 3, no permutation test does
+    assert pairs_needed(1e-4, 0.8) is None
+    assert power_of(0.0, 10) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_findings_follow_the_adjusted_p():
+    six = Comparison(measure="m", first=(0.0,) * 6, second=(1.0, 2.0, 1.5, 3.0, 2.5, 1.0))
+    assert [six.finding(p) for p in (0.03125, 0.06, None)] == ["higher", "unclear", "few"]
+    down = Comparison(measure="m", first=six.second, second=six.first)
+    assert down.finding(0.03125) == "lower"
+    five = Comparison(measure="m", first=six.first[:5], second=six.second[:5])
+    assert five.interval.low > 0
+    assert five.finding(five.p) == "few"

@@ -1,0 +1,46 @@
+"""Policies by the names that studies give them."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.kbc.scripted import POLICIES
+from llm_coop_envs.policies import kinds
+from llm_coop_envs.studies import players
+
+
+def test_a_short_name_is_completed():
+    name = next(iter(POLICIES))
+    assert players.full_name("kbc", name) == f"kbc/{name}" == players.full_name("kbc", f"kbc/{name}")
+    assert players.label(f"kbc/{name}") == "scripted"
+
+
+def test_an_unknown_name_is_refused_with_what_there_is():
+    with pytest.raises(SettingsError, match=r"there is no such policy for kbc.*sb3:"):
+        players.full_name("kbc", "nobody")
+
+
+def test_a_kind_is_asked_with_its_argument(monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def check(scenario, argument, options):
+        asked.append((scenario, argument, options))
+
+    def make(scenario, argument, options, chat=None):
+        return (scenario, argument, options, chat)
+
+    monkeypatch.setitem(sys.modules, "kind_of_a_test", SimpleNamespace(LABEL="tested", check=check, make=make))
+    monkeypatch.setattr(kinds, "KINDS", {"tested": "kind_of_a_test"})
+    assert players.full_name("bertrand", "tested:a:b") == "tested:a:b"
+    assert players.label("tested:a:b") == "tested"
+    players.check_policy("bertrand", "tested:a:b", {"x": 1})
+    assert asked == [("bertrand", "a:b", {"x": 1})]
+    assert players.make_policy("bertrand", "tested", {}, "a chat") == ("bertrand", "", {}, "a chat")
+
+
+def test_a_kind_whose_module_is_missing_is_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kinds, "KINDS", {"lost": "llm_coop_envs.nowhere"})
+    with pytest.raises(SettingsError, match="cannot play it"):
+        players.check_policy("kbc", "lost:x", {})
