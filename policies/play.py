@@ -55,7 +55,7 @@ async def play_async(
     while env.agents:
         # Only those on turn are shown anything: most of an episode's cost is texts.
         given = await ask_table(table, env)
-        env.advance(given.choices, given.messages, given.missing)
+        env.advance(given.choices, given.messages, given.missing, given.paraphrases)
         totals += env.rewards
         if on_step is not None:
             on_step(env)

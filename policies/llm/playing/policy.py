@@ -24,7 +24,7 @@ from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
 from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import GenericWorkflow, NoSettings, Workflow
-from llm_coop_envs.treatments.delivery import PARAPHRASE, SPEAKER, InOtherWords
+from llm_coop_envs.treatments.delivery import PARAPHRASE, SPEAKER
 from llm_coop_envs.treatments.regulator import PHASES, SEAT
 from llm_coop_envs.util.on_demand import OnDemand
 from llm_coop_envs.util.waiting import by_hands
@@ -184,8 +184,7 @@ class LLMPolicy(Policy):
         try:
             action = await workflow.play(prompter, turn, slots)
             if slots.phase == TALK and action.get("message") and self._paraphrases_itself(turn):
-                text = action["message"]
-                action["message"] = InOtherWords(text, await prompter.paraphrase(turn, text))
+                action["paraphrase"] = await prompter.paraphrase(turn, action["message"])
             return action
         finally:
             if not turn.memory.empty:
