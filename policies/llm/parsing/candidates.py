@@ -69,7 +69,7 @@ class Candidate(Generic[T]):
 
 
 def first_and_last(matches: Iterable[S]) -> list[S]:
-    """All matches; of more than an answer can hold the first third and the last two thirds of the permitted number."""
+    """List matches; where there are more than `_MAX_CANDIDATES`, only the first 15 and the last 30."""
     matches = list(matches)
     if len(matches) <= _MAX_CANDIDATES:
         return matches

@@ -54,7 +54,9 @@ def read_text(
         message = fenced[1].strip()
     if message.startswith("{"):
         objects = list(find_objects(message))
-        values = [found.value((key, "message", "text", "answer", "response", "content")) for found in objects]
+        values = [
+            json_object.value((key, "message", "text", "answer", "response", "content")) for json_object in objects
+        ]
         value = next((value for value in reversed(values) if value is not None), None)
         if isinstance(value, str):
             message, flags_inside = remove_template_tokens(value)

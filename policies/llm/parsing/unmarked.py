@@ -1,4 +1,4 @@
-"""Rules for candidates that nothing marks as the answer: such a one is taken only if it is more than spoken of."""
+"""Rules for candidates that nothing marks as the answer: whether one is only mentioned, or doubted."""
 
 from __future__ import annotations
 

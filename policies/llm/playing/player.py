@@ -180,10 +180,10 @@ def describe(argument: str, options: Mapping[str, Any], played: Iterable[str] | 
         options: the study's options.
         played: the names of the scenarios that it plays; all by default.
     """
-    return LLMPolicy(_Nobody(), build_settings(argument, options)).describe(played)
+    return LLMPolicy(_NoChat(), build_settings(argument, options)).describe(played)
 
 
-class _Nobody:
+class _NoChat:
     """A chat for a policy that is only described."""
 
     async def ask(self, key: Any, request: Any) -> Any:

@@ -333,7 +333,7 @@ class _Question(Generic[T]):
     _prompt: str
     _limit: int
 
-    async def put(self, failed: Reading[T] | None = None) -> tuple[ChatReply, Reading[T]]:
+    async def put_once(self, failed: Reading[T] | None = None) -> tuple[ChatReply, Reading[T]]:
         """Put the question once; after a first answer, with what was wrong with it."""
         reader, addition = self._reader, ""
         if failed is not None:
@@ -353,7 +353,7 @@ class _Question(Generic[T]):
 
     async def ask(self, failed: Reading[T] | None = None, *, extract: bool) -> tuple[ChatReply, Reading[T]]:
         """Put the question; with `extract` the model is then asked what its answer meant, if there is one."""
-        reply, reading = await self.put(failed)
+        reply, reading = await self.put_once(failed)
         if extract and reading.status not in (EMPTY, REFUSED):
             reading = await self.repair(reply, reading)
         return reply, reading

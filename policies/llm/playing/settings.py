@@ -128,9 +128,9 @@ class LLMSettings(Settings):
         base = all_presets.get(preset or "", {})
         own = {f.name for f in fields(cls)}
         options = {name: value for name, value in given.items() if name not in own}
-        given = {name: value for name, value in given.items() if name in own}
-        options = {**base.get("options", {}), **given.pop("options", {}), **options}
-        merged = {**base, **given, "options": options}
+        values = {name: value for name, value in given.items() if name in own}
+        options = {**base.get("options", {}), **values.pop("options", {}), **options}
+        merged = {**base, **values, "options": options}
         if "temperature" in options:
             merged["parameters"] = with_temperature(merged.get("parameters", {}), options.pop("temperature"))
         return cls(**merged)
