@@ -23,7 +23,7 @@ def test_the_kinds_of_fault():
 @given(st.integers(), st.text(), st.integers(0, 5))
 def test_a_fate_hangs_on_seed_question_and_repetition_alone(seed, asked, time):
     one, other = Faults.evenly(0.5, seed=seed), Faults.evenly(0.5, seed=seed)
-    assert one.of(asked, time) == other.of(asked, time)
+    assert one.draw_fault(asked, time) == other.draw_fault(asked, time)
 
 
 def test_shares_are_kept():
@@ -35,7 +35,7 @@ def test_shares_are_kept():
     assert Faults().draw_fault("x", 0) is None
     assert {faults.draw_fault("x", time) for time in range(100)} == {None, "reset", "timeout"}
     other = Faults(shares={"reset": 0.1, "timeout": 0.2}, seed=5)
-    assert [other.of(str(n), 0) for n in range(50)] != fates[:50]
+    assert [other.draw_fault(str(n), 0) for n in range(50)] != fates[:50]
 
 
 @pytest.mark.parametrize(
