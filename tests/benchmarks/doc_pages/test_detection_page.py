@@ -11,7 +11,7 @@ from llm_coop_envs.benchmarks.doc_pages import detection
 from llm_coop_envs.benchmarks.doc_pages.detection import HONEST, MOST_FALSE, RECORD, page, record, record_judge
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds
-from llm_coop_envs.policies.llm.playing.player import endpoint_of
+from llm_coop_envs.policies.llm.playing.player import build_endpoint
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.runs.judgements import collect_world_talk
 from llm_coop_envs.runs.judgements import judge_material as judged_in
@@ -69,7 +69,7 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
 
     with answering(by_truth) as server:
         access = asking(server)
-        endpoint = endpoint_of("judge", access.endpoint)
+        endpoint = build_endpoint("judge", access.endpoint)
         judged_in(material, tmp_path / "judge", LLMSettings(model="judge", answers="json"), endpoint, access)
     scenario, found = record_judge(tmp_path / "judge")
     row = found["detectors"]["judge"]
