@@ -185,7 +185,7 @@ conditions:
         if found is not None
         and found.low is not None
         and any(bound is not None for bound in section.bounds(name))
-        and found != found.within(*section.bounds(name))
+        and found != found.clip(*section.bounds(name))
     }
     assert outside
     cells = {row.name: row.cells[0] for row in section.measures(()).rows}

@@ -306,7 +306,7 @@ def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) ->
     if mean is None:
         return NOTHING
     if name in ("deviation_unprofitable", "deviation_returned"):
-        mean = mean.within(0.0, factor)
+        mean = mean.clip(0.0, factor)
     low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
     return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
 
