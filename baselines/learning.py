@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import scenarios
-from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.util.references import load
 
 PPO, MASKABLE_PPO, DQN = "ppo", "maskable_ppo", "dqn"

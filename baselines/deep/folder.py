@@ -21,7 +21,7 @@ CHECKPOINT, POLICY, POLICIES = "checkpoint.npz", "policy.npz", "policies"
 EVALUATIONS, LOGS, MODEL = "evaluations.csv", "logs", "model.zip"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TrainingFolder(RunFolder):
     """A training; its manifest holds the fields of the settings, and how many steps are `done`."""
 

@@ -21,12 +21,12 @@ from llm_coop_envs.baselines.deep.shipped import find_networks
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import find_scenario, scenario_of
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.wrappers import NumericView
 from llm_coop_envs.wrappers.numeric import numeric_names
 

@@ -73,7 +73,7 @@ def train(
     # Before there is a folder: what the algorithm refuses should leave none behind.
     models = make_models(settings)
     folder = open_folder(path, settings)
-    with folder.locked():
+    with folder.lock():
         if folder.done < settings.steps:
             _train(models, settings, folder, command, tell, count)
     return folder
@@ -91,7 +91,7 @@ def _train(
     if done:
         load_checkpoint(path / CHECKPOINT, models)
     begun = time.perf_counter()
-    folder.manifest.update({name: getattr(settings, name) for name in MAY_CHANGE})
+    folder.change(**{name: getattr(settings, name) for name in MAY_CHANGE})
     with folder.session(command=command, **{"from": done, "to": done, "seconds": 0.0}) as session:
         formats = ["csv", *(["tensorboard"] if importlib.util.find_spec("tensorboard") else [])]
         keeper = _Keeper(models, folder, session, settings, tell, count, begun)

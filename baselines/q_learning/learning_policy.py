@@ -16,11 +16,11 @@ from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action
 
 
 class LearningPolicy(QTablePolicy):

@@ -13,7 +13,7 @@ from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
 from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.bertrand.scenario import SCENARIO
-from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.core.base_policy import Policy
 
 LABEL = "Q-learner"
 IN_TURN = "in_turn"

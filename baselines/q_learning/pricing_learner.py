@@ -28,11 +28,11 @@ from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 
 @dataclass(frozen=True, eq=False)

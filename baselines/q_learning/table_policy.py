@@ -14,10 +14,10 @@ from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 SAME = 1e-3
 """How far Nash and joint-profit price may lie from those of the market the table was learned in, as a share of the

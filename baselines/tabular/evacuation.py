@@ -20,6 +20,7 @@ from llm_coop_envs.baselines.tabular.evacuation_tiles import EvacuationTiles, In
 from llm_coop_envs.baselines.tabular.learner import FIRST_CURVE_SEED, TabularLearner
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.evacuation.env import EXIT, EvacuationEnv
@@ -28,7 +29,6 @@ from llm_coop_envs.evacuation.scripted import NearestExit
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.interface.hooks import Event
 from llm_coop_envs.policies import play
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.storage.arrays import Arrays
 
 

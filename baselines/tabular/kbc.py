@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from llm_coop_envs import kbc_v0
 from llm_coop_envs.baselines.tabular.learner import TabularLearner
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.kbc.env import FEATURES, KBCEnv
 from llm_coop_envs.kbc.rules import fixed_point, settle
 from llm_coop_envs.kbc.settings import KBCSettings
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.storage.arrays import Arrays
 
 GIB = 2**30

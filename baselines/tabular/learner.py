@@ -9,9 +9,9 @@ import numpy as np
 
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
+from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.storage.arrays import Arrays
 from llm_coop_envs.util.references import load
 

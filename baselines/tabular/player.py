@@ -11,7 +11,7 @@ from typing import Any
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.baselines.tabular.learner import learner_of
 from llm_coop_envs.baselines.tabular.store import load
-from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.core.base_policy import Policy
 
 #: What reports call this kind of player.
 LABEL = "tabular Q-learner"

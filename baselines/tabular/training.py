@@ -36,7 +36,7 @@ _CURVE = "curve"
 Report = Callable[[int, Row | None], None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TabularFolder(RunFolder):
     """The folder of a learner; its manifest holds scenario, seed and settings, in the end the curve's reference too."""
 
@@ -79,7 +79,7 @@ def train(learning: TabularSettings, seed: int, folder: Path, report: Report | N
     need_matplotlib()
     require_int("seed", seed, 0)
     store = TabularFolder.make(folder, {"scenario": learning.scenario, "seed": seed, **learning.to_json()})
-    with store.locked():
+    with store.lock():
         if not store.complete:
             learner = learner_of(learning.scenario)(learning, seed)
             progress = _restore(learner, folder)

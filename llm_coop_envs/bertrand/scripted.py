@@ -17,10 +17,10 @@ from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.rules import Rivalry, nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.core.base_policy import SlotsPolicy
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.wording import six_digits
-from llm_coop_envs.policies.base import SlotsPolicy
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 

@@ -40,7 +40,7 @@ def film_command(
     from llm_coop_envs.render.screen.draw import frame, picture_of
     from llm_coop_envs.runs.progress import counting
     from llm_coop_envs.runs.recorded import read_recording
-    from llm_coop_envs.storage.files import whole
+    from llm_coop_envs.storage.files import atomic_path
 
     out = out.expanduser()
     form = form_of(out)
@@ -59,7 +59,7 @@ def film_command(
             count(number)
             yield frame(scene, view)
 
-    with counting("pictures", len(scenes)) as count, whole(out) as part:
+    with counting("pictures", len(scenes)) as count, atomic_path(out) as part:
         drawn = write_film(pictures(), part, form, film)
     note(f"Filmed {recording.title}{recording.more}.")
     typer.echo(f"Film: {out} ({drawn} pictures, {drawn / film.fps + film.hold:.0f} s)")

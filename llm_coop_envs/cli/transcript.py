@@ -13,7 +13,7 @@ from llm_coop_envs.cli.messages import EXIT_ERROR, fail, note, sentences
 from llm_coop_envs.util.quoting import harmless
 
 if TYPE_CHECKING:
-    from llm_coop_envs.policies.llm.transcript import Exchange
+    from llm_coop_envs.policies.llm.journal import Exchange
 
 _BAR = "  | "
 
@@ -36,13 +36,13 @@ def transcript_command(
 
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
-    from llm_coop_envs.policies.llm.transcript import list_episodes, read_episode
+    from llm_coop_envs.policies.llm.journal import list_episodes, read_episode
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.storage.folder import MANIFEST
     from llm_coop_envs.util.checks import suggestion
 
     folder = run.expanduser()
-    gaps = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
+    gaps = open_run(folder).describe_damage("journal/") if (folder / MANIFEST).is_file() else []
     try:
         if condition is None or seed is None:
             _list(run, condition, list_episodes(folder, gaps))

@@ -27,7 +27,7 @@ from llm_coop_envs.treatments.delivery import DELIVER, check_delivery
 from llm_coop_envs.treatments.listeners import Notices
 from llm_coop_envs.treatments.regulator import REPORT, SEAT
 from llm_coop_envs.util.draws import Key, key_of
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 #: The attributes of a running episode that a snapshot keeps as they are.
 _KEPT = (
@@ -338,9 +338,9 @@ class ArrayEnv(Regulated):
         """Everything about the running episode but its recorded events, as JSON-serialisable data."""
         _ = self.np_random  # made by now
         episode: dict[str, Any] = {
-            "game": {name: packed(getattr(self, name)) for name in _KEPT},
+            "game": {name: pack_value(getattr(self, name)) for name in _KEPT},
             "key": [str(part) for part in self._key],
-            "audience": packed(self._audience.heard_by),
+            "audience": pack_value(self._audience.heard_by),
             "conversation": self.conversation.get_state(),
             "own": self._snapshot(),
         }
@@ -354,8 +354,8 @@ class ArrayEnv(Regulated):
         """Continue from what `save_episode` gave."""
         self._clear()
         for name in _KEPT:
-            setattr(self, name, unpacked(state["game"][name]))
-        self._audience = Audience(unpacked(state["audience"]))
+            setattr(self, name, unpack_value(state["game"][name]))
+        self._audience = Audience(unpack_value(state["audience"]))
         self._all_alive = bool(self._alive.all())
         self._who = self._levels[self._level] if self._level < len(self._levels) else self._everyone[:0]
         self.conversation.set_state(state["conversation"])

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.interface.messages import Delivered, Message, clean_message
 from llm_coop_envs.treatments.delivery import DeliverySettings, deliver
 from llm_coop_envs.util.draws import Key
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 
 class Audience:
@@ -333,10 +333,10 @@ class Conversation:
         return {
             **({"late": list(map(_pack_message, self._late))} if self._treated else {}),
             "messages": list(map(_pack_message, self.messages)),
-            "audience": packed(self._audience.heard_by),
-            "order": packed(self._position),
+            "audience": pack_value(self._audience.heard_by),
+            "order": pack_value(self._position),
             "sequence": self._sequence,
-            "first": packed(self._first),
+            "first": pack_value(self._first),
             "together": self._together,
         }
 
@@ -346,20 +346,22 @@ class Conversation:
         self._late = list(map(_unpack_message, state.get("late", ())))
         self._treated = "late" in state
         self._inboxes = None
-        self._audience = Audience(unpacked(state["audience"]))
-        self._position = self._last_order = unpacked(state["order"])
+        self._audience = Audience(unpack_value(state["audience"]))
+        self._position = self._last_order = unpack_value(state["order"])
         self._sequence = state["sequence"]
-        self._first = unpacked(state.get("first", packed({})))
+        self._first = unpack_value(state.get("first", pack_value({})))
         self._together = state["together"]
 
 
 def _pack_message(message: Message) -> Any:
     message_fields = [message.speaker, message.text, message.sequence, message.position, message.hearers]
-    return packed(message_fields if message.delivered is None else [*message_fields, list(astuple(message.delivered))])
+    return pack_value(
+        message_fields if message.delivered is None else [*message_fields, list(astuple(message.delivered))]
+    )
 
 
 def _unpack_message(data: Any) -> Message:
-    speaker, text, sequence, position, hearers, *delivered = unpacked(data)
+    speaker, text, sequence, position, hearers, *delivered = unpack_value(data)
     return Message(speaker, text, sequence, position, hearers, Delivered(*delivered[0]) if delivered else None)
 
 

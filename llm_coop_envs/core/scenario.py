@@ -117,8 +117,8 @@ class Scenario:
     @property
     def env_class(self) -> type[ScenarioEnv]:
         """The environment's class."""
-        found: type[ScenarioEnv] = load(self.env)
-        return found
+        env_class: type[ScenarioEnv] = load(self.env)
+        return env_class
 
     @property
     def env_name(self) -> str:
@@ -133,14 +133,14 @@ class Scenario:
     @property
     def policies(self) -> Mapping[str, Callable[..., Any]]:
         """Its scripted policies by name."""
-        found: Mapping[str, Callable[..., Any]] = load(self.scripted)
-        return found
+        factories: Mapping[str, Callable[..., Any]] = load(self.scripted)
+        return factories
 
     @property
     def measured(self) -> Measures:
         """What is measured."""
-        found: Measures = load(self.measures)
-        return found
+        measures: Measures = load(self.measures)
+        return measures
 
     @property
     def wordings(self) -> list[str]:
@@ -178,5 +178,5 @@ class Scenario:
 def _read_published(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
-    found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    published: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return published

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.question import Number, Question
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 Event = dict[str, Any]
 
@@ -51,7 +51,7 @@ class Hooks(ABC):
     """A scenario's part of an environment.
 
     Attributes:
-        kept: attributes that a snapshot keeps; whatever `packed` takes.
+        kept: attributes that a snapshot keeps; whatever `pack_value` takes.
         possible_agents: the players' names, in index order; after them the regulator's, if there is one.
         n_players: how many players there are.
         feature_names: the names of the feature columns.
@@ -97,12 +97,12 @@ class Hooks(ABC):
 
     def _snapshot(self) -> dict[str, Any]:
         """The scenario's part of `get_state`, as JSON data; by default the attributes named by `kept`."""
-        return {name: packed(getattr(self, name)) for name in self.kept}
+        return {name: pack_value(getattr(self, name)) for name in self.kept}
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         """Continue from what `_snapshot` gave."""
         for name in self.kept:
-            setattr(self, name, unpacked(data[name]))
+            setattr(self, name, unpack_value(data[name]))
 
     def _picture(self) -> str:
         """A few lines that show the situation to an onlooker; by default everybody's features."""

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.base_policy import Policy, SlotsPolicy
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import fixed_point
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
-from llm_coop_envs.policies.base import Policy, SlotsPolicy
 
 # Poisson mean of Camerer, Ho and Chong 2004 ("A Cognitive Hierarchy Model of Games"): their summary value over games.
 TAU = 1.5

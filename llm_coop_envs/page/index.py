@@ -25,10 +25,10 @@ from typing import Any
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.episode_reader import EpisodeReader
-from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import journal_files, read_from
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.util.fastjson import loads
 
 FORMAT = 3
 LARGE = 1 << 20
@@ -123,7 +123,7 @@ class Index:
 
     def _take_large(self, name: str, mark: str, path: Path) -> None:
         """Take in an episode bit by bit, so that what was read can be shown; first of all its first round."""
-        changes = self.run.changed(self.run.file_name(path))
+        changes = self.run.describe_damage(self.run.file_name(path))
         if changes:
             raise RunError(f"{changes[0]}; restore it, or run the study again with -o to replace it")
         try:

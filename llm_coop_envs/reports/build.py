@@ -18,6 +18,7 @@ from llm_coop_envs.reports.citation import Paper, entries
 from llm_coop_envs.reports.contrast_tables import contrast_tables
 from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.data import Filed, data_files, episode_rows, file_tables
+from llm_coop_envs.reports.measure_tables import measures_table, talk_tables
 from llm_coop_envs.reports.methods import (
     condition_text,
     methods,
@@ -82,7 +83,7 @@ def write_report(
     command += ["--partial"] if partial else []
     command += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
     out = out or folder / "report"
-    changed = run.changed()
+    changed = run.describe_damage()
     all_tables, all_drawings = _flatten(tables), _flatten(drawings)
     files = data_files(run, sections, all_tables, all_drawings, intact=not changed)
     files |= {f"{drawing.name}.png": drawing.png for drawing in all_drawings}
@@ -119,10 +120,10 @@ def _tables(
     contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.of(run.manifest))
     tables: dict[str, list[ReportTable]] = {}
     for section in sections:
-        name, measures = section.scenario.name, section.measures(run.manifest["measures"])
+        name, measures = section.scenario.name, measures_table(section, run.manifest["measures"])
         tables[name] = [*section.tables(), *published_tables(section), *contrast_tables(contrasts, section)]
         tables[f"{name}_measures"] = [] if measures is None else [measures]
-        tables[f"{name}_talk"] = section.process()
+        tables[f"{name}_talk"] = talk_tables(section)
     return {**tables, ANSWERS: [] if answers is None else [table for table in answers.tables() if table.rows]}
 
 

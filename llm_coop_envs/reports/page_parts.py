@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -134,6 +135,20 @@ def interval_cell(
     elif ends:
         below.insert(0, f"{texts.pop()} when rounded")
     return Cell(text=fixed(interval.mean, decimals), below="; ".join(below), number=interval)
+
+
+# Bounds in definitions. "..., a count from 0" has one; "..., numbers from 0 to 100" and "..., 0 to 1" have two.
+_BOUNDS = re.compile(
+    r"(?:[,;] |count |cent |numbers |points )from (?P<from>\d+)(?: to (?P<to>\d+)\b)?"
+    r"|(?:[,;]|above|cut to) (?P<low>-?\d+) to (?P<high>\d+)\b"
+)
+
+
+def bounds(definition: str) -> tuple[float | None, float | None]:
+    """The smallest and largest possible value that a definition names, such as `"..., 0 to 1"`, `"a count from 0"`."""
+    match = _BOUNDS.search(definition)
+    low, high = (None, None) if match is None else (match["from"] or match["low"], match["to"] or match["high"])
+    return (None if low is None else float(low)), (None if high is None else float(high))
 
 
 def episodes_text(n: int) -> str:

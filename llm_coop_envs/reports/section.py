@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.measures.process import ABOUT
-from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
 from llm_coop_envs.reports.citation import Paper
-from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, episodes_text, interval_cell
+from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, bounds, interval_cell
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
 from llm_coop_envs.statistics.intervals import mean_interval, mean_intervals
 from llm_coop_envs.studies.study import EVERY_EPISODE, Condition
@@ -34,13 +32,7 @@ if TYPE_CHECKING:
 TITLE = 36
 #: The longest name of a vertical line that is not cut, in characters, and how many share one.
 MARK, MARKS = 34, 3
-_ANNOUNCED = (
-    "By rules: an announcement is the number or option that the last of a player's messages in a round names without "
-    "doubt. Hints, threats and words that stand for numbers are not seen."
-)
 EXCERPTS = 2
-#: The most conditions that are columns of a table; more are its rows, if there are fewer measures than conditions.
-MOST_COLUMNS = 6
 Floats = NDArray[np.float64]
 E = TypeVar("E")
 
@@ -274,71 +266,6 @@ class ScenarioSection(ABC, Generic[E]):
                 excerpts.setdefault(tuple((m["speaker"], m["text"]) for m in arm.excerpt.messages), arm.excerpt)
         return list(excerpts.values())[:EXCERPTS]
 
-    def measures(self, chosen: Sequence[str]) -> ReportTable | None:
-        """Table of the measures that the study names, or of all, with definitions; `None` without numeric ones."""
-        arms = list(self.rows)
-        names = dict.fromkeys(name for arm in arms for row in arm.metrics for name in row if name not in _NO_MEASURE)
-        title = "Measures that the study names" if chosen else "All measures"
-        notes = ["All others are in episodes.csv."] if chosen else []
-        return self._measures_table(title, arms, chosen or list(names), notes)
-
-    def process(self) -> list[ReportTable]:
-        """Tables of what players announced and did, and what they spoke of, for the arms in which somebody spoke."""
-        arms = list(with_unflagged([arm for arm in self.conditions if any(arm.said)]))
-        topics = [
-            name
-            for name in ABOUT
-            if name.startswith(PREFIX) and any(value for arm in arms for value in values_of(arm.metrics, name))
-        ]
-        parts = (
-            ("What was announced, agreed and used", [n for n in ABOUT if not n.startswith(PREFIX)], [_ANNOUNCED]),
-            ("What was spoken of", topics, ["Topics that no message speaks of are left out."]),
-        )
-        tables = (self._measures_table(title, arms, names, notes) for title, names, notes in parts if arms)
-        return [table for table in tables if table is not None]
-
-    def _measures_table(
-        self, title: str, arms: Sequence[PlayedCondition[E]], names: Sequence[str], notes: Sequence[str] = ()
-    ) -> ReportTable | None:
-        """Table of the numeric ones among some measures, with arms side by side; `None` without any."""
-        columns = {n: [values_of(arm.metrics, n) for arm in arms] for n in names}
-        ordered = [n for n in names if any(value is not None for values in columns[n] for value in values)]
-        if not ordered:
-            return None
-        table_notes = [
-            "Means over episodes with 95 % intervals. Yes/no measures are shares; episodes without a "
-            "value are left out, and 'k of n' says how many have one.",
-            *notes,
-            *self.flag_notes(),
-        ]
-        if len(arms) > max(MOST_COLUMNS, len(ordered)):
-            return ReportTable(
-                title=title,
-                head=["", *ordered],
-                rows=[arm.row([self.mean_cell(arm, n) for n in ordered]) for arm in arms],
-                notes=[*(f"{n}: {about}" for n in ordered if (about := self.define(n))), *table_notes],
-            )
-        return ReportTable(
-            title=title,
-            head=[
-                "measure",
-                *(
-                    f"{arm.condition.title} ({episodes_text(len(arm.metrics))}{', invalid' * bool(arm.invalid)})"
-                    for arm in arms
-                ),
-            ],
-            columns=[arm.condition.name for arm in arms],
-            rows=[
-                TableRow(
-                    name=n,
-                    below=self.define(n),
-                    cells=[self.mean_cell(arm, n) for arm in arms],
-                )
-                for n in ordered
-            ],
-            notes=table_notes,
-        )
-
     def mean_cell(self, arm: PlayedCondition[E], name: str) -> Cell:
         """A cell with a measure's mean over the episodes of an arm."""
         return interval_cell(mean_interval(values_of(arm.metrics, name)), of=len(arm.seeds), within=self.bounds(name))
@@ -430,20 +357,6 @@ def _fits(condition: Condition, rule: Mapping[str, Any]) -> bool:
     return all(plain(condition.settings.get(name, value)) == plain(value) for name, value in required.items())
 
 
-# Bounds in definitions. "..., a count from 0" has one; "..., numbers from 0 to 100" and "..., 0 to 1" have two.
-_BOUNDS = re.compile(
-    r"(?:[,;] |count |cent |numbers |points )from (?P<from>\d+)(?: to (?P<to>\d+)\b)?"
-    r"|(?:[,;]|above|cut to) (?P<low>-?\d+) to (?P<high>\d+)\b"
-)
-
-
-def bounds(definition: str) -> tuple[float | None, float | None]:
-    """The smallest and largest possible value that a definition names, such as `"..., 0 to 1"`, `"a count from 0"`."""
-    match = _BOUNDS.search(definition)
-    low, high = (None, None) if match is None else (match["from"] or match["low"], match["to"] or match["high"])
-    return (None if low is None else float(low)), (None if high is None else float(high))
-
-
 def concerns(entry: Mapping[str, Any], source: str, condition: str = "") -> bool:
     """Whether a published value concerns a study that plays the same game.
 
@@ -481,9 +394,6 @@ def mean_curve(
     mean, low, high = (row.tolist() for row in (means if within == (None, None) else np.clip(means, *within)))
     band = {"low": low, "high": high} if len(table) > 1 else {}
     return Curve(label=label, x=x, y=mean, color=color, **band, **look)
-
-
-_NO_MEASURE = ("seed", "talk")
 
 
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:

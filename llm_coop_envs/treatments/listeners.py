@@ -18,7 +18,7 @@ from llm_coop_envs.interface.wording import PROMPTS, Templates
 from llm_coop_envs.treatments.changes import EVERYONE, fits_any, read_patterns
 from llm_coop_envs.util.base_settings import Settings
 from llm_coop_envs.util.checks import check_number
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 MENTION = "mention"
 NEWS = "news.jinja"
@@ -149,8 +149,8 @@ class Notices:
 
     def get_state(self) -> Any:
         """The unread news, as plain data."""
-        return packed({i: [(n.what, n.number, n.name, n.talk) for n in all_] for i, all_ in self._waiting.items()})
+        return pack_value({i: [(n.what, n.number, n.name, n.talk) for n in all_] for i, all_ in self._waiting.items()})
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what `get_state` gave."""
-        self._waiting = {i: [News(*entry) for entry in all_] for i, all_ in unpacked(state).items()}
+        self._waiting = {i: [News(*entry) for entry in all_] for i, all_ in unpack_value(state).items()}

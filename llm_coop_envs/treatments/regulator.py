@@ -27,7 +27,7 @@ from llm_coop_envs.interface.question import Number, Option, Options, Question
 from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.interface.wording import PROMPTS, Templates
 from llm_coop_envs.treatments.powers import REVISE, SILENCE, RegulatorSettings
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 SEAT = "regulator_0"
 ORDER, REVIEW, REPORT = "order", "review", "report"
@@ -509,10 +509,10 @@ class Regulator(EmptySeat):
         waiting = None
         if self._waiting is not None:
             waiting = [self._waiting.phase, [[int(i) for i in level] for level in self._waiting.levels]]
-        return {**{name: packed(getattr(self, name)) for name in self.kept}, "waiting": waiting}
+        return {**{name: pack_value(getattr(self, name)) for name in self.kept}, "waiting": waiting}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what `get_state` gave."""
         for name in self.kept:
-            setattr(self, name, unpacked(state[name]))
+            setattr(self, name, unpack_value(state[name]))
         self._waiting = None if state["waiting"] is None else Stage(*state["waiting"])

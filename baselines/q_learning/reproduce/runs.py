@@ -24,7 +24,7 @@ from llm_coop_envs.baselines.q_learning.learn.game import Game
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session, run_docked_session, run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import GIB, QLearningSettings, machine_memory
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.storage.files import appending, read_appended
+from llm_coop_envs.storage.files import open_for_append, read_appended
 from llm_coop_envs.storage.folder import RunFolder
 from llm_coop_envs.storage.parquet import need_arrow, write_rows
 from llm_coop_envs.util.checks import check_int, require_int
@@ -95,7 +95,7 @@ class Plan:
         return replace(met, number=number)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class SessionFolder(RunFolder):
     """The folder of a run; its manifest holds the fields of the plan."""
 
@@ -178,14 +178,14 @@ def run(
     require_int("sessions", sessions, 1)
     need_arrow()
     store = SessionFolder.make(folder, plan.to_json())
-    with store.locked():
+    with store.lock():
         rows = {row["session"]: row for row in read_journal(folder)}
         wanted = range(plan.first, plan.first + sessions)
         missing = [number for number in wanted if number not in rows]
         if missing or not store.complete or not (folder / RESULT).exists():
             workers = workers or os.cpu_count() or 1
             with store.session(workers=workers):
-                with appending(folder / JOURNAL) as append:
+                with open_for_append(folder / JOURNAL) as append:
                     for row in run_rows(plan, missing, workers):
                         append(_packed(row))
                         rows[row["session"]] = row

@@ -14,8 +14,8 @@ from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
-from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, PlayedCondition, bounds, values_of
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, bounds, fixed, interval_cell
+from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, PlayedCondition, values_of
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
 
 FIGURE = "collusion_comparison"

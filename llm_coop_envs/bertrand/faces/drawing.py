@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.faces.scene import BertrandScene
-from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, ORANGE, Canvas, Rect, mixed, series, sign_of
+from llm_coop_envs.render.screen.canvas import FAINT, GRID, INK, ORANGE, Canvas, Rect, mix_colours, series, sign_of
 from llm_coop_envs.render.screen.chart import Chart, Mark, short
 from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
 
-_BAND = mixed(ORANGE, 0.25)
+_BAND = mix_colours(ORANGE, 0.25)
 _FIRMS_NAMED = 8
 
 

@@ -15,8 +15,8 @@ from llm_coop_envs.render.charts.style import (
     VERMILION,
     new_figure,
     note_plotted,
+    set_titles,
     styled,
-    titled,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot) -> None:
     axes.set_xlim(-0.5, cols - 0.5)
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_aspect("equal")
-    titled(axes, one.title, one.note)
+    set_titles(axes, one.title, one.note)
 
 
 def _shape(exit_: int) -> str:

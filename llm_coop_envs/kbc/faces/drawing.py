@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from llm_coop_envs.kbc.faces.scene import KbcDecision, KbcScene
-from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, ORANGE, VERMILION, Canvas, Rect, mixed
+from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, ORANGE, VERMILION, Canvas, Rect, mix_colours
 from llm_coop_envs.render.screen.chart import Chart, Mark, tick_text, ticks
 from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.talk import draw_talk
@@ -109,7 +109,7 @@ def _stacks(canvas: Canvas, last: KbcDecision, place: Callable[[float], float], 
         for k, (number, count) in enumerate(zip(numbers.tolist(), counts.tolist(), strict=True)):
             height = max(1, round(count / tallest * (room - px(14))))
             bar = Rect(round(place(number) - wide / 2), base - height, wide, height)
-            canvas.box(bar, ORANGE if won[which == k].any() else mixed(BLUE, 0.7))
+            canvas.box(bar, ORANGE if won[which == k].any() else mix_colours(BLUE, 0.7))
             if count == tallest:
                 canvas.text((bar.right + px(3), bar.top), str(count), size=10, anchor="topleft", colour=FAINT)
         return

@@ -8,11 +8,11 @@ from math import inf
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.slots import KBCSlots
-from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.parsing.objects import find_value
 from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
 from llm_coop_envs.policies.llm.playing.calls import Call, names
