@@ -9,7 +9,7 @@ from typing import Any
 
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.policies.llm.local.models import PACKAGED
-from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, count_text
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
@@ -77,7 +77,7 @@ class AnswersSection:
     def models(self) -> list[str]:
         """Each model that answered, with the number of its answers and its caveat."""
         return [
-            f"{model} ({_count(count, 'answer')}{_caveat(model)})"
+            f"{model} ({count_text(count, 'answer')}{_caveat(model)})"
             for model, count in sorted(sum(self._models.values(), Counter()).items())
         ]
 
@@ -221,10 +221,6 @@ def _cost_cell(sums: Mapping[str, Any], below: str = "") -> Cell:
 def _share(part: float, whole: float) -> str:
     share = part / whole
     return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}" if share >= 0.001 else "under 0.1%"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _prompts_table(run: Run) -> ReportTable:

@@ -17,12 +17,12 @@ from llm_coop_envs.reports.answers import INVALID_ABOVE, AnswersSection
 from llm_coop_envs.reports.citation import Paper, entries
 from llm_coop_envs.reports.contrast_tables import contrast_tables
 from llm_coop_envs.reports.contrasts import compare_arms
-from llm_coop_envs.reports.data import Filed, data_files, episode_rows, file_tables
+from llm_coop_envs.reports.data import Filed, data_files, episode_rows, file_tables, run_versions
 from llm_coop_envs.reports.measure_tables import measures_table, talk_tables
 from llm_coop_envs.reports.methods import (
     condition_text,
+    episodes_of_text,
     methods,
-    of_all,
     presets,
     prompts_text,
     seats_text,
@@ -184,7 +184,7 @@ def _render_page(
         conditions=_condition_rows(run, sections, answers),
         switches=[line for section in sections for line in _switches(run, section)],
         methods=methods(run, sections, answers),
-        versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
+        versions=run_versions(run),
         study_text=run.study_text,
         policy=f"default-src 'none'; img-src data:; style-src 'sha256-{_sha256(style)}'",
         style=style,
@@ -253,7 +253,7 @@ def _condition_rows(
             "settings": condition_text(condition, shared[condition.scenario]),
             "policies": seats_text(condition),
             "prompts": prompts_text(run, condition),
-            "episodes": of_all(len(seeds := arm_seeds.get(condition.name, [])), len(condition.seeds)),
+            "episodes": episodes_of_text(len(seeds := arm_seeds.get(condition.name, [])), len(condition.seeds)),
             "seeds": f"seed{'s' * (len(seeds) > 1)} {seeds_text(seeds, 5)}" if seeds else "",
             "rows": rows.get(condition.name, ""),
             "invalid": "" if answers is None else answers.invalid.get(condition.name, ""),

@@ -87,7 +87,7 @@ PAN_2024 = Paper(
 PAPERS = (WU_2024, CALVANO_2020, FISH_2024, PAN_2024)
 
 
-def software() -> str:
+def software_entry() -> str:
     """The BibTeX entry of this software."""
     return f"""@software{{llm_coop_envs,
   title = {{{TITLE}}},
@@ -115,4 +115,4 @@ def entries(source: str, papers: Iterable[Paper] = ()) -> list[str]:
     plain = [
         f"@misc{{arxiv{n.replace('.', '_')},\n  eprint = {{{n}}},\n  archivePrefix = {{arXiv}}\n}}" for n in numbers
     ]
-    return [software(), *(paper.bibtex for paper in cited), *plain]
+    return [software_entry(), *(paper.bibtex for paper in cited), *plain]

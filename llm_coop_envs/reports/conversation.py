@@ -11,7 +11,7 @@ import numpy as np
 
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT
-from llm_coop_envs.reports.embedding import Embed, Plane, plane, tf_idf
+from llm_coop_envs.reports.embedding import Embed, Plane, project, tf_idf_vectors
 from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection
 
 #: The most points of an episode; in longer episodes a point stands for several rounds.
@@ -27,7 +27,7 @@ class _Text:
     text: str
 
 
-def conversation(
+def draw_conversation(
     sections: Sequence[ScenarioSection[Any]], embed: Embed | None = None, method: str = "TF-IDF"
 ) -> list[Drawing]:
     """Draw the talk of each round in the plane of its two main directions, a figure for each scenario.
@@ -47,8 +47,8 @@ def conversation(
         width = _width(rounds) if rounds else 1
         texts = [text for arm in conditions for text in _texts(arm, min(rounds), width)]
         if len({text.text for text in texts}) >= 3:
-            vectors = (embed or tf_idf)([text.text for text in texts])
-            drawings.append(_drawing(section, conditions, texts, plane(vectors), method, width))
+            vectors = (embed or tf_idf_vectors)([text.text for text in texts])
+            drawings.append(_drawing(section, conditions, texts, project(vectors), method, width))
     if not drawings:
         raise NotDrawn("nobody said three different things in the run")
     return drawings

@@ -288,7 +288,7 @@ def _configuration(run: Run) -> str:
     return yaml.safe_dump(
         {
             **configuration,
-            "versions": _versions(run),
+            "versions": run_versions(run),
             "conditions": [condition.to_json() for condition in run.conditions],
         },
         sort_keys=False,
@@ -297,7 +297,8 @@ def _configuration(run: Run) -> str:
     )
 
 
-def _versions(run: Run) -> dict[str, Any]:
+def run_versions(run: Run) -> dict[str, Any]:
+    """The versions of packages in the run's last session; empty before the first."""
     return run.manifest["sessions"][-1]["versions"] if run.manifest["sessions"] else {}
 
 
@@ -311,6 +312,6 @@ def _head(run: Run) -> dict[str, Any]:
         "description": manifest["description"] or f"A run of the study {manifest['study']}.",
         "keywords": ["llm-coop-envs", "multi-agent", "simulation"],
         **({"sources": [{"title": manifest["source"]}]} if manifest.get("source") else {}),
-        "versions": _versions(run),
+        "versions": run_versions(run),
         "study_digest": manifest["digest"],
     }

@@ -40,7 +40,7 @@ class Plane:
     shares: tuple[float, float]
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split a text into words and numbers, in lower case."""
     terms: list[str] = []
     for word in _WORD.findall(text.lower()):
@@ -51,7 +51,7 @@ def words(text: str) -> list[str]:
     return terms
 
 
-def tf_idf(texts: Sequence[str]) -> Floats:
+def tf_idf_vectors(texts: Sequence[str]) -> Floats:
     """Term frequency times inverse document frequency, each text scaled to length 1 (Salton and Buckley 1988).
 
     The idf is log((1 + n) / (1 + df)) + 1. Words that occur in a single text are left out, unless there are no others.
@@ -63,7 +63,7 @@ def tf_idf(texts: Sequence[str]) -> Floats:
     Returns:
         (texts, terms); a text without any of these words is a row of zeros.
     """
-    counts = [Counter(words(text)) for text in texts]
+    counts = [Counter(split_words(text)) for text in texts]
     spread = Counter(word for count in counts for word in count)
     shared = {word: n for word, n in spread.items() if n > 1} or dict(spread)
     vocabulary = sorted(sorted(shared, key=lambda word: (-shared[word], word))[:MOST_TERMS])
@@ -79,7 +79,7 @@ def tf_idf(texts: Sequence[str]) -> Floats:
     return scaled
 
 
-def plane(vectors: Floats) -> Plane:
+def project(vectors: Floats) -> Plane:
     """Project vectors on their two main directions, by a singular value decomposition after centring.
 
     Args:
@@ -103,7 +103,7 @@ def plane(vectors: Floats) -> Plane:
     return Plane(points=points, shares=(shares[0], shares[1]))
 
 
-def by_model(model: str, base_url: str | None = None) -> Embed:
+def embed_with_model(model: str, base_url: str | None = None) -> Embed:
     """Embed texts with a model behind an OpenAI-compatible endpoint.
 
     Args:

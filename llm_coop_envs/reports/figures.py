@@ -13,7 +13,7 @@ from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.render.charts.style import FORMATS, need_matplotlib, picture
 from llm_coop_envs.reports import grids
-from llm_coop_envs.reports.conversation import conversation
+from llm_coop_envs.reports.conversation import draw_conversation
 from llm_coop_envs.reports.embedding import Embed
 from llm_coop_envs.reports.run_sections import new_section, read_run
 from llm_coop_envs.reports.section import FigureKind, NotDrawn, ScenarioSection
@@ -130,8 +130,9 @@ def _study_figures(
     sections: Sequence[ScenarioSection[Any]], embed: Embed | None = None, method: str = ""
 ) -> list[FigureKind]:
     """Each scenario's own figures, and those that all scenarios have."""
-    seeds, temperature = functools.partial(grids.seeds, sections), functools.partial(grids.temperature, sections)
-    talk = functools.partial(conversation, sections, embed, method)
+    seeds = functools.partial(grids.draw_seeds, sections)
+    temperature = functools.partial(grids.draw_temperature, sections)
+    talk = functools.partial(draw_conversation, sections, embed, method)
     return [
         *(figure for section in sections for figure in section.figures()),
         FigureKind(name="seeds", about="one run each, by condition and seed", draw=seeds),

@@ -18,7 +18,7 @@ MOST_ROWS = 8
 PanelRows = list[list[Panel | None]]
 
 
-def seeds(sections: Sequence[ScenarioSection[Any]]) -> list[Drawing]:
+def draw_seeds(sections: Sequence[ScenarioSection[Any]]) -> list[Drawing]:
     """Draw every episode by itself, with conditions in rows and seeds in columns.
 
     Raises:
@@ -28,13 +28,13 @@ def seeds(sections: Sequence[ScenarioSection[Any]]) -> list[Drawing]:
     for section in sections:
         if any(len(arm.seeds) > 1 for arm in section.conditions):
             with suppress(NotDrawn):
-                drawings.append(_seeds(section))
+                drawings.append(_seeds_drawing(section))
     if not drawings:
         raise NotDrawn("every condition has a single finished episode; there are no seeds to compare")
     return drawings
 
 
-def temperature(sections: Sequence[ScenarioSection[Any]]) -> list[Drawing]:
+def draw_temperature(sections: Sequence[ScenarioSection[Any]]) -> list[Drawing]:
     """Draw the conditions of each scenario by the temperature of their models.
 
     Raises:
@@ -49,7 +49,7 @@ def temperature(sections: Sequence[ScenarioSection[Any]]) -> list[Drawing]:
                 arms_by_temperature.setdefault(value, []).append(arm)
         if len(arms_by_temperature) > 1:
             with suppress(NotDrawn):
-                drawings.append(_temperature(section, arms_by_temperature))
+                drawings.append(_temperature_drawing(section, arms_by_temperature))
     if not drawings:
         raise NotDrawn("no two conditions of a scenario differ in the temperature of their models")
     return drawings
@@ -79,7 +79,7 @@ def _find_numbers(name: str, options: Any) -> Iterator[float]:
             yield from _find_numbers(name, value)
 
 
-def _seeds(section: ScenarioSection[Any]) -> Drawing:
+def _seeds_drawing(section: ScenarioSection[Any]) -> Drawing:
     arms = [arm for arm in section.conditions if len(arm.seeds) > 1]
     shown_arms = arms[:MOST_ROWS]
     rows: PanelRows = []
@@ -101,7 +101,7 @@ def _seeds(section: ScenarioSection[Any]) -> Drawing:
     )
 
 
-def _temperature(
+def _temperature_drawing(
     section: ScenarioSection[Any], arms_by_temperature: Mapping[float, Sequence[PlayedCondition[Any]]]
 ) -> Drawing:
     values = sorted(arms_by_temperature)

@@ -10,7 +10,8 @@ from llm_coop_envs.core.settings import Settings, plain
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.contrasts import compared_arms
-from llm_coop_envs.reports.page_parts import episodes_text
+from llm_coop_envs.reports.data import run_versions
+from llm_coop_envs.reports.page_parts import count_text, episodes_text
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
@@ -74,18 +75,18 @@ def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
 
 def seats_text(condition: Condition) -> str:
     """The players of each pattern of seats, in words."""
-    return "; ".join(f"{pattern}: {_mix(players)}" for pattern, players in condition.seats)
+    return "; ".join(f"{pattern}: {_mix_text(players)}" for pattern, players in condition.seats)
 
 
-def _mix(players: Sequence[Player]) -> str:
+def _mix_text(players: Sequence[Player]) -> str:
     total = sum(player.share for player in players)
     return " + ".join(
-        _player(player) if len(players) == 1 else f"{100 * player.share / total:.3g} % {_player(player)}"
+        _player_text(player) if len(players) == 1 else f"{100 * player.share / total:.3g} % {_player_text(player)}"
         for player in players
     )
 
 
-def _player(player: Player) -> str:
+def _player_text(player: Player) -> str:
     options = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in player.options.items())
     return f"{player.policy} ({options})" if options else player.policy
 
@@ -108,7 +109,7 @@ def seeds_text(seeds: Sequence[int], limit: int = 20) -> str:
     return listed if len(seeds) <= limit else f"{listed}, … ({len(seeds)})"
 
 
-def of_all(finished: int, planned: int) -> str:
+def episodes_of_text(finished: int, planned: int) -> str:
     """The number of finished episodes in words, such as `"2 of 5 episodes"`, or `"5 episodes"` if all are."""
     return f"{finished} of {episodes_text(planned)}" if finished < planned else episodes_text(finished)
 
@@ -116,28 +117,28 @@ def of_all(finished: int, planned: int) -> str:
 def methods(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> list[str]:
     """Paragraphs for a paper's section on methods."""
     return [
-        _played(run, sections),
-        *map(_scenario, sections),
-        _players(run, sections, answers),
-        _seeds(run, sections),
-        _statistics(run, sections),
-        _exclusions(run, sections),
+        _study_paragraph(run, sections),
+        *map(_scenario_paragraph, sections),
+        _players_paragraph(run, sections, answers),
+        _seeds_paragraph(run, sections),
+        _statistics_paragraph(run, sections),
+        _exclusions_paragraph(run, sections),
     ]
 
 
-def _played(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+def _study_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     manifest = run.manifest
     conditions, finished = sum(len(section.conditions) for section in sections), len(run.finished())
-    versions = manifest["sessions"][-1]["versions"] if manifest["sessions"] else {}
+    versions = run_versions(run)
     source = f" It plays again: {manifest['source'].rstrip('.')}." if manifest.get("source") else ""
     options = f" In place of what its file says was given: {', '.join(manifest['given'])}." if manifest["given"] else ""
     return (
         f"The study '{manifest['study']}' was played with llm-coop-envs {versions.get('llm-coop-envs', __version__)}: "
-        f"{episodes_text(finished)} of {_count(conditions, 'condition')}.{source}{options}{_origin(run)}"
+        f"{episodes_text(finished)} of {count_text(conditions, 'condition')}.{source}{options}{_origin_text(run)}"
     )
 
 
-def _origin(run: Run) -> str:
+def _origin_text(run: Run) -> str:
     """Name the run that a branched run continues; empty for others."""
     origin = run.manifest.get(BRANCH)
     if origin is None:
@@ -149,7 +150,7 @@ def _origin(run: Run) -> str:
     )
 
 
-def _scenario(section: ScenarioSection[Any]) -> str:
+def _scenario_paragraph(section: ScenarioSection[Any]) -> str:
     arms = section.conditions
     shared = shared_switches(arm.condition for arm in arms)
     sentences = [
@@ -158,11 +159,11 @@ def _scenario(section: ScenarioSection[Any]) -> str:
     ]
     if shared:
         sentences.append(f"Set besides in every condition: {switched_text(shared)}.")
-    players = _range([row["players"] for arm in arms for row in arm.metrics], "player")
-    rounds = _range([length for arm in arms for length in arm.lengths], "round")
+    players = _range_text([row["players"] for arm in arms for row in arm.metrics], "player")
+    rounds = _range_text([length for arm in arms for length in arm.lengths], "round")
     each = "; ".join(
         f"'{arm.condition.title}' ({condition_text(arm.condition, shared)}; "
-        f"{of_all(len(arm.seeds), len(arm.condition.seeds))})"
+        f"{episodes_of_text(len(arm.seeds), len(arm.condition.seeds))})"
         for arm in arms
     )
     return (
@@ -172,7 +173,7 @@ def _scenario(section: ScenarioSection[Any]) -> str:
     )
 
 
-def _players(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> str:
+def _players_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> str:
     kinds: Mapping[str, str] = run.manifest["policies"]
     policies = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
     paragraph = f"Played by {policies}."
@@ -199,15 +200,15 @@ def _regulator_text(arm: PlayedCondition[Any]) -> str:
     counts = {name: sum(row[name] for row in arm.metrics) for name in REGULATION_MEASURES}
     rulings = ", ".join(f"{word} {counts[name]:,}" for name, word in _RULINGS.items() if counts[name]) or "allowed all"
     actions = [
-        f"gave {_count(counts['orders_given'], 'order')}" if counts["orders_given"] else "",
-        f"ruled on {_count(counts['ruled_on'], 'submission')} ({rulings})" if counts["ruled_on"] else "",
-        f"heard {_count(counts['reports'], 'report')} of an agreement" if counts["reports"] else "",
+        f"gave {count_text(counts['orders_given'], 'order')}" if counts["orders_given"] else "",
+        f"ruled on {count_text(counts['ruled_on'], 'submission')} ({rulings})" if counts["ruled_on"] else "",
+        f"heard {count_text(counts['reports'], 'report')} of an agreement" if counts["reports"] else "",
     ]
     summary = ", ".join(filter(None, actions)) or "did nothing"
     return f" In '{arm.condition.title}' a regulator sat beside the players: it {summary}."
 
 
-def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+def _seeds_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     titles_by_seeds: dict[tuple[int, ...], list[str]] = {}
     titles_by_pair: dict[str, list[str]] = {}
     for scenario, arm in ((section.scenario.name, arm) for section in sections for arm in section.conditions):
@@ -226,7 +227,7 @@ def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     ) + (f" With the same seeds and random numbers were played: {pairs}." if pairs else "")
 
 
-def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     arms = [arm for section in sections for arm in section.conditions]
     sizes = [len(arm.seeds) for arm in arms]
     sentences = ["The unit is the episode."]
@@ -257,7 +258,7 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     return " ".join(sentences)
 
 
-def _exclusions(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+def _exclusions_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     arms = [arm for section in sections for arm in section.conditions]
     finished = len(run.finished())
     sentences = ["No finished episode was left out."]
@@ -276,10 +277,6 @@ def _exclusions(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     return " ".join(sentences)
 
 
-def _range(values: Sequence[int], noun: str) -> str:
+def _range_text(values: Sequence[int], noun: str) -> str:
     low, high = min(values), max(values)
-    return _count(low, noun) if low == high else f"{low:,} to {high:,} {noun}s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return count_text(low, noun) if low == high else f"{low:,} to {high:,} {noun}s"

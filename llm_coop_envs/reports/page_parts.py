@@ -151,6 +151,11 @@ def bounds(definition: str) -> tuple[float | None, float | None]:
     return (None if low is None else float(low)), (None if high is None else float(high))
 
 
+def count_text(count: int, noun: str) -> str:
+    """A number of things in words, such as `"1 player"` or `"2,000 players"`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def episodes_text(n: int) -> str:
     """A number of episodes in words, such as `"1 episode"`."""
     return "1 episode" if n == 1 else f"{n} episodes"

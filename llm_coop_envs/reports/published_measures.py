@@ -10,7 +10,7 @@ from llm_coop_envs.reports.section import ScenarioSection, comparable, concerns
 from llm_coop_envs.studies.study import Condition
 
 
-def beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:
+def is_shown_beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:
     """Whether a published value is shown beside a condition of a study that plays `source` again."""
     return comparable(condition, entry) and concerns(entry, source, condition.name)
 
@@ -21,20 +21,21 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
     An entry has a `title`, a `source`, the conditions it is `comparable` with, the studies it `concerns`, and a
     `measure` with its `value`. In place of the last two it may have a finding in `words`, which becomes a note.
     """
-    published_entries = section.scenario.published.get("measures", ())
-    source = section.source
-    arms = [
-        arm for arm in section.conditions if any(beside(arm.condition, entry, source) for entry in published_entries)
+    source, arms = section.source, section.conditions
+    entries = [
+        entry
+        for entry in section.scenario.published.get("measures", ())
+        if any(is_shown_beside(arm.condition, entry, source) for arm in arms)
     ]
-    entries = [entry for entry in published_entries if any(beside(arm.condition, entry, source) for arm in arms)]
+    if not entries:
+        return []
     measured = [entry for entry in entries if "measure" in entry]
     names = list(dict.fromkeys(entry["measure"] for entry in measured))
     rows = []
     for arm in arms:
-        alike = {entry["measure"] for entry in measured if beside(arm.condition, entry, source)}
-        if not alike:
-            continue
-        rows.append(arm.row([section.mean_cell(arm, name) if name in alike else NOTHING for name in names]))
+        shared = {entry["measure"] for entry in measured if is_shown_beside(arm.condition, entry, source)}
+        if shared:
+            rows.append(arm.row([section.mean_cell(arm, name) if name in shared else NOTHING for name in names]))
     published: dict[tuple[str, int | None], dict[str, float]] = {}
     for entry in measured:
         published.setdefault((entry["title"], entry.get("runs")), {})[entry["measure"]] = entry["value"]
@@ -42,8 +43,6 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
         cells = [Cell(text=f"{values[name]:g}") if name in values else NOTHING for name in names]
         below = "published" if runs is None else "published, one run" if runs == 1 else f"published, {runs} runs"
         rows.append(TableRow(name=title, below=below, cells=cells, published=True))
-    if not entries:
-        return []
     titles_by_text: dict[str, list[str]] = {}
     for entry in entries:
         titles_by_text.setdefault(entry.get("words", entry["source"]), []).append(entry["title"])

@@ -167,7 +167,7 @@ class PlayedCondition(Generic[E]):
 
     def cut_title(self, limit: int) -> str:
         """The condition's title, cut to a number of characters, with "(invalid)" behind it if the arm is."""
-        return _cut(self.condition.title, limit) + " (invalid)" * bool(self.invalid)
+        return _shorten(self.condition.title, limit) + " (invalid)" * bool(self.invalid)
 
     @property
     def below(self) -> str:
@@ -310,9 +310,9 @@ def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]]) -> Panel:
     for arm in conditions:
         for when, change in arm.condition.schedule:
             text = f"{arm.title}: {change}" if len(conditions) > 1 else change
-            lines.setdefault(when.from_round, []).append(_cut(text, MARK))
+            lines.setdefault(when.from_round, []).append(_shorten(text, MARK))
             if when.until_round is not None:
-                lines.setdefault(when.until_round + 1, []).append(_cut(f"no longer {text}", MARK))
+                lines.setdefault(when.until_round + 1, []).append(_shorten(f"no longer {text}", MARK))
     rounds = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
     return replace(
         panel,
@@ -332,7 +332,7 @@ def marks_text(conditions: Iterable[PlayedCondition[Any]]) -> str:
     return f" Vertical lines: where something changes ({'; '.join(changes)})." if changes else ""
 
 
-def _cut(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -11,6 +11,7 @@ from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.policies import ScriptedPolicy
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.figures import draw_figures, known_figures
+from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
@@ -86,7 +87,7 @@ def test_the_report_shows_headline_measures_and_definitions(played):
     assert found.low < 0  # but twice a seed cannot be, and its definition says so
     assert table.rows[0].cells[0].below == f"0.00 to {found.high:.2f}"
     assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
-    definitions = {row.name: row.below for row in toy.measures([]).rows}
+    definitions = {row.name: row.below for row in measures_table(toy, []).rows}
     assert definitions["rounds"] == "Rounds that were settled, a count from 0."
     assert "word" not in definitions
     assert [drawing.name for drawing in toy.drawings()] == ["toy_rounds"]
