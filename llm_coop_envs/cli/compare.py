@@ -56,7 +56,7 @@ def power_command(
     with working("Reading the episodes"):
         sections, answers = read_run(pilot)
         invalid = {} if answers is None else answers.invalid
-        contrasts = compare_arms(sections, pilot.manifest["measures"], invalid, Primary.of(pilot.manifest))
+        contrasts = compare_arms(sections, pilot.manifest["measures"], invalid, Primary.from_manifest(pilot.manifest))
         table = power_table(contrasts)
     if table is None:
         reason = (

@@ -13,7 +13,7 @@ from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRo
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 
 #: The share of fallbacks, or of unreadable answers, above which a condition is invalid.
 INVALID_ABOVE = 0.05

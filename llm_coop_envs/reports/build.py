@@ -102,7 +102,7 @@ def write_report(
         papers=papers,
         cited=citations,
         again=[*_branched(run), shlex.join(command)],
-        faults=[*run.mixed(), *changed],
+        faults=[*run.program_changes(), *changed],
     )
     write_whole(page, html.encode())
     return page
@@ -117,7 +117,7 @@ def _tables(
 ) -> dict[str, list[ReportTable]]:
     """All tables of the page: of each scenario its own, then its measures, then those about the models."""
     invalid = {} if answers is None else answers.invalid
-    contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.of(run.manifest))
+    contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
     tables: dict[str, list[ReportTable]] = {}
     for section in sections:
         name, measures = section.scenario.name, measures_table(section, run.manifest["measures"])

@@ -26,7 +26,7 @@ def family_note(family: Sequence[Contrast]) -> str:
     tests = family_tests(family)
     name, primary = family[0].first.condition.family, family[0].primary
     note = f"'p, Holm' is adjusted (Holm 1979) for the {len(tests)} tests of " + (
-        f"the study's {primary.in_words()}"
+        f"the study's {primary.describe()}"
         if primary
         else f"the family '{name}', which the study names."
         if name
@@ -148,7 +148,7 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
         for name in {**first_settings, **second_settings}
         if name != "changes" and first_settings.get(name) != second_settings.get(name)
     ]
-    first_changes, second_changes = first.condition.what_changes, second.condition.what_changes
+    first_changes, second_changes = first.condition.change_descriptions, second.condition.change_descriptions
     changes = [change for change in second_changes if change not in first_changes]
     changes += [f"not {change}" for change in first_changes if change not in second_changes]
     # A regulator's seat follows from the setting 'regulator', which is named already.

@@ -61,7 +61,7 @@ class Contrast:
     def is_exploratory(self, comparison: Comparison) -> bool:
         """Whether the study names a primary family and the comparison is not in it."""
         primary = self.primary
-        return primary is not None and not (comparison.measure in primary.measures and primary.tests(self.names[1]))
+        return primary is not None and not (comparison.measure in primary.measures and primary.covers(self.names[1]))
 
     def findings(self) -> list[str]:
         """The finding on each measure, see `Comparison.finding`; `"explored"` for exploratory ones that differ."""

@@ -15,8 +15,8 @@ from llm_coop_envs.reports.page_parts import count_text, episodes_text
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.families import Primary
-from llm_coop_envs.studies.study import Condition, Player
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
 from llm_coop_envs.version import __version__
 
@@ -70,7 +70,7 @@ def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
     people = condition.crowd.attributes if condition.crowd else ()
     differing = [f"people who differ in {', '.join(attribute.name for attribute in people)}"] if people else []
     talk = "talk" if condition.settings["talk"] else "no talk"
-    return "; ".join([talk, *preset, *settings, *differing, *condition.what_changes])
+    return "; ".join([talk, *preset, *settings, *differing, *condition.change_descriptions])
 
 
 def seats_text(condition: Condition) -> str:
@@ -244,7 +244,7 @@ def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) ->
         if not (first.invalid or second.invalid) and len(set(first.seeds) & set(second.seeds)) > 1
     ]
     if tested:
-        primary = Primary.of(run.manifest)
+        primary = Primary.from_manifest(run.manifest)
         families = [
             f"the family '{name}'" if name else "each scenario"
             for name in dict.fromkeys(first.condition.family for first, _ in tested)
@@ -253,7 +253,7 @@ def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) ->
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
             "tests that turn pairs round, adjusted (Holm 1979) within "
-            + (f"the study's {primary.in_words()}" if primary else f"{' and '.join(families)}.")
+            + (f"the study's {primary.describe()}" if primary else f"{' and '.join(families)}.")
         )
     return " ".join(sentences)
 
