@@ -57,7 +57,7 @@ def figures_command(
         note(f"The run lacks {drawn.missing} episodes; the figures show what is there.")
     for name, files in drawn.drawn.items():
         typer.echo(f"drawn      {name}: {', '.join(files)}")
-    for name, reason in drawn.left.items():
+    for name, reason in drawn.not_drawn.items():
         typer.echo(f"not drawn  {name} ({known_figures()[name]}): {reason}")
     if drawn.drawn:
         typer.echo(f"Figures and their captions: {drawn.folder}")

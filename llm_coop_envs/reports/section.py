@@ -139,12 +139,7 @@ class PlayedCondition(Generic[E]):
             self.unflagged._keep(unflagged, self.episodes[-1] if unflagged is episode else read(unflagged))
 
     def end(self, played_by: str, invalid: str = "") -> None:
-        """Complete the arm after its last episode.
-
-        Args:
-            played_by: the kinds of its players.
-            invalid: the reason why it is invalid; empty if it is valid.
-        """
+        """Complete the arm after its last episode with the kinds of its players and why it is invalid, if it is."""
         if not self.flagged or (self.unflagged is not None and not self.unflagged.seeds):
             self.unflagged = None
         for arm in filter(None, (self, self.unflagged)):
@@ -306,7 +301,7 @@ def with_unflagged(conditions: Sequence[PlayedCondition[E]]) -> Iterator[PlayedC
 
 
 def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]]) -> Panel:
-    """Add a vertical line to a panel over rounds wherever a scheduled change of some arm begins or ends."""
+    """Add vertical lines to a panel over rounds, where scheduled changes of the arms begin or end."""
     lines: dict[int, list[str]] = {}
     for arm in conditions:
         for when, change in arm.condition.schedule:

@@ -36,9 +36,9 @@ def drawn(everything, tmp_path_factory):
 
 def test_what_can_be_drawn_is_drawn_and_the_rest_has_a_reason(drawn):
     assert set(drawn.drawn) == set(HERE)
-    assert set(drawn.drawn) | set(drawn.left) == set(known_figures())
-    assert "temperature" in drawn.left["temperature"]
-    assert "Q-learning sessions" in drawn.left["q-learning-gain"]
+    assert set(drawn.drawn) | set(drawn.not_drawn) == set(known_figures())
+    assert "temperature" in drawn.not_drawn["temperature"]
+    assert "Q-learning sessions" in drawn.not_drawn["q-learning-gain"]
     files = {f"{name}.png" for names in drawn.drawn.values() for name in names}
     assert {path.name for path in drawn.folder.iterdir()} == files | {CAPTIONS}
     captions = (drawn.folder / CAPTIONS).read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def test_odd_conditions_can_be_drawn(tmp_path):
     outcome = draw_figures(tmp_path / "run", formats=("png",))
     of_sessions = {name for name in known_figures() if name.startswith("q-learning-")}
     assert len(of_sessions) == 6
-    assert set(outcome.left) == {"seeds", "temperature", "conversation", "kbc-kinds", *of_sessions}
+    assert set(outcome.not_drawn) == {"seeds", "temperature", "conversation", "kbc-kinds", *of_sessions}
     (long,) = sections_of(tmp_path / "run")["kbc"].conditions
     assert len(long.title) == 36
     assert long.title.endswith("\N{HORIZONTAL ELLIPSIS}")
@@ -251,7 +251,7 @@ def test_gains_and_answers_of_q_learners(tmp_path):
         "q-learning-gain": ["q_learning_gain"],
         "q-learning-responses": ["q_learning_responses_a", "q_learning_responses_b"],
     }
-    assert "episodes of a study" in outcome.left["seeds"]
+    assert "episodes of a study" in outcome.not_drawn["seeds"]
     (drawing,) = q_learning.gain(q_learning.read_sessions(tmp_path / "study"))
     here, there, _ = drawing.figure.axes
     cells = {text.get_text() for text in here.texts}

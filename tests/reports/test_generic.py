@@ -114,7 +114,7 @@ def test_the_grids_hold_it_too(played):
     assert outcome.drawn["seeds"] == ["seeds_toy"]
     assert outcome.drawn["temperature"] == ["temperature_toy"]
     assert outcome.drawn["conversation"] == ["conversation_toy"]
-    assert set(outcome.drawn) | set(outcome.left) == set(known_figures())
+    assert set(outcome.drawn) | set(outcome.not_drawn) == set(known_figures())
     assert list(outcome.drawn)[:2] == ["toy-rounds", "kbc-variance"]
 
 
@@ -123,6 +123,6 @@ def test_rounds_without_numbers_have_no_figure(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {"toy": replace(SCENARIO, measures=silent)})
     run_study(small_study(TOY), tmp_path / "run", workers=1)
     outcome = draw_figures(tmp_path / "run", formats=("png",))
-    assert "hold no numbers" in outcome.left["toy-rounds"]
-    assert "seeds" in outcome.left
+    assert "hold no numbers" in outcome.not_drawn["toy-rounds"]
+    assert "seeds" in outcome.not_drawn
     assert write_report(tmp_path / "run").is_file()
