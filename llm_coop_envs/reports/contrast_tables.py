@@ -9,8 +9,9 @@ from llm_coop_envs.reports.contrast_text import arms_note, contrast_text, family
 from llm_coop_envs.reports.contrasts import Contrast
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, interval_cell
 from llm_coop_envs.reports.section import ScenarioSection
-from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, pairs_needed
+from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs
 from llm_coop_envs.statistics.intervals import mean_interval
+from llm_coop_envs.statistics.power import MOST_SIMULATED, pairs_needed
 
 POWERS = (0.8, 0.9)
 #: The fewest pairs from which the number of pairs of another study is computed.
@@ -72,9 +73,9 @@ def power_table(contrasts: Iterable[Contrast]) -> ReportTable | None:
         head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {p:.0%}" for p in POWERS)],
         rows=rows,
         notes=[
-            f"Pairs with which a two-sided test at {ALPHA:g} finds, with that probability, a difference as large "
-            f"as the one seen here, by the noncentral t distribution; never fewer than {fewest_pairs()}, with "
-            "which a permutation test cannot come below that level. Below: the same for the ends of the effect "
+            f"Pairs with which the permutation test at {ALPHA:g} finds, with that probability, a difference as large "
+            f"as the one seen here (simulated up to {MOST_SIMULATED} pairs, beyond by the noncentral t distribution); "
+            f"never fewer than {fewest_pairs()}, with which it cannot come below that level. Below: the same for the ends of the effect "
             "size's 95 % interval. A pilot's effect is uncertain, and one that was chosen because it was large is "
             "too large: plan for the smallest effect that would matter. For a family of tests more are needed.",
         ],

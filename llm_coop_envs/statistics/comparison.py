@@ -1,4 +1,4 @@
-"""Comparison of two arms in one measure: interval, effect size, p value, correction for families of tests, power.
+"""Comparison of two arms in one measure: interval, effect size, p value, correction for families of tests.
 
 The unit is the episode. The interval is Student's t (Welch's for arms that are not paired). The effect size has the
 interval that follows from the noncentral t distribution (Steiger and Fouladi 1997). The p value is that of a
@@ -227,35 +227,6 @@ def is_underpowered(family: Sequence[Comparison]) -> bool:
 def fewest_pairs(tests: int = 1, alpha: float = ALPHA) -> int:
     """Fewest pairs with which a permutation test can come below the level in a family of so many tests."""
     return 1 + math.ceil(math.log2(tests / alpha))
-
-
-def pairs_needed(effect: float, power: float, alpha: float = ALPHA, limit: int = 1_000_000) -> int | None:
-    """Number of pairs that find an effect with a given probability, by the noncentral t distribution.
-
-    Args:
-        effect: mean over standard deviation of the differences (d_z).
-        power: the probability, in (0, 1).
-        alpha: the two-sided level.
-        limit: the largest number that is tried.
-
-    Returns:
-        The number, at least `fewest_pairs()`; `None` if it is above the limit.
-    """
-    low, high = fewest_pairs(alpha=alpha) - 1, limit + 1
-    while high - low > 1:
-        middle = min((low + high) // 2, 2 * low)
-        low, high = (low, middle) if power_of(effect, middle, alpha) >= power else (middle, high)
-    return high if high <= limit else None
-
-
-def power_of(effect: float, pairs: int, alpha: float = ALPHA) -> float:
-    """The probability that Student's two-sided test of so many pairs finds an effect d_z."""
-    special = need("scipy.special", "the power of a test", "study")
-    bound = float(special.stdtrit(pairs - 1, 1 - alpha / 2))
-    shift = abs(effect) * math.sqrt(pairs)
-    # Far out in the other tail the function gives no number; there is nothing left there.
-    missed, opposite = (float(np.nan_to_num(special.nctdtr(pairs - 1, shift, at))) for at in (bound, -bound))
-    return 1.0 - missed + opposite
 
 
 def _quantile(freedom: float) -> float:
