@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.scorecard.suite import HELD_OUT, PUBLIC, Part, Suite, bench_files, suite_of
+from llm_coop_envs.benchmarks.scorecard.suite import HELD_OUT, PUBLIC, Part, Suite, scorecard_task_files, suite_of
 from llm_coop_envs.benchmarks.scorecard.tasks import COMPETENCE, LEGALITY, TENDENCIES, TESTED, UNDERSTANDING
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
@@ -40,7 +40,9 @@ SKILLS = (UNDERSTANDING, LEGALITY, COMPETENCE)
 def analysis_hash() -> str:
     """A hash of the code that makes scores of events."""
     own = Path(__file__).parent.glob("*.py")
-    return hash_of_files(*own, *bench_files(), *(Path(str(one.__file__)) for one in (information, process, statistics)))
+    return hash_of_files(
+        *own, *scorecard_task_files(), *(Path(str(one.__file__)) for one in (information, process, statistics))
+    )
 
 
 def make_card(run: Run) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def judge_command(
     from llm_coop_envs.measures.rubric import NAME, VERSION, digest
     from llm_coop_envs.policies.llm.asking.live import known_prices
     from llm_coop_envs.policies.llm.chat import RunStopped
-    from llm_coop_envs.policies.llm.playing.player import endpoint_of, settle
+    from llm_coop_envs.policies.llm.playing.player import build_endpoint, settle
     from llm_coop_envs.policies.llm.playing.settings import LLMSettings
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.runs.judgements import (
@@ -61,8 +61,8 @@ def judge_command(
     models = options.model or []
     if len(models) != 1:
         raise StudyError("judge: which model? Give --model NAME, once")
-    if planted is not None and (planted not in scenarios() or find_scenario(planted).planted is None):
-        with_worlds = ", ".join(name for name, one in scenarios().items() if one.planted is not None)
+    if planted is not None and (planted not in scenarios() or find_scenario(planted).synthetic_worlds is None):
+        with_worlds = ", ".join(name for name, one in scenarios().items() if one.synthetic_worlds is not None)
         raise StudyError(f"--planted {planted}: has no worlds of known intent; there are those of {with_worlds}")
     model, _, _ = settle(models[0], {})
     temperature = 0.0 if options.temperature is None else options.temperature
@@ -72,7 +72,7 @@ def judge_command(
         parameters={"default": {"temperature": temperature, "max_tokens": _ANSWER_TOKENS}},
     )
     access = options.access()
-    endpoint = endpoint_of(model, access.endpoint)
+    endpoint = build_endpoint(model, access.endpoint)
     judged_run = None if run is None else open_run(run.expanduser())
     if not dry:
         access.check([endpoint])

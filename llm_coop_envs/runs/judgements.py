@@ -17,9 +17,17 @@ import numpy as np
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.measures.judging import Statement, agreement, counted, judge, statements, together, verdict_rows
+from llm_coop_envs.measures.judging import (
+    Statement,
+    collect_statements,
+    count_kinds,
+    joint_round_share,
+    judge,
+    measure_agreement,
+    verdict_rows,
+)
 from llm_coop_envs.measures.rubric import NAME, VERSION, digest
-from llm_coop_envs.measures.synthetic_worlds import RULE, kappa, planted_of, roc, world_played
+from llm_coop_envs.measures.synthetic_worlds import RULE, find_synthetic_worlds, kappa, play_and_record_world, roc
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.policies.llm.clients import Endpoint
@@ -86,7 +94,9 @@ def collect_run_talk(run: Run, episodes: int | None = None, rounds: int | None =
         for seed in [seed for seed in condition.seeds if (condition.name, seed) in finished][:episodes]:
             events = run.read_events(condition.name, seed)[1]
             if condition.settings["talk"] and condition.spec.measured.asked is not None:
-                spoken += _first_talk_rounds(statements(f"{condition.name}/{seed}", events, condition.spec), rounds)
+                spoken += _first_talk_rounds(
+                    collect_statements(f"{condition.name}/{seed}", events, condition.spec), rounds
+                )
     if not spoken:
         raise RunError(f"{run.folder}: nobody said anything in its finished episodes; there is nothing to judge")
     return Material(source=run.manifest["digest"], talk=spoken, truth={}, rounds=rounds)
@@ -110,11 +120,11 @@ def collect_world_talk(scenario: str, episodes: int, rounds: int | None = None) 
         ValueError: the scenario has no such worlds.
     """
     spoken, truth = [], {}
-    for world in planted_of(scenario).worlds:
+    for world in find_synthetic_worlds(scenario).worlds:
         for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
-            events = world_played(scenario, world.name, seed)[1]
-            heard = _first_talk_rounds(statements(name, events, find_scenario(scenario)), rounds)
+            events = play_and_record_world(scenario, world.name, seed)[1]
+            heard = _first_talk_rounds(collect_statements(name, events, find_scenario(scenario)), rounds)
             if heard:  # an episode without talk says nothing about a judge
                 spoken += heard
                 truth[name] = world.intent
@@ -198,8 +208,8 @@ def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, A
         "statements": len(material.talk),
         "episodes": len({statement.episode for statement in material.talk}),
         "rounds": material.rounds,
-        "judge": counted(verdicts),
-        "rules": asdict(agreement(material.talk, verdicts)),
+        "judge": count_kinds(verdicts),
+        "rules": asdict(measure_agreement(material.talk, verdicts)),
     }
     if material.truth:
         result["scores"], result["truth"] = {}, {}
@@ -238,4 +248,4 @@ def _episode_scores(material: Material, kinds: Sequence[str | None]) -> Iterator
     for statement, kind in zip(material.talk, kinds, strict=True):
         pairs.setdefault(statement.episode, []).append((statement, kind))
     for name, both in pairs.items():
-        yield name, together((statement for statement, _ in both), (kind for _, kind in both))
+        yield name, joint_round_share((statement for statement, _ in both), (kind for _, kind in both))
