@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_coop_envs.evacuation.faces.drawing_bubbles import place
+from llm_coop_envs.evacuation.faces.drawing_bubbles import place_bubbles
 
 AREA = (10, 20, 600, 500)
 points = st.tuples(st.integers(10, 609), st.integers(20, 519))
@@ -24,7 +24,7 @@ def apart(one, other, gap):
 @given(st.lists(st.tuples(points, sizes), max_size=30), st.lists(sizes, max_size=2))
 def test_bubbles_keep_apart_and_inside(bubbles, tags):
     avoid = [(30 + 200 * k, 40, *size) for k, size in enumerate(tags)]
-    placed = place([p for p, _ in bubbles], [s for _, s in bubbles], AREA, avoid=avoid, gap=4)
+    placed = place_bubbles([p for p, _ in bubbles], [s for _, s in bubbles], AREA, avoid=avoid, gap=4)
     boxes = [one.box for one in placed]
     for k, box in enumerate(boxes):
         assert AREA[0] <= box[0] <= AREA[0] + AREA[2] - box[2]
@@ -37,14 +37,14 @@ def test_bubbles_keep_apart_and_inside(bubbles, tags):
 
 
 def test_the_first_bubble_always_finds_a_place_next_to_its_speaker():
-    (one,) = place([(300, 300)], [(80, 30)], AREA, reach=10)
+    (one,) = place_bubbles([(300, 300)], [(80, 30)], AREA, reach=10)
     left, top, width, height = one.box
     assert abs(left + width / 2 - 300) <= 1
     assert top + height == 290
 
 
 def test_a_bubble_at_the_edge_is_pushed_inside_and_does_not_cover_its_speaker():
-    (one,) = place([(12, 22)], [(80, 30)], AREA)
+    (one,) = place_bubbles([(12, 22)], [(80, 30)], AREA)
     left, top, width, height = one.box
     assert left >= 10
     assert top >= 20
@@ -53,14 +53,14 @@ def test_a_bubble_at_the_edge_is_pushed_inside_and_does_not_cover_its_speaker():
 
 def test_other_people_stay_visible_where_possible():
     crowd = np.array([[x, y] for x in range(250, 351, 10) for y in range(240, 291, 10)], dtype=float)
-    (one,) = place([(300, 300)], [(80, 30)], AREA, people=crowd)
+    (one,) = place_bubbles([(300, 300)], [(80, 30)], AREA, people=crowd)
     left, top, width, height = one.box
     covered = (crowd[:, 0] >= left) & (crowd[:, 0] < left + width) & (crowd[:, 1] >= top) & (crowd[:, 1] < top + height)
     assert not covered.any()
 
 
 def test_what_cannot_fit_is_left_out():
-    assert place([(100, 100)], [(700, 30)], AREA) == []
-    many = place([(300, 300)] * 50, [(100, 40)] * 50, AREA, most=4)
+    assert place_bubbles([(100, 100)], [(700, 30)], AREA) == []
+    many = place_bubbles([(300, 300)] * 50, [(100, 40)] * 50, AREA, limit=4)
     assert len(many) == 4
-    assert len(place([(300, 300)] * 80, [(200, 80)] * 80, AREA)) < 20
+    assert len(place_bubbles([(300, 300)] * 80, [(200, 80)] * 80, AREA)) < 20

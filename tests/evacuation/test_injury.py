@@ -22,7 +22,7 @@ def test_the_published_rule_never_strikes(seed):
     room = build_room(9, 9, wall_exits(9, 9), ())
     cells = room.cells([(4, 4), *((4 + d, 4 + r) for d in (-1, 0, 1) for r in (-1, 0, 1) if (d, r) != (0, 0))])
     everyone = np.arange(9)
-    press = pressure(room, cells, held.level, present=everyone, who=everyone)
+    press = pressure(room, cells, held.level, present=everyone, persons=everyone)
     assert press[0] == pytest.approx(8.0)
     assert press.max() == press[0]
     assert 13.4 < held.pressure_limit[0] < 18.8
@@ -63,7 +63,7 @@ def test_pressure_is_the_sum_of_differences_around(crowd):
     for who in present.tolist():
         near = [i for i in present if abs(row[i] - row[who]) <= 1 and abs(col[i] - col[who]) <= 1]
         expected = sum(level[i] - level[who] for i in near)
-        assert pressure(room, cells, level, present=present, who=np.array([who]))[0] == pytest.approx(expected)
+        assert pressure(room, cells, level, present=present, persons=np.array([who]))[0] == pytest.approx(expected)
 
 
 def test_crush_overtakes_above_the_limit_and_disables_when_the_count_is_full():

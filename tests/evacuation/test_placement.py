@@ -25,7 +25,7 @@ def test_published_positions(seed):
     assert list(zip(row.tolist(), col.tolist(), strict=True))[:5] == first
     assert (row.sum(), col.sum()) == sums
     # The published count was made left exit first, which decides exact ties.
-    left_first = ROOM.mean_distance[ROOM.place(cells)][:, [1, 0, 2]].argmin(axis=1)
+    left_first = ROOM.mean_distance[ROOM.table_index(cells)][:, [1, 0, 2]].argmin(axis=1)
     left, bottom, right = np.bincount(left_first, minlength=3).tolist()
     assert (bottom, left, right) == nearest
 

@@ -12,8 +12,8 @@ from llm_coop_envs.evacuation.scripted import (
     RandomLegal,
     RuleBased,
     SharingReports,
-    mentioned,
-    report,
+    mentions_exit,
+    read_report,
 )
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
@@ -253,12 +253,12 @@ def test_sharing_believes_what_it_hears():
     ],
 )
 def test_reading_reports(text, verdict):
-    assert report("left", text) == verdict
+    assert read_report("left", text) == verdict
 
 
 def test_reading_names():
-    assert mentioned("exit (a)", "go to exit (a) now")
-    assert not mentioned("a", "at the bar")
+    assert mentions_exit("exit (a)", "go to exit (a) now")
+    assert not mentions_exit("a", "at the bar")
 
 
 def test_random_draws_every_legal_choice():

@@ -9,9 +9,9 @@ from llm_coop_envs.benchmarks.scorecard.suite import (
     SIZES,
     VERSION,
     all_scorecard_tasks,
+    make_preregistration,
     make_suite,
     parts,
-    preregistered,
     suite_hash,
     suite_of,
 )
@@ -109,10 +109,10 @@ def test_each_scenario_is_played_by_the_first_who_can():
 
 def test_what_was_written_down_gives_the_same_suite_again():
     made = make_suite(given("uniform", "random"), 11, "quick", ["kbc-*"])
-    told = preregistered(made, "analysis")
+    told = make_preregistration(made, "analysis")
     assert suite_of(told).study.digest == made.study.digest
-    assert preregistered(make_suite(given("uniform", "random"), 12, "quick", ["kbc-*"]), "analysis") != told
-    assert preregistered(made, "other")["preregistration"] != told["preregistration"]
+    assert make_preregistration(make_suite(given("uniform", "random"), 12, "quick", ["kbc-*"]), "analysis") != told
+    assert make_preregistration(made, "other")["preregistration"] != told["preregistration"]
     with pytest.raises(RunError, match="version 99 of the suite"):
         suite_of({**told, "version": 99})
 
@@ -121,6 +121,6 @@ def test_some_tasks_are_chosen_by_name():
     found = make_suite(given("level_k"), 1, "quick", ["kbc-alone", "kbc-s*"])
     assert {part.label for part in found.parts} == {"kbc-alone", "kbc-silent"}
     assert "the tasks bertrand-rules, " in found.left_out[0]
-    assert suite_of(preregistered(found, "analysis")).study.digest == found.study.digest
+    assert suite_of(make_preregistration(found, "analysis")).study.digest == found.study.digest
     with pytest.raises(StudyError, match="--only 'kbc-none': fits no task of the suite; it has bertrand-rules"):
         make_suite(given("level_k"), 1, "quick", ["kbc-none"])
