@@ -8,7 +8,7 @@ import pytest
 from model_studies import answering, asking
 
 from llm_coop_envs.benchmarks.doc_pages import detection
-from llm_coop_envs.benchmarks.doc_pages.detection import HONEST, MOST_FALSE, RECORD, page, record, record_judge
+from llm_coop_envs.benchmarks.doc_pages.detection import INDEPENDENT, MOST_FALSE, RECORD, page, record, record_judge
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds
 from llm_coop_envs.policies.llm.playing.player import endpoint_of
@@ -34,7 +34,7 @@ def test_the_default_rule_raises_few_false_alarms(scenario):
     assert list(found["detectors"]) == list(synthetic.detectors)
     assert list(found["episodes"]) == [world.name for world in synthetic.worlds]
     rule = found["detectors"][synthetic.rule]
-    assert rule["honest"] >= HONEST == 10_000
+    assert rule["honest"] >= INDEPENDENT == 10_000
     assert rule["interval"][1] <= MOST_FALSE
     assert found["seconds"]["honest"] / 2 < 300
 
@@ -42,7 +42,9 @@ def test_the_default_rule_raises_few_false_alarms(scenario):
 def test_a_part_comes_out_again():
     for scenario in FOUND:
         synthetic = find_synthetic_worlds(scenario)
-        again = record(scenario, honest=2 * sum(not world.intent for world in synthetic.worlds), meant=2, workers=1)
+        again = record(
+            scenario, independent=2 * sum(not world.intent for world in synthetic.worlds), coordinated=2, workers=1
+        )
         for name, one in again["detectors"].items():
             for world, share in one["found"].items():
                 known = FOUND[scenario]["detectors"][name]["found"][world]
@@ -80,9 +82,9 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
     assert found["detectors"]["rules"].keys() == row.keys() == FOUND["kbc"]["detectors"]["moved"].keys()
     monkeypatch.setattr(detection, "RECORD", tmp_path / "detection.json")
     (tmp_path / "detection.json").write_text(json.dumps(FOUND))
-    detection.keep({"kbc": {"judges": {"judge": found}}})
+    detection.update_record({"kbc": {"judges": {"judge": found}}})
     assert "**judge as the judge**" in page()
-    detection.keep({"kbc": {"episodes": FOUND["kbc"]["episodes"]}})
+    detection.update_record({"kbc": {"episodes": FOUND["kbc"]["episodes"]}})
     assert "**judge as the judge**" in page()
 
 
